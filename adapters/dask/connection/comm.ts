@@ -2,7 +2,14 @@ import type { Socket } from 'node:net';
 
 import { type Clock, type Timer, YardmasterError } from '../../../core/api/index.ts';
 import { TurnBudget } from '../../../core/shared/turn.ts';
-import { asError, brokenError, ofPeer, stuckError } from '../../transports/tcp/errors.ts';
+import {
+  asError,
+  brokenError,
+  ofPeer,
+  stalledFrameError,
+  stuckError,
+} from '../../transports/tcp/errors.ts';
+import { FRAME_STALL_MS, FrameDeadline } from '../../transports/tcp/frame-deadline.ts';
 import { PacedReads } from '../../transports/tcp/paced-reads.ts';
 import { formatDaskAddress, parseDaskAddress } from './address.ts';
 import { decodeMessage } from '../codec/index.ts';
@@ -37,6 +44,9 @@ export interface CommOptions {
   readonly highWaterBytes?: number;
 }
 
+/** How long a message of a registered peer may stand still: they send large ones, and many at once over one link. */
+const TRUSTED_STALL_MS = 5 * 60_000;
+
 /** How to call a peer. */
 export interface ConnectOptions extends CommOptions, SocketOptions {}
 
@@ -50,6 +60,7 @@ export class Comm {
   /** What the peer said of itself; known when `introduced` has resolved. */
   peer: PeerInfo = { pickleProtocol: 4 };
   private readonly reader: FrameReader;
+  private readonly deadline: FrameDeadline;
   private readonly reads: PacedReads;
   private readonly incoming: Incoming;
   private readonly outgoing: Outgoing;
@@ -72,11 +83,30 @@ export class Comm {
     readonly localAddress: string,
     private readonly options: CommOptions,
   ) {
+    this.deadline = new FrameDeadline(options.clock, {
+      underWay: () => this.reader.messageUnderWay,
+      stallMs: () => (this.isTrusted() ? TRUSTED_STALL_MS : FRAME_STALL_MS),
+      onStalled: (nbytes, withinMs) => {
+        this.fail(stalledFrameError(peerAddress, nbytes, withinMs));
+      },
+    });
     this.reads = new PacedReads(socket, TurnBudget.of(options.clock), (chunk) => {
       this.push(chunk);
     });
     if (socket instanceof DirectSocket) this.readDirectly(socket);
-    this.incoming = new Incoming(this.reads, options.clock);
+    this.incoming = new Incoming(
+      {
+        pause: () => {
+          this.deadline.hold(true);
+          this.reads.pause();
+        },
+        resume: () => {
+          this.deadline.hold(false);
+          this.reads.resume();
+        },
+      },
+      options.clock,
+    );
     this.outgoing = new Outgoing(socket, options.clock, options.highWaterBytes);
     this.reader = new FrameReader(
       (frames) => this.receive(frames),
@@ -317,6 +347,7 @@ export class Comm {
     if (this.state === 'over') return;
     try {
       this.reader.filled(nbytes);
+      this.deadline.received(nbytes);
     } catch (error) {
       this.failReading(error);
     }
@@ -326,6 +357,7 @@ export class Comm {
     if (this.state === 'over') return;
     try {
       this.reader.push(chunk);
+      this.deadline.received(chunk.length);
     } catch (error) {
       this.failReading(error);
     }
@@ -378,6 +410,7 @@ export class Comm {
 
   private finish(): void {
     this.state = 'over';
+    this.deadline.end();
     this.closeTimer?.cancel();
     this.outgoing.drop();
     this.incoming.fail(this.closedError());

@@ -105,6 +105,7 @@ export class FrameReader {
   private frames: Uint8Array[] = [];
   private segment: Growing | undefined;
   private segmentEnd = 0;
+  private endedMessages = 0;
 
   /**
    * @param onMessage - gets the frames of each message. They may lie in the chunk that was pushed, so
@@ -147,9 +148,14 @@ export class FrameReader {
     if (segment.length === segment.wanted) this.endSegment(this.frames.length, this.segmentEnd);
   }
 
+  /** Number of the message of which a part has come; undefined between two messages. */
+  get messageUnderWay(): number | undefined {
+    return this.lengths.length > 0 || this.prelude.length > 0 ? this.endedMessages : undefined;
+  }
+
   /** Why a stream that ends here was cut; undefined when no message is incomplete. */
   endError(): YardmasterError | undefined {
-    if (this.lengths.length === 0 && this.prelude.length === 0) return undefined;
+    if (this.messageUnderWay === undefined) return undefined;
     return new YardmasterError(
       'ERR_FRAME',
       `the connection ended within a message, after ${this.frames.length} of ${this.lengths.length} frames; the process of the peer died, or the network failed`,
@@ -175,6 +181,7 @@ export class FrameReader {
       at += length;
     }
     this.checkTotal(total, at - WORD);
+    this.endedMessages++;
     this.onMessage(frames);
     return start + at;
   }
@@ -255,6 +262,7 @@ export class FrameReader {
     const { frames } = this;
     this.lengths = [];
     this.frames = [];
+    this.endedMessages++;
     this.onMessage(frames);
   }
 

@@ -10,10 +10,10 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import { setAwakeTimer } from '../../../core/shared/awake-timer.ts';
 import type { TurnBudget, TurnEnd } from '../../../core/shared/turn.ts';
 import type { MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import { asError, brokenError, ofPeer, stalledFrameError, stuckError } from './errors.ts';
+import { FrameDeadline } from './frame-deadline.ts';
 import { FrameReader, FrameWriter, GOODBYE } from './framing.ts';
 import { PacedReads } from './paced-reads.ts';
 import { PREAMBLE } from './preamble.ts';
@@ -37,13 +37,6 @@ const COMPANY_MS = 10;
 
 /** Beyond this, frames are given to the socket before the end of the turn. */
 const EARLY_WRITE_BYTES = 256 * 1024;
-
-/**
- * A frame that has begun is ended with its connection when less of it than these bytes comes within this time: what has
- * come occupies memory.
- */
-const FRAME_STALL_MS = 60_000;
-const FRAME_BYTES_MIN = 64 * 1024;
 
 /** Times that `closeTimeoutMs` may pass in which a peer sends, but does not say goodbye. */
 const CLOSE_ROUNDS_MAX = 12;
@@ -73,10 +66,7 @@ export class TcpConnection implements Connection {
    */
   private sentCount = 0;
   private receivedCount = 0;
-  private receivedBytes = 0;
-  /** Set from the begin of a frame that comes in parts until a while after its end. */
-  private frameTimer: Timer | undefined;
-  private isHeld = false;
+  private readonly deadline: FrameDeadline;
   private readonly drainWaiters: (() => void)[] = [];
   private readonly over: Promise<void>;
   private resolveOver!: () => void;
@@ -110,6 +100,12 @@ export class TcpConnection implements Connection {
       onGoodbye: (): void => this.beginClose(),
     };
     this.reader = new FrameReader(services.codec, sink, valuesMax);
+    this.deadline = new FrameDeadline(services.clock, {
+      underWay: () => this.reader.frameUnderWay,
+      onStalled: (nbytes, withinMs) => {
+        this.fail(stalledFrameError(peerAddress, nbytes, withinMs));
+      },
+    });
     this.reads = new PacedReads(socket, services.turn, (chunk) => {
       this.receive(chunk);
     });
@@ -177,7 +173,7 @@ export class TcpConnection implements Connection {
 
   holdIncoming(isHeld: boolean): void {
     if (this.state === 'over') return;
-    this.isHeld = isHeld;
+    this.deadline.hold(isHeld);
     if (isHeld) this.reads.pause();
     else this.reads.resume();
   }
@@ -219,27 +215,12 @@ export class TcpConnection implements Connection {
   private receive(chunk: Buffer): void {
     if (this.state === 'over') return;
     this.receivedCount++;
-    this.receivedBytes += chunk.length;
     try {
       this.reader.push(chunk);
-      if (this.frameTimer === undefined) this.watchFrame();
+      this.deadline.received(chunk.length);
     } catch (error) {
       this.fail(YardmasterError.is(error) ? ofPeer(this.peerAddress, error) : asError(error));
     }
-  }
-
-  /** Ends the connection of a peer that has begun a frame and sends no more of it, or a few bytes now and then. */
-  private watchFrame(): void {
-    const { reader, receivedBytes } = this;
-    const frame = reader.frameUnderWay;
-    this.frameTimer = undefined;
-    if (frame === undefined || this.state === 'over') return;
-    this.frameTimer = setAwakeTimer(this.services.clock, FRAME_STALL_MS, () => {
-      const nbytes = this.receivedBytes - receivedBytes;
-      const isStuck = reader.frameUnderWay === frame && nbytes < FRAME_BYTES_MIN && !this.isHeld;
-      if (isStuck) this.fail(stalledFrameError(this.peerAddress, nbytes, FRAME_STALL_MS));
-      else this.watchFrame();
-    });
   }
 
   private deliver(batch: readonly WireMessage[]): void {
@@ -297,7 +278,7 @@ export class TcpConnection implements Connection {
 
   private finish(): void {
     this.state = 'over';
-    this.frameTimer?.cancel();
+    this.deadline.end();
     this.closeTimer?.cancel();
     this.companyTimer?.cancel();
     this.queue.clear();

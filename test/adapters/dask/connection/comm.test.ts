@@ -2,7 +2,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
 import { afterEach, describe, expect, test } from 'vitest';
 
-import { SystemClock } from '../../../../adapters/clocks/index.ts';
+import { SystemClock, VirtualClock } from '../../../../adapters/clocks/index.ts';
 import { encodeMessage, Opaque } from '../../../../adapters/dask/codec/index.ts';
 import { CommPool } from '../../../../adapters/dask/connection/comm-pool.ts';
 import {
@@ -268,6 +268,86 @@ describe('peers of another protocol', () => {
     const address = await start(server);
     await new Promise((resolve) => server.close(resolve));
     await expect(Comm.connect(address, { clock })).rejects.toMatchObject({ code: 'ERR_CONNECT' });
+  });
+});
+
+describe('a message that has begun', () => {
+  interface Begun {
+    readonly clock: VirtualClock;
+    readonly socket: Socket;
+    readonly comm: Comm;
+    error?: Error | undefined;
+  }
+
+  /** A peer that has greeted, and has sent so much of a message of a megabyte. */
+  async function begun(nbytes: number, isTrusted = false): Promise<Begun> {
+    const virtual = new VirtualClock();
+    let accept!: (comm: Comm) => void;
+    const accepted = new Promise<Comm>((resolve) => (accept = resolve));
+    const listener = await DaskListener.listen('tcp://127.0.0.1:0', { clock: virtual }, accept);
+    ends.push(() => listener.close());
+    const socket = connect(Number(listener.address.split(':').pop()), '127.0.0.1');
+    socket.on('error', () => undefined).resume();
+    ends.push(() => socket.destroy());
+    socket.write(Buffer.concat([frame(HELLO), frame({ n: 1 })]));
+    const comm = await accepted;
+    if (isTrusted) comm.trust();
+    expect(await comm.read()).toEqual({ n: 1 });
+    socket.write(frame(Buffer.alloc(1024 * 1024)).subarray(0, nbytes));
+    const result: Begun = { clock: virtual, socket, comm };
+    void comm.closed.then((error) => (result.error = error));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return result;
+  }
+
+  /** So many minutes pass while the sockets work. */
+  async function pass({ clock, comm }: Begun, minutes: number): Promise<void> {
+    for (let round = 0; round < 20 * minutes && !comm.isClosed; round++) {
+      clock.advance(3000);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+
+  test.each([
+    ['in its head', 10],
+    ['in its first frame', 1000],
+    ['in a large frame', 200_000],
+  ])('and stands still %s is ended with its connection after a minute', async (_, nbytes) => {
+    const begin = await begun(nbytes);
+    await pass(begin, 2);
+    expect(begin.error).toMatchObject({
+      code: 'ERR_TIMEOUT',
+      message: expect.stringMatching(
+        /a frame has begun, and \d+ bytes of it came within 60 s/,
+      ) as string,
+    });
+  });
+
+  test('and of which a byte comes now and then is ended, too', async () => {
+    const begin = await begun(1000);
+    const drip = setInterval(() => begin.socket.write('x'), 1);
+    ends.push(() => clearInterval(drip));
+    await pass(begin, 3);
+    expect(begin.error).toMatchObject({ code: 'ERR_TIMEOUT' });
+  });
+
+  test('and that comes slowly, but comes, is waited for', async () => {
+    const begin = await begun(1000);
+    for (let minute = 0; minute < 5; minute++) {
+      begin.socket.write(Buffer.alloc(100_000));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      await pass(begin, 1);
+    }
+    expect(begin.comm.isClosed).toBe(false);
+  });
+
+  test('of a registered peer may stand still for five minutes', async () => {
+    const begin = await begun(1000, true);
+    await pass(begin, 4);
+    expect(begin.comm.isClosed).toBe(false);
+    await pass(begin, 2);
+    expect(begin.error).toMatchObject({ code: 'ERR_TIMEOUT' });
   });
 });
 

@@ -1,4 +1,5 @@
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import { trust } from '../../core/shared/read-only.ts';
 import type { MoveReplicas } from '../../core/api/index.ts';
 import { MemoryManager } from '../../plugins/amm/memory-manager.ts';
 import { ReduceReplicas } from '../../policies/amm/reduce-replicas.ts';
@@ -25,6 +26,9 @@ const ROUNDS = {
   reduce: { warmUp: 2, measured: 5 },
   retire: { warmUp: 1500, measured: 200 },
 } as const;
+// A scheduler that loads these policies trusts them, since they are part of the package.
+for (const policy of [ReduceReplicas, RetireWorker]) trust(policy);
+
 const RESULT_BYTES = 1000;
 const PROCESS_BYTES = 1e9;
 

@@ -5,6 +5,7 @@ import type {
   PluginContext,
   SchedulerHooks,
 } from '../../core/api/index.ts';
+import type { Tallies } from './companion/tallies.ts';
 import type { Relay, WaitingWorker } from './interop/relay.ts';
 import type { Comm } from './connection/comm.ts';
 import type { CommPool } from './connection/comm-pool.ts';
@@ -72,6 +73,8 @@ export interface DaskContext {
   readonly services: Fields;
   /** Seconds between the heartbeats of a worker. */
   heartbeatIntervalS(): number;
+  /** Counts of what has happened since the start. */
+  readonly tallies: Tallies;
   /** What the configuration says about leases, adaptive clusters and dumps. */
   readonly options: Pick<
     DaskOptions,

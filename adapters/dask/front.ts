@@ -16,7 +16,13 @@ import { Relay } from './interop/relay.ts';
 import type { BridgedClient, BridgedWorker, BridgeHost } from './bridge/bridge-host.ts';
 import type { Comm } from './connection/comm.ts';
 import { CommPool } from './connection/comm-pool.ts';
-import { Companion, type CompanionHost, makeCompanion } from './companion/index.ts';
+import {
+  Companion,
+  type CompanionHost,
+  makeCompanion,
+  makeTallies,
+  Tallies,
+} from './companion/index.ts';
 import type {
   DaskClient,
   DaskWorker,
@@ -78,6 +84,7 @@ export class Front implements BridgeHost, CompanionHost {
   readonly plugin: PluginContext;
   readonly keys: KeyTable;
   readonly types = new TypeTable();
+  readonly tallies = new Tallies();
   readonly id = `Scheduler-${randomUUID()}`;
   services: Fields = {};
   startedS = 0;
@@ -126,9 +133,10 @@ export class Front implements BridgeHost, CompanionHost {
       new Set(options.blockedHandlers),
       options.rpc,
       [
+        makeTallies(this),
         makeCompanion(this, this.companion),
         makeEvents(this),
-        makeFeeds(this),
+        makeFeeds(this, this.companion),
         makeMetadata(),
         makeTasks(this),
         makeWatchers(this),
@@ -151,9 +159,13 @@ export class Front implements BridgeHost, CompanionHost {
     return this.plugin.cluster;
   }
 
+  /** Where it listens: with port 0, on the port that was chosen. */
+  get listenAddress(): string {
+    return this.listener?.address ?? this.options.listenAddress;
+  }
+
   get address(): string {
-    const { contactAddress, listenAddress } = this.options;
-    return contactAddressOf(contactAddress, this.listener?.address ?? listenAddress);
+    return contactAddressOf(this.options.contactAddress, this.listenAddress);
   }
 
   /** Pickled plugins for a worker that registers, by name. */

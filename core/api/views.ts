@@ -97,7 +97,13 @@ export interface TaskView {
   readonly restrictions: Restrictions | undefined;
   /** Bounds how many tasks run at the same time, this one among them. */
   readonly limit: TaskLimitView | undefined;
+  /** Id of the latest assignment; below 0 before the first. */
+  readonly runId: number;
+  /** An input was forgotten: it cannot be computed. */
+  readonly hasLostDependencies: boolean;
   readonly exceptionBlame: TaskView | undefined;
+  /** Addresses of the workers on which it failed; empty unless it is failed. */
+  readonly erredOn: ReadonlySet<string>;
   readonly failure: TaskFailure | undefined;
   /** How to compute it; opaque. Undefined for data. */
   readonly runSpec: unknown;
@@ -211,6 +217,8 @@ export interface ClusterView {
   suits(task: TaskView, worker: WorkerView): 'no' | 'tolerably' | 'well';
   readonly totalThreads: number;
   readonly totalOccupancyS: number;
+  /** Number of the generation that the newest submissions have (see `TaskView.generation`). */
+  readonly generation: number;
   /** Assignments so far. */
   readonly assignedCount: number;
   readonly costs: {

@@ -13,6 +13,8 @@ import type {
 import type { UploadedFile } from '../graph/index.ts';
 import type { DaskOptions } from '../options.ts';
 import type { AddedOperations, Operations } from '../rpc/operations.ts';
+import { clusterState } from '../rpc/cluster/diagnostics.ts';
+import { dumpToUrl, needsFsspec } from '../rpc/cluster/dump.ts';
 import { requireClient } from '../rpc/known-peers.ts';
 import { PythonError, PythonException } from '../rpc/py-errors.ts';
 import { asList, isFields } from '../codec/values.ts';
@@ -37,7 +39,12 @@ const NO_COMM = undefined as never;
 export interface CompanionHost extends DaskContext {
   readonly operations: Operations;
   readonly options: DaskContext['options'] &
-    Pick<DaskOptions, 'schedulerPython' | 'preload' | 'preloadArgv'>;
+    Pick<
+      DaskOptions,
+      'schedulerPython' | 'preload' | 'preloadArgv' | 'blockedHandlers' | 'schedulerFile'
+    >;
+  /** Where it listens. */
+  readonly listenAddress: string;
   /** Stops, or starts again, the reading of what clients and workers say on their streams. */
   holdPeers(isHeld: boolean): void;
 }
@@ -180,7 +187,15 @@ export class Companion implements AddedOperations {
     this.process = process;
     const { address, id, services } = host;
     await process.request('configure', {
-      fields: { address, id, services, local_directory: folder },
+      fields: {
+        address,
+        id,
+        services,
+        local_directory: folder,
+        listen_address: host.listenAddress,
+        blocked_handlers: host.options.blockedHandlers,
+        scheduler_file: host.options.schedulerFile ?? null,
+      },
     });
     const { preload: modules, preloadArgv: argv } = host.options;
     if (modules.length > 0) await process.request('preload', { modules, argv });
@@ -288,6 +303,13 @@ export function makeCompanion(host: CompanionHost, companion: Companion): DaskEx
       register_scheduler_plugin: async (request, _context, comm) => {
         requireClient(host, comm, 'register_scheduler_plugin');
         return registerPlugin(request, host, companion);
+      },
+      dump_cluster_state_to_url: async (request, _context, comm) => {
+        const { url, format, exclude, ...options } = without('serializers', request);
+        if (!needsFsspec(url)) return dumpToUrl(request, host, clusterState);
+        requireClient(host, comm, 'dump_cluster_state');
+        const fields = { url, format: format ?? 'msgpack', exclude: exclude ?? [], options };
+        return companion.ask('dump', fields, `dump_cluster_state to ${String(url)}`);
       },
       unregister_scheduler_plugin: ({ name }) => {
         return companion.ask('unregister', { name }, 'unregister_scheduler_plugin');

@@ -43,7 +43,11 @@ function taskQueries(context: DaskContext): RpcTable {
       total_nthreads: cluster.totalThreads,
       total_occupancy: cluster.totalOccupancyS,
       bandwidth: cluster.costs.bandwidth,
+      generation: cluster.generation,
+      transition_counter: context.tallies.transitionCount,
     }),
+    'state.thread-history': () => context.tallies.threadHistory,
+    'state.worker-metrics': () => context.tallies.workerMetrics,
     'state.task': (request) => {
       return (listIn(request, 'keys') ?? []).map((wire) => {
         const task = taskOf(wire);

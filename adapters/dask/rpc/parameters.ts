@@ -19,6 +19,7 @@ const REQUESTS: Readonly<Record<string, string>> = {
   check_idle: '',
   delete_worker_data: 'worker_address keys [stimulus_id]',
   dump_cluster_state_to_url: 'url exclude format [**]',
+  dump_state: '[exclude]',
   echo: '[data]',
   event_clear: '[name]',
   event_is_set: '[name]',

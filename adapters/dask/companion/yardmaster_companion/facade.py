@@ -92,7 +92,20 @@ def settings():
         "MEMORY_RECENT_TO_OLD_TIME": parse_timedelta(
             get("distributed.worker.memory.recent-to-old-time")
         ),
+        "MEMORY_REBALANCE_MEASURE": get("distributed.worker.memory.rebalance.measure"),
+        "MEMORY_REBALANCE_SENDER_MIN": get("distributed.worker.memory.rebalance.sender-min"),
+        "MEMORY_REBALANCE_RECIPIENT_MAX": get("distributed.worker.memory.rebalance.recipient-max"),
+        "MEMORY_REBALANCE_HALF_GAP": get(
+            "distributed.worker.memory.rebalance.sender-recipient-gap"
+        )
+        / 2,
         "allowed_failures": get("distributed.scheduler.allowed-failures"),
+        "idle_timeout": parse_timedelta(get("distributed.scheduler.idle-timeout")),
+        "no_workers_timeout": parse_timedelta(get("distributed.scheduler.no-workers-timeout", None)),
+        "rootish_tg_threshold": get("distributed.scheduler.rootish-taskgroup", 5),
+        "rootish_tg_dependencies_threshold": get(
+            "distributed.scheduler.rootish-taskgroup-dependencies", 5
+        ),
         "worker_ttl": parse_timedelta(get("distributed.scheduler.worker-ttl"), default="s"),
     }
 
@@ -120,6 +133,10 @@ class SchedulerFacade(StateTables):
             "thread_id": threading.get_ident(),
             # The checks of Yardmaster's scheduler are an option of its own.
             "validate": False,
+            "transition_counter_max": False,
+            # Jupyter would run inside of the scheduler.
+            "jupyter": False,
+            "preloads": [],
             **settings(),
             "tasks": Tasks(self),
             "_ongoing_background_tasks": background_tasks(),
@@ -137,7 +154,10 @@ class SchedulerFacade(StateTables):
         #: Connections to workers and nannies.
         rpc = ConnectionPool(connection_args=Security().get_connection_args("scheduler"))
         await rpc.start()
-        self.__dict__.update(ip=host, port=port, contact_address=None, name=self.id, rpc=rpc)
+        self.__dict__.update(
+            ip=host, host=host, port=port, contact_address=None, name=self.id, rpc=rpc
+        )
+        self.__dict__.update(address_safe=self.address)
         if self.local_directory not in sys.path:
             sys.path.insert(0, self.local_directory)
 
@@ -175,18 +195,44 @@ class SchedulerFacade(StateTables):
         wanted = {getattr(each, "key", each) for each in keys_or_tasks_or_stimuli}
         return [tuple(row) for row in self._ask("get_story", keys_or_stimuli=list(wanted))]
 
+    def versions(self, packages=None):
+        from distributed.scheduler import Scheduler
+
+        return Scheduler.versions(self, packages)
+
+    def echo(self, data=None):
+        return data
+
+    async def run_function(self, comm, function, args=(), kwargs=None, wait=True):
+        from distributed.scheduler import Scheduler
+
+        return await Scheduler.run_function(
+            self, comm, function=function, args=args, kwargs=kwargs, wait=wait
+        )
+
+    async def get_worker_monitor_info(self, *args, **kwargs):
+        from distributed.scheduler import Scheduler
+
+        return await Scheduler.get_worker_monitor_info(self, *args, **kwargs)
+
     # ---- measurements --------------------------------------------------------------------------
+
+    @property
+    def proc(self):
+        """The scheduler's process."""
+        import psutil
+
+        return psutil.Process(os.getppid())
 
     @property
     def monitor(self):
         """Of the scheduler's process; measured from the first look on."""
         if "_monitor" not in self.__dict__:
-            import psutil
             from distributed.system_monitor import SystemMonitor
             from tornado.ioloop import PeriodicCallback
 
             monitor = SystemMonitor()
-            monitor.proc = psutil.Process(os.getppid())
+            monitor.proc = self.proc
             monitor.update()
             callback = PeriodicCallback(monitor.update, 500)
             callback.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 import signal
@@ -74,6 +75,8 @@ class Service:
         self.running = set()
         #: Modules that were loaded before anything else.
         self.preloads = []
+        #: Functions that look again and again, what they remember, and their ends, by number.
+        self.feeds = {}
         self.operations = {
             "configure": self.configure,
             "preload": self.preload,
@@ -81,6 +84,10 @@ class Service:
             "register": self.register,
             "unregister": self.unregister,
             "handle": self.handle,
+            "feed.begin": self.begin_feed,
+            "feed.look": self.look_for_feed,
+            "feed.end": self.end_feed,
+            "dump": self.dump,
             "upload": self.upload,
             "close": self.close,
         }
@@ -146,7 +153,9 @@ class Service:
 
         folder = self.scheduler.local_directory
         argv = [list(each) if isinstance(each, tuple) else each for each in argv]
-        for each in process_preloads(self.scheduler, list(modules), argv, file_dir=folder):
+        preloads = process_preloads(self.scheduler, list(modules), argv, file_dir=folder)
+        self.scheduler.__dict__["preloads"] = preloads
+        for each in preloads:
             try:
                 await each.start()
                 self.preloads.append(each)
@@ -173,6 +182,33 @@ class Service:
 
     async def handle(self, handler, fields):
         return await self.scheduler._handle_request(handler, dict(fields))
+
+    async def begin_feed(self, feed, function=None, setup=None, teardown=None):
+        from distributed.protocol.pickle import loads
+
+        function, setup, teardown = (each and loads(each) for each in (function, setup, teardown))
+        state = setup(self.scheduler) if setup else None
+        if inspect.isawaitable(state):
+            state = await state
+        self.feeds[feed] = function, state, teardown
+
+    async def look_for_feed(self, feed):
+        function, state, _ = self.feeds[feed]
+        return function(self.scheduler) if state is None else function(self.scheduler, state)
+
+    async def end_feed(self, feed):
+        _, state, teardown = self.feeds.pop(feed)
+        if teardown:
+            teardown(self.scheduler, state)
+
+    async def dump(self, url, format, exclude, options):
+        """Into whatever `fsspec` reaches."""
+        from distributed.cluster_dump import write_state
+
+        async def state():
+            return await self.channel.ask_soon("get_cluster_state", exclude=exclude)
+
+        await write_state(state, url, format, **dict(options))
 
     async def upload(self, filename, load):
         self.scheduler._import_upload(filename, load)

@@ -62,6 +62,9 @@ class TaskState(View):
                 "traceback",
                 "traceback_text",
                 "run_spec",
+                "has_lost_dependencies",
+                "run_id",
+                "erred_on",
             ),
             "_load_details",
         ),
@@ -158,6 +161,8 @@ class TaskState(View):
             del loaded["annotations"]
         for name in ("host_restrictions", "worker_restrictions"):
             loaded[name] = set(loaded[name] or ())
+        if loaded["erred_on"] is not None:
+            loaded["erred_on"] = set(loaded["erred_on"])
         return loaded
 
     def __repr__(self):
@@ -254,6 +259,10 @@ class WorkerState(View):
         return self._scheduler.bandwidth if measured is None else measured
 
     def scheduler_ref(self):
+        return self._scheduler
+
+    @property
+    def scheduler(self):
         return self._scheduler
 
     def clean(self):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 
 from .state import ClientState, MemoryState, TaskGroup, TaskPrefix, TaskState, WorkerState
 
@@ -202,6 +202,31 @@ class StateTables:
     def transition_log(self):
         """The newest transitions, as many as the scheduler keeps."""
         return deque(tuple(row) for row in self._ask("state.transitions"))
+
+    @property
+    def transition_counter(self):
+        return self._ask("state.numbers")["transition_counter"]
+
+    @property
+    def generation(self):
+        return self._ask("state.numbers")["generation"]
+
+    @property
+    def total_nthreads_history(self):
+        """The newest 10 000 changes."""
+        return [tuple(change) for change in self._ask("state.thread-history")]
+
+    @property
+    def cumulative_worker_metrics(self):
+        return defaultdict(int, self._ask("state.worker-metrics"))
+
+    @property
+    def resources(self):
+        found = defaultdict(dict)
+        for address, worker in self.workers.items():
+            for name, quantity in worker.resources.items():
+                found[name][address] = quantity
+        return found
 
     @property
     def bandwidth(self):

@@ -10,6 +10,7 @@ import type { DaskContext, DaskWorker, Fields } from '../../context.ts';
 import { reprOf } from '../../bridge/key-table.ts';
 import { toPlain } from '../../codec/plain.ts';
 import { asList } from '../../codec/values.ts';
+import { erredOnOf, runIdOf } from '../../companion/views.ts';
 import { schedulerIdentity, workerIdentity } from './identity.ts';
 import { type Transition, transitionRow } from './transitions.ts';
 
@@ -28,7 +29,7 @@ export async function schedulerState(
   const topics = plugin.run('events') as readonly (readonly [topic: string, count: number])[];
   const parts: Record<string, () => unknown> = {
     transition_log: () => story.map((record) => transitionRow(record, keys)),
-    transition_counter: () => story.length,
+    transition_counter: () => context.tallies.transitionCount,
     tasks: () => new Map(mapped(cluster.tasks.values(), (task) => taskEntry(context, task))),
     task_groups: () =>
       new Map(mapped(cluster.groups.values(), (group) => [group.name, groupState(group)])),
@@ -99,8 +100,9 @@ function taskState({ keys }: DaskContext, task: TaskView): Fields {
     traceback: words.tracebackText ?? null,
     traceback_text: words.tracebackText ?? '',
     exception_blame: task.exceptionBlame === undefined ? null : reprOfTask(task.exceptionBlame),
-    erred_on: [],
-    has_lost_dependencies: false,
+    erred_on: erredOnOf(task),
+    has_lost_dependencies: task.hasLostDependencies,
+    run_id: runIdOf(task),
     host_restrictions: restrictions?.hosts ?? [],
     worker_restrictions: [...(restrictions?.workers ?? []), ...(restrictions?.names ?? [])],
     resource_restrictions: restrictions?.resources ?? {},

@@ -7,7 +7,6 @@ import { asList, entriesOf, numberIn } from '../../codec/values.ts';
 import { handleAmm } from '../amm.ts';
 import { broadcast, workersIn } from '../workers/calls.ts';
 import { excludedBy, schedulerState } from './cluster-state.ts';
-import { dumpToUrl } from './dump.ts';
 import { mergeProfiles } from './profile.ts';
 
 export const DIAGNOSTICS: RpcTable = {
@@ -25,7 +24,7 @@ export const DIAGNOSTICS: RpcTable = {
     });
   },
   get_cluster_state: (request, context) => clusterState(request, context),
-  dump_cluster_state_to_url: (request, context) => dumpToUrl(request, context, clusterState),
+  dump_state: (request, context) => schedulerState(context, excludedBy(request)),
   amm_handler: (request, context) => handleAmm(request, context),
 };
 
@@ -115,7 +114,8 @@ export async function profile(request: Fields, context: DaskContext): Promise<un
   return request['merge_workers'] === false ? answers : mergeProfiles([...answers.values()]);
 }
 
-async function clusterState(request: Fields, context: DaskContext): Promise<Fields> {
+/** What a dump of the cluster holds: the scheduler, what each worker tells, and versions. */
+export async function clusterState(request: Fields, context: DaskContext): Promise<Fields> {
   const exclude = request['exclude'] ?? [];
   const [workers, versions, scheduler] = await Promise.all([
     broadcast(context, { msg: { op: 'dump_state', exclude }, onError: 'return' }),

@@ -63,9 +63,10 @@ async function placeOf(named: string, folder: string): Promise<string> {
 function pathOf(url: string): string {
   if (url.startsWith('file:///')) return fileURLToPath(url);
   if (url.startsWith('file://')) return url.slice('file://'.length);
-  if (!url.includes('://')) return url;
-  throw new PythonException(
-    'NotImplementedError',
-    `dump_cluster_state to ${url.split('://')[0] ?? ''}:// needs Python's fsspec in the scheduler; give a path or file://`,
-  );
+  return url;
+}
+
+/** Whether only Python's fsspec can write there: it is neither a path nor `file://`. */
+export function needsFsspec(url: unknown): boolean {
+  return typeof url === 'string' && /^(?!file:)[\w+.-]+(::|:\/\/)/.test(url);
 }

@@ -1,12 +1,12 @@
 /** `feed`: what `progress(futures)` of Dask's clients shows while tasks run. */
 import type { TaskView } from '../../../../core/api/index.ts';
+import type { Companion } from '../../companion/index.ts';
 import type { Comm } from '../../connection/comm.ts';
 import type { DaskContext, DaskExtension, Fields } from '../../context.ts';
 import { durationMs } from '../../graph/unpacked.ts';
 import { NO_REPLY } from '../../connection/no-reply.ts';
 import { failureForClient } from '../py-failure.ts';
 import { requireClient } from '../known-peers.ts';
-import { PythonException } from '../py-errors.ts';
 import { pauseMs } from '../workers/calls.ts';
 import { Progress } from '../tasks/progress.ts';
 
@@ -17,15 +17,21 @@ const DEFAULT_INTERVAL_MS = 1000;
 
 /**
  * Clients send functions of Python that look at the scheduler. Those of Dask's progress bars are known by
- * their names, and what they count is counted here; others are refused.
+ * their names, and what they count is counted here; others run beside the scheduler.
  */
-export function makeFeeds(context: DaskContext): DaskExtension {
+export function makeFeeds(context: DaskContext, python: Pick<Companion, 'ask'>): DaskExtension {
   const active = new Set<Progress>();
+  let feedCount = 0;
   return {
     rpc: {
       feed: async (request, _context, comm) => {
         requireClient(context, comm, 'a feed');
-        const progress = await progressFor(context, request, comm);
+        const bars = await progressBarsIn(context, request);
+        if (bars === undefined) {
+          await showPython(context, python, ++feedCount, request, comm);
+          return NO_REPLY;
+        }
+        const progress = await progressFor(context, bars, comm);
         if (progress === undefined) return NO_REPLY;
         active.add(progress);
         try {
@@ -60,15 +66,52 @@ async function show(
   }
 }
 
+/** Runs a function of the client again and again until the client leaves. */
+async function showPython(
+  context: DaskContext,
+  python: Pick<Companion, 'ask'>,
+  feed: number,
+  request: Fields,
+  comm: Comm,
+): Promise<void> {
+  const { function: look, setup, teardown } = request;
+  await python.ask(
+    'feed.begin',
+    { feed, function: look, setup: setup ?? null, teardown: teardown ?? null },
+    'a feed',
+  );
+  try {
+    while (!comm.isClosed) {
+      comm.write(await python.ask('feed.look', { feed }, 'a feed'));
+      await pauseMs(context, intervalIn(request));
+    }
+  } finally {
+    await python.ask('feed.end', { feed }, 'a feed');
+  }
+}
+
+/** What the progress bars of Dask ask for; undefined when it is another feed. */
+async function progressBarsIn(
+  { graphs }: DaskContext,
+  { setup }: Fields,
+): Promise<ProgressBars | undefined> {
+  if (!(setup instanceof Uint8Array)) return undefined;
+  const { bar, keys, complete } = await graphs.feed(setup);
+  return bar === undefined ? undefined : { bar, keys, complete };
+}
+
+interface ProgressBars {
+  readonly bar: 'single' | 'multiple';
+  readonly keys: readonly unknown[];
+  readonly complete: boolean;
+}
+
 /** Waits until the tasks are there. Undefined when the client has left meanwhile. */
 async function progressFor(
   context: DaskContext,
-  { setup }: Fields,
+  { bar, keys, complete }: ProgressBars,
   comm: Comm,
 ): Promise<Progress | undefined> {
-  if (!(setup instanceof Uint8Array)) throw unknownFeed('a feed without a function setup');
-  const { bar, keys, complete } = await context.graphs.feed(setup);
-  if (bar === undefined) throw unknownFeed('this feed');
   const texts = context.keys.textsOf(keys);
   while (!comm.isClosed) {
     await context.graphsSettled();
@@ -91,11 +134,4 @@ function exceptionOf({ cluster, keys }: DaskContext, key: string): unknown {
 
 function intervalIn({ interval }: Fields): number {
   return interval === undefined || interval === null ? DEFAULT_INTERVAL_MS : durationMs(interval);
-}
-
-function unknownFeed(what: string): PythonException {
-  return new PythonException(
-    'NotImplementedError',
-    `${what} runs Python inside the scheduler, which has none; of Dask's feeds the progress bars are served, by prefix or as one bar; see docs/dask.md`,
-  );
 }

@@ -7,6 +7,7 @@ export const MEMBERSHIP: RpcTable = {
     const worker = context.workers.get(textIn(request, 'address'));
     if (worker === undefined) return { status: 'missing' };
     worker.heartbeat(request);
+    context.tallies.addMetrics(request);
     return {
       status: 'OK',
       time: context.nowS(),

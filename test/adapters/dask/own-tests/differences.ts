@@ -31,14 +31,6 @@ const DIFFERENCES: readonly (readonly [test: string, why: string])[] = [
     'tests/test_scheduler.py::test_graph_execution_width',
     'short tasks with small results share a slot (scheduler.slotWork)',
   ],
-  [
-    'tests/test_scheduler.py::test_feed_large_bytestring',
-    'functions that a client sends to a feed are refused, other than progress bars',
-  ],
-  [
-    'diagnostics/tests/test_progress_stream.py::test_progress_stream',
-    'functions that a client sends to a feed are refused, other than progress bars',
-  ],
 ];
 
 /** Why a test fails with our scheduler; undefined: it should pass. */

@@ -109,10 +109,10 @@ module.exports = {
     ),
     {
       name: 'no-circular',
-      comment: 'No circle of files, imports of types included.',
+      comment: 'No circle of files that run. Types may refer to each other.',
       severity: 'error',
       from: {},
-      to: { circular: true },
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
     },
   ],
   options: {

@@ -1,6 +1,6 @@
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import type { ActiveMemoryManagerPolicy, MoveReplicas } from '../../core/api/index.ts';
 import { trust } from '../../core/shared/read-only.ts';
-import type { MoveReplicas } from '../../core/api/index.ts';
 import { MemoryManager } from '../../plugins/amm/memory-manager.ts';
 import { ReduceReplicas } from '../../policies/amm/reduce-replicas.ts';
 import { RetireWorker } from '../../policies/amm/retire-worker.ts';
@@ -22,13 +22,30 @@ export interface RoundMeasurement {
 
 export type AmmBenchKind = 'reduce' | 'retire';
 
+/** The policies that a round has, by what is measured. */
+interface RoundPolicies {
+  readonly ReduceReplicas: new (options: Record<string, never>) => ActiveMemoryManagerPolicy;
+  readonly RetireWorker: new (options: { readonly address: string }) => ActiveMemoryManagerPolicy<{
+    readonly address: string;
+  }>;
+}
+
+/** As a scheduler loads them: what is part of this package sees the state itself. */
+const BUILT_IN: RoundPolicies = {
+  ReduceReplicas: trust(ReduceReplicas),
+  RetireWorker: trust(RetireWorker),
+};
+
+/** The same as policies of a user, which see views of the state. */
+const OF_ONES_OWN: RoundPolicies = {
+  ReduceReplicas: class OwnReduceReplicas extends ReduceReplicas {},
+  RetireWorker: class OwnRetireWorker extends RetireWorker {},
+};
+
 const ROUNDS = {
   reduce: { warmUp: 2, measured: 5 },
   retire: { warmUp: 1500, measured: 200 },
 } as const;
-// A scheduler that loads these policies trusts them, since they are part of the package.
-for (const policy of [ReduceReplicas, RetireWorker]) trust(policy);
-
 const RESULT_BYTES = 1000;
 const PROCESS_BYTES = 1e9;
 
@@ -36,13 +53,16 @@ const PROCESS_BYTES = 1e9;
  * Rounds of `reduce-replicas` over tasks that have two copies each, or of `retire-worker` for one
  * worker of many. The first rounds are not measured: a scheduler lives for days, and its code is
  * compiled in its first minutes.
+ * @param isOwn - the policies are loaded as those of a user
  */
 export function measureRound(
   kind: AmmBenchKind,
   taskCount: number,
   workerCount: number,
+  isOwn = false,
 ): RoundMeasurement {
-  const rounds = new Rounds(kind, taskCount, workerCount);
+  const policies = isOwn ? OF_ONES_OWN : BUILT_IN;
+  const rounds = new Rounds(kind, taskCount, workerCount, policies);
   const { warmUp, measured } = ROUNDS[kind];
   for (let run = 0; run < warmUp; run++) rounds.run(run);
   quieten();
@@ -98,6 +118,7 @@ class Rounds {
     private readonly kind: AmmBenchKind,
     taskCount: number,
     workerCount: number,
+    private readonly policies: RoundPolicies,
   ) {
     this.addresses = Array.from({ length: workerCount }, (_, index) => this.addWorker(index));
     const copies = kind === 'reduce' ? 2 : 1;
@@ -118,6 +139,7 @@ class Rounds {
     this.nowMs += 1e9; // What was asked for before is late by now.
     const address = this.addresses[number % this.addresses.length] as string;
     const { manager } = this;
+    const { ReduceReplicas, RetireWorker } = this.policies;
     manager.policies.clear();
     this.dropped = [];
     if (this.kind === 'reduce') manager.policies.add(new ReduceReplicas({}));

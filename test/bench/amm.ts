@@ -16,6 +16,7 @@ const program = new Command('npm run bench -- amm')
   .argument('<tasks>', 'number of tasks')
   .argument('<workers>', 'number of workers')
   .option('--kind <kind>', `only this one: ${KINDS.join(', ')}`)
+  .option('--own', 'the policies are loaded as those of a user, which see views of the state')
   .option('--repeat <number>', 'runs in fresh processes; the median is printed', '1')
   .option('--vs-dask', "run Dask's manager on the same state and print the ratio")
   .option('--python <path>', 'interpreter with distributed installed', '/usr/bin/python3')
@@ -24,18 +25,21 @@ const program = new Command('npm run bench -- amm')
 const [tasks, workers] = program.args as [string, string];
 const options = program.opts<{
   readonly kind?: AmmBenchKind;
+  readonly own?: boolean;
   readonly repeat: string;
   readonly vsDask?: boolean;
   readonly python: string;
 }>();
 const repeat = Math.max(1, Number(options.repeat));
+const isOwn = options.own === true;
 
 for (const kind of options.kind === undefined ? KINDS : [options.kind]) {
   if (repeat > 1 || options.vsDask === true) compare(kind);
   else
     print({
       bench: `amm-${kind}`,
-      ...measureRound(kind, Number(tasks), Number(workers)),
+      ...(isOwn ? { own: true } : {}),
+      ...measureRound(kind, Number(tasks), Number(workers), isOwn),
       ...here(),
     });
 }
@@ -46,7 +50,8 @@ function compare(kind: AmmBenchKind): void {
   const theirs: Result[] = [];
   for (let turn = 0; turn < repeat; turn++) {
     const script = fileURLToPath(import.meta.url);
-    ours.push(run(process.execPath, ['--expose-gc', script, tasks, workers, '--kind', kind]));
+    const args = [script, tasks, workers, '--kind', kind, ...(isOwn ? ['--own'] : [])];
+    ours.push(run(process.execPath, ['--expose-gc', ...args]));
     if (options.vsDask === true) theirs.push(runDask(kind));
   }
   const own = median(ours, 'usPerUnit');

@@ -1,5 +1,6 @@
 import { noHooks } from '../kit/ports.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import { shieldedPolicy } from '../../core/plugin-host/policy-slots.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import { fifo } from '../../policies/fairness/fifo.ts';
 import { depthFirst } from '../../policies/ordering/baselines/depth-first.ts';
@@ -40,6 +41,8 @@ export interface LifeOptions {
   readonly isOnly?: boolean;
   /** Graphs in which the tasks are submitted, one after the other, before any of them runs. Default 1. */
   readonly parts?: number;
+  /** Worker selection is loaded as a policy of a user, which sees views of the state. */
+  readonly isOwn?: boolean;
 }
 
 /**
@@ -69,7 +72,7 @@ export function measureLife(
   if (make === undefined) {
     throw new Error(`unknown shape ${shapeName}; there are ${Object.keys(SHAPES).join(', ')}`);
   }
-  const kernel = makeKernel(options.saturation);
+  const kernel = makeKernel(options.saturation, options.isOwn === true);
   addWorkers(kernel, workerCount, options.threads);
   // In the same kernel: compiled code knows the objects that it was compiled for.
   const warmUpTasks = options.warmUpTasks ?? WARM_UP_TASKS;
@@ -299,9 +302,10 @@ function rank(shape: Shape): number {
   });
 }
 
-function makeKernel(workerSaturation: number): SchedulerKernel {
+function makeKernel(workerSaturation: number, isOwn: boolean): SchedulerKernel {
+  const selection = earliestStart.create({});
   const policies = {
-    workerSelection: earliestStart.create({}),
+    workerSelection: isOwn ? shieldedPolicy('workerSelection', selection) : selection,
     queuing: rootish.create({ workerSaturation }),
     ordering: depthFirst.create({}),
     fairness: fifo.create({}),

@@ -18,6 +18,7 @@ interface BenchOptions {
   readonly vsDask?: boolean;
   readonly python: string;
   readonly once?: boolean;
+  readonly own?: boolean;
   readonly parts: string;
 }
 
@@ -38,6 +39,10 @@ const program = new Command('npm run bench -- kernel')
   .option('--warm-up <tasks>', 'live before at least, unmeasured', String(WARM_UP_TASKS))
   .option('--once', 'no life of the same graph before, no memory: for very large graphs')
   .option('--parts <number>', 'graphs in which the tasks are submitted before any runs', '1')
+  .option(
+    '--own',
+    'worker selection is loaded as a policy of a user, which sees views of the state',
+  )
   .option('--vs-dask', "run Dask's scheduler on the same graph and print the ratio")
   .option('--python <path>', 'interpreter with distributed installed', '/usr/bin/python3')
   .parse();
@@ -55,7 +60,8 @@ function measure(): Record<string, unknown> {
   const isOnly = options.once === true;
   const warmUpTasks = Number(options.warmUp);
   const parts = Number(options.parts);
-  const how = { saturation, threads, warmUpTasks, isOnly, parts };
+  const isOwn = options.own === true;
+  const how = { saturation, threads, warmUpTasks, isOnly, parts, isOwn };
   const life = measureLife(shape, Number(tasks), Number(workers), how);
   return {
     bench: 'kernel',
@@ -63,6 +69,7 @@ function measure(): Record<string, unknown> {
     workers: Number(workers),
     saturation: options.saturation,
     threads,
+    ...(isOwn ? { own: true } : {}),
     ...life,
     node: process.version,
     load: round(loadavg()[0] ?? 0),
@@ -90,6 +97,7 @@ function runSelf(): Record<string, unknown> {
   const { saturation, threads, warmUp } = options;
   const args = [shape, tasks, workers, '--saturation', saturation, '--threads', threads];
   args.push('--warm-up', warmUp);
+  if (options.own === true) args.push('--own');
   const script = fileURLToPath(import.meta.url);
   return run(process.execPath, ['--expose-gc', script, ...args]);
 }

@@ -1,5 +1,14 @@
 /** Policies and plugins beside Dask's. */
-import { atLeast, atMost, number, type Row, three, VS_DASK } from './row.ts';
+import {
+  alternate,
+  atLeast,
+  atMost,
+  type Extent,
+  number,
+  type Row,
+  three,
+  VS_DASK,
+} from './row.ts';
 
 export function orderBesideDask(shape: string): Row {
   return {
@@ -64,6 +73,34 @@ export function amm(kind: 'reduce' | 'retire', what: string, ratio: number): Row
           goal: atLeast(ratio),
           ours: number(own, 'usPerUnit'),
           theirs: number(dask, 'usPerUnit'),
+        },
+      ];
+    },
+  };
+}
+
+/** What a policy of one's own costs: the same policy, with views of the state instead of the state itself. */
+export function ownPolicy(
+  what: string,
+  script: 'amm' | 'kernel',
+  field: 'usPerUnit' | 'usPerTask',
+  args: (extent: Extent) => readonly (string | number)[],
+): Row {
+  return {
+    name: `own ${script}`,
+    async figures(measure, extent) {
+      // In turn, so that both meet the same noise.
+      const [builtIn, own] = (await alternate(extent.repeat, [[], ['--own']], async (how) =>
+        number((await measure(script, [...args(extent), ...how])).at(-1), field),
+      )) as [number, number];
+      return [
+        {
+          what: `${what}, by a policy of one's own`,
+          unit: 'times the CPU of the built-in one',
+          value: own / builtIn,
+          goal: atMost(1.3),
+          ours: own,
+          theirs: builtIn,
         },
       ];
     },

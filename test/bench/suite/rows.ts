@@ -3,7 +3,7 @@ import { endToEnd, large, latency, latencyOfThreads, pools, wire } from './clust
 import { cost } from './cost-row.ts';
 import { served, servedData } from './dask-rows.ts';
 import { growth, kernelBesideDask, million } from './kernel-rows.ts';
-import { amm, orderBesideDask, steal } from './policy-rows.ts';
+import { amm, orderBesideDask, ownPolicy, steal } from './policy-rows.ts';
 import type { Row } from './row.ts';
 
 /** In the order of the table. */
@@ -37,6 +37,17 @@ export const ROWS: readonly Row[] = [
   steal,
   amm('reduce', 'a copy dropped by reduce-replicas, 1000 workers', 15),
   amm('retire', 'a result of a retiring worker, 1000 workers', 40),
+  ownPolicy('a copy dropped by reduce-replicas, 1000 workers', 'amm', 'usPerUnit', ({ tasks }) => [
+    tasks,
+    1000,
+    '--kind',
+    'reduce',
+  ]),
+  ownPolicy('kernel, tree, 100 workers, where tasks run', 'kernel', 'usPerTask', ({ tasks }) => [
+    'tree',
+    tasks,
+    100,
+  ]),
   endToEnd,
   latency,
   latencyOfThreads,

@@ -28,7 +28,7 @@ const STARTED = [
   'adapters/executors/threads/index',
   'policies/worker-selection/earliest-start',
   'policies/queuing/root-ish',
-  'policies/ordering/baselines/depth-first',
+  'policies/ordering/depth-first',
   'policies/fairness/fifo',
   'policies/stealing/dask',
   'policies/amm/reduce-replicas',

@@ -8,13 +8,13 @@ import { isDeepStrictEqual } from 'node:util';
 import standalone from 'ajv/dist/standalone/index.js';
 import { check, forAjv } from '../dist/core/config/check.js';
 import { makeAjv, schemaId } from '../dist/core/config/compile-schema.js';
-import { CONFIG_SCHEMA } from '../dist/core/config/schemas/schema.js';
-import { BUILTIN_PARAMETERS } from '../dist/core/scheduler-host/commands/builtin-parameters.js';
-import { compilerOf } from '../dist/core/scheduler-host/sessions/message-checks.js';
+import { CONFIG_SCHEMA } from '../dist/core/config/schema.js';
+import { BUILTIN_PARAMETERS } from '../dist/core/scheduler-host/commands.js';
+import { compilerOf } from '../dist/core/scheduler-host/message-checks.js';
 import { REPORT_PARAMETERS } from '../dist/adapters/report/plugin.js';
 import { builtins } from '../dist/adapters/app/builtin-extensions.js';
 import { MOVEMENT_PARAMETERS } from '../dist/plugins/amm/commands.js';
-import { MANAGER_PARAMETERS } from '../dist/plugins/amm/manager-commands.js';
+import { MANAGER_PARAMETERS } from '../dist/plugins/amm/commands.js';
 import { COORDINATION_PARAMETERS } from '../dist/plugins/coordination/commands.js';
 
 const MESSAGES = new URL('../schema/messages.schema.json', import.meta.url);
@@ -38,7 +38,7 @@ const undescribed = (key, value) =>
   key === 'description' && typeof value === 'string' ? undefined : value;
 
 const messages = compilerOf(JSON.parse(readFileSync(MESSAGES, 'utf8'), undescribed), CODE);
-write('scheduler-host/sessions/compiled-messages.cjs', messages.ajv, messages.refs);
+write('scheduler-host/compiled-messages.cjs', messages.ajv, messages.refs);
 
 const ajv = makeAjv(CODE);
 const names = {};

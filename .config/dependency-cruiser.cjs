@@ -67,9 +67,9 @@ module.exports = {
     ),
     no(
       'only-injection-injects',
-      '^(?!core/plugin-host/injection/).+',
+      '^(?!core/plugin-host/injection\\.ts).+',
       '(^|/)node_modules/(tsyringe|reflect-metadata)/',
-      'One folder knows the injection container.',
+      'One file knows the injection container.',
     ),
     no(
       'policies-see-api',

@@ -6,7 +6,7 @@
  *   host adds.
  * - Fields that a type does not list are allowed, because a newer peer may send more.
  * - `@integer`, `@minimum`, `@maximum` and `@minLength` in the comment of an alias
- *   (`core/util/value-types.ts`) bound the values of the fields of this type.
+ *   (`core/util/values.ts`) bound the values of the fields of this type.
  */
 import { fileURLToPath, URL } from 'node:url';
 import ts from 'typescript';

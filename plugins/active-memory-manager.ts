@@ -13,14 +13,10 @@ import {
 import { trust } from '../core/shared/read-only.ts';
 import { KeepReplicas } from '../policies/amm/keep-replicas.ts';
 import { RetireWorker } from '../policies/amm/retire-worker.ts';
-import { addMovementCommands } from './amm/commands.ts';
-import { addManagerCommands } from './amm/manager-commands.ts';
-import { makePolicy } from './amm/make-policy.ts';
+import { addManagerCommands, addMovementCommands } from './amm/commands.ts';
+import { makePolicy, MemoryManager, ReplicaBook } from './amm/memory-manager.ts';
 import { ManagerControl } from './amm/manager-control.ts';
-import { MemoryManager } from './amm/memory-manager.ts';
-import type { MovementScope } from './amm/movement.ts';
-import { ReplicaBook } from './amm/replica-book.ts';
-import { Retirements } from './amm/retirement.ts';
+import { type MovementScope, Retirements } from './amm/movement.ts';
 
 for (const policy of [KeepReplicas, RetireWorker]) trust(policy);
 

@@ -1,14 +1,9 @@
 import { definePlugin, PLUGIN_API_VERSION, YardmasterError } from '../core/api/index.ts';
 import { addCommands } from './coordination/commands.ts';
-import { DataSets } from './coordination/data-sets.ts';
-import { Flags } from './coordination/flags.ts';
-import { Leases } from './coordination/leases.ts';
-import { Queues } from './coordination/queues.ts';
+import { DataSets, Queues, Variables } from './coordination/variables.ts';
+import { Flags, Leases, Semaphores } from './coordination/leases.ts';
 import { failAll, makeScope } from './coordination/scope.ts';
-import { Semaphores } from './coordination/semaphores.ts';
-import { PublishedTopics } from './coordination/published-topics.ts';
-import { Topics } from './coordination/topics.ts';
-import { Variables } from './coordination/variables.ts';
+import { PublishedTopics, Topics } from './coordination/topics.ts';
 
 /** Options of the plugin `coordination`; in a configuration they are `scheduler.coordination`. */
 interface CoordinationOptions {

@@ -1,11 +1,11 @@
-import { NO_PARAMETERS } from '../core/api/command-parameters.ts';
+import { NO_PARAMETERS } from '../core/api/plugin.ts';
 import {
   definePlugin,
   PLUGIN_API_VERSION,
   type Timer,
   YardmasterError,
 } from '../core/api/index.ts';
-import { Balancer } from './work-stealing/balancer.ts';
+import { Balancer } from './work-stealing/round.ts';
 
 /** Options of the plugin `work-stealing`; in a configuration they are `scheduler.workStealing`. */
 interface WorkStealingOptions {

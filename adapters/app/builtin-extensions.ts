@@ -16,13 +16,11 @@ export const builtins: Builtins = {
   family: async () => (await import('../../policies/queuing/family.ts')).family,
   direct: async () => (await import('../../policies/queuing/direct.ts')).direct,
   'queuing/mars': async () => (await import('../../policies/queuing/mars.ts')).mars,
-  'depth-first': async () =>
-    (await import('../../policies/ordering/baselines/depth-first.ts')).depthFirst,
+  'depth-first': async () => (await import('../../policies/ordering/depth-first.ts')).depthFirst,
   // These names stand for something else, too.
-  'ordering/dask': async () =>
-    (await import('../../policies/ordering/critical-path/dask.ts')).daskOrder,
+  'ordering/dask': async () => (await import('../../policies/ordering/dask.ts')).daskOrder,
   mars: async () => (await import('../../policies/ordering/mars.ts')).mars,
-  'ordering/fifo': async () => (await import('../../policies/ordering/baselines/fifo.ts')).fifo,
+  'ordering/fifo': async () => (await import('../../policies/ordering/fifo.ts')).fifo,
   best: async () => (await import('../../policies/ordering/best.ts')).best,
   fifo: async () => (await import('../../policies/fairness/fifo.ts')).fifo,
   'weighted-fair-share': async () =>
@@ -54,5 +52,5 @@ export const builtins: Builtins = {
   // Transports, by the scheme of their addresses.
   tcp: async () => (await import('../dask/interop/tcp.ts')).tcp,
   tls: async () => (await import('../transports/tls/index.ts')).tls,
-  inmemory: async () => (await import('../transports/memory/index.ts')).inMemory,
+  inmemory: async () => (await import('../transports/memory.ts')).inMemory,
 };

@@ -14,7 +14,7 @@ export {
   RemoteError,
   YardmasterError,
 } from '../../core/api/errors.ts';
-export { VERSION } from '../../core/api/version.ts';
+export { VERSION } from '../../core/api/plugin.ts';
 export { type ConfigInput, defineConfig } from '../../core/config/types.ts';
 export type { CreateSchedulerOptions, Scheduler } from '../../core/scheduler-host/scheduler.ts';
 export {

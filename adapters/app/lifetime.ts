@@ -1,5 +1,5 @@
-import { inBackground } from '../../core/shared/background.ts';
 import type { Clock, Logger } from '../../core/api/index.ts';
+import { inBackground } from '../../core/shared/timers.ts';
 import type { WorkerEnd } from '../../core/worker-host/worker-options.ts';
 
 /** How long a worker lives. */
@@ -49,3 +49,19 @@ export function limitLifetime(
     (error) => log.debug({ err: error, worker: worker.name }, 'the worker ended with an error'),
   );
 }
+
+/** A worker of a local cluster, wherever it lives. */
+export interface ClusterWorker {
+  readonly name: string;
+  /** Id of its process, if the process is separate. */
+  readonly pid?: number | undefined;
+  /** Resolves when it is gone, however it went. */
+  readonly ended: Promise<void>;
+  /** Why it is gone. */
+  deathError(): Error;
+  /** Ends it in good order. */
+  close(): Promise<void>;
+}
+
+/** Starts one more worker; it may not be registered yet when the promise resolves. */
+export type WorkerStarter = (name: string) => Promise<ClusterWorker>;

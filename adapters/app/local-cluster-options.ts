@@ -18,7 +18,7 @@ import {
 } from '../../core/shared/call-options.ts';
 import type { ConfigInput } from '../../core/config/types.ts';
 import type { CreateSchedulerOptions } from '../../core/scheduler-host/scheduler.ts';
-import type { JournalOptions } from './journal/journal-options.ts';
+import type { JournalOptions } from './journal-folder.ts';
 import type { AdaptOptions } from './adaptive.ts';
 
 /** Where the workers of a local cluster live. */

@@ -6,17 +6,24 @@ import {
   type RecordingInfo,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { inBackground } from '../../core/shared/background.ts';
+import { inBackground } from '../../core/shared/timers.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { Client, type ConnectOptions } from '../client/index.ts';
 import { SystemClock } from '../clocks/index.ts';
-import type { Adaptive, AdaptiveCluster, AdaptOptions } from './adaptive.ts';
+import {
+  type Adaptive,
+  type AdaptiveCluster,
+  type AdaptOptions,
+  keptError,
+  type KeptWorker,
+  retireSurplus,
+  surplusOf,
+} from './adaptive.ts';
 import { importingTaskModule } from '../tasks/index.ts';
 import type { LocalClusterOptions } from './local-cluster-options.ts';
-import { keptError, type KeptWorker, retireSurplus, surplusOf } from './retire-surplus.ts';
 import type { LocalParts } from './start-local.ts';
 import type { RunningScheduler } from './start-scheduler.ts';
-import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
+import type { ClusterWorker, WorkerStarter } from './lifetime.ts';
 
 export type { ClusterMode, LocalClusterOptions } from './local-cluster-options.ts';
 

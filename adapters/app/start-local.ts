@@ -1,22 +1,23 @@
-import { dirname, resolve } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import { accessSync, constants, mkdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
 import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
-import { checkCallOptions } from '../../core/shared/call-options.ts';
+import { DEFAULT_ADDRESS } from '../../core/config/schema.ts';
 import type { Config, WorkerMemoryConfig } from '../../core/config/types.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
-import { AllowedModules, codeRootAt } from '../tasks/index.ts';
+import { checkCallOptions } from '../../core/shared/call-options.ts';
 import { SystemClock } from '../clocks/index.ts';
-import { DEFAULT_ADDRESS } from '../../core/config/schemas/scheduler-schema.ts';
-import { inspectArgument } from '../nanny/inspect-argument.ts';
+import { removePrivateFolder } from '../log/private-folder.ts';
 import { Nanny } from '../nanny/index.ts';
-import { InMemoryTransport } from '../transports/memory/index.ts';
-import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
+import { inspectArgument } from '../nanny/worker-process.ts';
+import { AllowedModules, codeRootAt } from '../tasks/index.ts';
+import { InMemoryTransport } from '../transports/memory.ts';
+import type { ClusterWorker, WorkerStarter } from './lifetime.ts';
 import { LOCAL_CLUSTER_RULES, type LocalClusterOptions } from './local-cluster-options.ts';
-import { localKeys } from './local-keys.ts';
-import { NannyPlugins } from './nanny-plugins.ts';
 import { openScheduler, type RunningScheduler } from './start-scheduler.ts';
-import { startWorker } from './start-worker.ts';
+import { NannyPlugins, settingsOf, settingsText, startWorker, timeText } from './start-worker.ts';
 import { textLogger } from './text-log.ts';
-import { settingsOf, settingsText, timeText } from './worker-settings.ts';
 
 /** The parts of a local cluster. */
 export interface LocalParts {
@@ -281,4 +282,47 @@ function memoryFlags(limitBytes: number, memory: WorkerMemoryConfig): string[] {
   const flags = ['--memory-limit', String(limitBytes)];
   flags.push('--memory', list.map(([name, value]) => `${name}=${value}`).join(' '));
   return spillFolder === undefined ? flags : [...flags, '--spill-folder', spillFolder];
+}
+
+/** How the processes of a local cluster reach each other: with new keys, which other users cannot read. */
+export interface LocalKeys {
+  readonly transport: Transport;
+  /** Path of the access file of the scheduler at this address. */
+  fileFor(address: string): string;
+  /** Deletes what the transport does not delete when it stops listening. */
+  remove(): void;
+}
+
+/**
+ * The access file is that of the scheduler's port, where other processes of the same user find it. Where the home
+ * folder cannot be written, it is in a new folder for temporary files, and only the workers get its path.
+ */
+export async function localKeys(clock: Clock): Promise<LocalKeys> {
+  const { accessFileFor, accessFolder, TlsTransport } = await import('../transports/tls/index.ts');
+  const access = isWritable(accessFolder()) ? undefined : temporaryFile();
+  return {
+    transport: new TlsTransport(clock, {
+      environment: false,
+      ...(access === undefined ? {} : { access }),
+    }),
+    fileFor: (address) => accessFileFor(address, access, false).path,
+    remove: () => {
+      if (access !== undefined) removePrivateFolder(dirname(access));
+    },
+  };
+}
+
+/** Its folder is made with the file, for this user alone. */
+function temporaryFile(): string {
+  return join(tmpdir(), `yardmaster-access-${randomBytes(8).toString('hex')}`, 'access.json');
+}
+
+function isWritable(folder: string): boolean {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    accessSync(folder, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }

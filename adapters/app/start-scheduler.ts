@@ -1,8 +1,13 @@
-import type { Clock, Logger, RecordingInfo } from '../../core/api/index.ts';
+import type { Clock, Logger, RecordingInfo, Transport } from '../../core/api/index.ts';
+import { IN_CODE } from '../../core/config/check.ts';
+import { loadConfigFile } from '../../core/config/load.ts';
+import { PluginResolver } from '../../core/plugin-host/plugin-resolver.ts';
+import { loadTransport } from '../../core/plugin-host/transport-table.ts';
 import {
   checkConfig as checkBareConfig,
   createScheduler as createBareScheduler,
 } from '../../core/scheduler-host/create-scheduler.ts';
+import type { CreateSchedulerOptions, Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import {
   checkCallOptions,
   CLOCK,
@@ -14,14 +19,15 @@ import {
   type OptionRules,
   TEXT,
 } from '../../core/shared/call-options.ts';
-import type { CreateSchedulerOptions, Scheduler } from '../../core/scheduler-host/scheduler.ts';
-import { builtins } from './builtin-extensions.ts';
+import { inBackground } from '../../core/shared/timers.ts';
 import { SystemClock } from '../clocks/index.ts';
-import { Journal } from './journal/journal.ts';
-import type { JournalOptions } from './journal/journal-options.ts';
-import { Recorder } from './recording/recorder.ts';
-import { recordingKeepOf } from './recording/recording-keep.ts';
-import { ForeignCallers } from './foreign-callers.ts';
+import type { tcp } from '../dask/interop/tcp.ts';
+import type { ForeignCaller } from '../transports/tcp/index.ts';
+import { builtins } from './builtin-extensions.ts';
+import type { JournalOptions } from './journal-folder.ts';
+import { Journal } from './journal.ts';
+import { Recorder, recordingKeepOf } from './recorder.ts';
+import type { WorkerSettings } from './start-worker.ts';
 import { textLogger } from './text-log.ts';
 import { type SchedulerWatch, watchScheduler } from './watch-scheduler.ts';
 
@@ -199,5 +205,95 @@ export async function startScheduler(
   } catch (error) {
     await open.close();
     throw error;
+  }
+}
+
+/**
+ * The transport that `scheduler.transport` of a worker's configuration names, if it names one.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
+ */
+export async function configuredTransports({
+  transport,
+  folder,
+}: WorkerSettings): Promise<readonly Transport[]> {
+  if (transport === undefined) return [];
+  const place = { origin: IN_CODE, optionsAt: ['scheduler', 'transport', 'options'] };
+  const resolver = new PluginResolver(builtins, folder);
+  return [await loadTransport(transport, resolver, place, new SystemClock())];
+}
+
+/**
+ * The transport that a configuration file names, for peers that need nothing else of it.
+ * @param file - undefined: none
+ * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`
+ */
+export async function transportsOfFile(file: string | undefined): Promise<readonly Transport[]> {
+  if (file === undefined) return [];
+  const { config, folder } = await loadConfigFile(file);
+  return configuredTransports({ worker: {}, folder, transport: config.scheduler.transport });
+}
+
+/** Hosts that are remembered, so that each is warned of once. */
+const HOSTS_MAX = 1000;
+
+/**
+ * Answers peers of Dask that connect to a TCP address of the scheduler's own protocol: they end with an
+ * error that names the address for Dask, or says how to open one. Warns once for each host.
+ */
+export class ForeignCallers {
+  /** Set once it is made; no caller comes before. */
+  scheduler: Scheduler | undefined;
+  private readonly hosts = new Set<string>();
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly log: Logger,
+  ) {}
+
+  /** The TCP transport, with this as the handler of foreign callers. */
+  async tcp(): Promise<typeof tcp> {
+    const { tcp: definition, tcpWithDask } = await import('../dask/interop/tcp.ts');
+    const answer = (caller: ForeignCaller): void => this.answer(caller);
+    return {
+      ...definition,
+      create: ({ clock }, options) => tcpWithDask(clock, options, answer),
+    };
+  }
+
+  private answer(caller: ForeignCaller): void {
+    inBackground(this.refuse(caller), (error) => {
+      const { peerAddress: peer } = caller;
+      this.log.debug(
+        { err: error, peer },
+        `a caller that is not ours was closed: ${error.message}`,
+      );
+    });
+  }
+
+  private async refuse({ socket, peerAddress: peer }: ForeignCaller): Promise<void> {
+    const { refuseDaskPeer } = await import('../dask/connection/wrong-port.ts');
+    await refuseDaskPeer(socket, this.clock, async (called) => {
+      const advice = await this.advice();
+      if (this.isNewHost(peer)) {
+        const text = `a worker or client of Dask (${peer}) connected to ${called}, where the scheduler listens for workers and clients of Yardmaster; ${advice}`;
+        this.log.warn({ peer, address: called }, text);
+      }
+      return `${called} is where the scheduler listens for workers and clients of Yardmaster, not for those of Dask; ${advice}`;
+    });
+  }
+
+  private async advice(): Promise<string> {
+    const { scheduler } = this;
+    if (scheduler?.plugins.some(({ name }) => name === 'dask') === true) {
+      return `those of Dask connect to ${String(await scheduler.command('dask.address'))}`;
+    }
+    return 'it has no address for Dask: start it with `yardmaster scheduler --dask`, or add the plugin "dask" to its configuration';
+  }
+
+  private isNewHost(peer: string): boolean {
+    const host = peer.replace(/:\d+$/, '');
+    if (this.hosts.has(host) || this.hosts.size >= HOSTS_MAX) return false;
+    this.hosts.add(host);
+    return true;
   }
 }

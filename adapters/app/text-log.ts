@@ -1,5 +1,5 @@
 import type { Logger } from '../../core/api/index.ts';
-import { printable } from '../../core/util/printable.ts';
+import { printable } from '../../core/util/values.ts';
 
 /** How much is logged; each includes those after it. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;

@@ -5,11 +5,9 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 
 import { parseBytes, parseDurationMs } from '../../core/util/units.ts';
 import { exitProcess } from '../executors/threads/spawn.ts';
-import { CERTIFICATE_VARIABLES } from '../transports/tls/variables.ts';
+import { CERTIFICATE_VARIABLES } from '../transports/tls/access.ts';
 import { permitInsecure } from '../transports/tcp/socket-layer.ts';
-import { LOG_LEVELS, type LogFlags } from './logger.ts';
-import { errorText } from './report-error.ts';
-import { say } from './terminal.ts';
+import { errorText, LOG_LEVELS, type LogFlags, say } from './terminal.ts';
 
 const FAILURE_CODE = 1;
 

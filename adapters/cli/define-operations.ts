@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 
 import { hint } from '../../core/shared/words.ts';
 
-import type { AmmFlags } from './commands/amm.ts';
+import type { AmmFlags, ReplaceFlags, RetireFlags, TasksFlags } from './commands/operations.ts';
 import {
   common,
   type CommonOptions,
@@ -12,9 +12,6 @@ import {
   run,
   time,
 } from './command-line.ts';
-import type { ReplaceFlags } from './commands/policy.ts';
-import type { RetireFlags } from './commands/retire.ts';
-import type { TasksFlags } from './commands/tasks.ts';
 import type { TopFlags } from './commands/top.ts';
 import type { ClientFlags } from './with-client.ts';
 
@@ -46,7 +43,7 @@ function defineWorkers(program: Command): void {
     .description('List the workers of a cluster.')
     .addHelpText('after', examples('workers -s tls://127.0.0.1:8786'))
     .action(async (options: With<ClientFlags>) => {
-      const { workersCommand } = await import('./commands/workers.ts');
+      const { workersCommand } = await import('./commands/operations.ts');
       await run(options, () => workersCommand(options));
     });
 }
@@ -67,7 +64,7 @@ function defineTasks(program: Command): void {
       )}\n\nExit code 1 when the scheduler does not know one of the keys.`,
     )
     .action(async (keys: readonly string[], options: With<TasksFlags>) => {
-      const { tasksCommand } = await import('./commands/tasks.ts');
+      const { tasksCommand } = await import('./commands/operations.ts');
       await run(options, () => tasksCommand(keys, options));
     });
 }
@@ -99,7 +96,7 @@ function defineRetire(program: Command): void {
       )}\n\nExit code 1 when one of them was kept; the reason is printed.`,
     )
     .action(async (workers: readonly string[], { close, ...options }: With<RetireFlags>) => {
-      const { retireCommand } = await import('./commands/retire.ts');
+      const { retireCommand } = await import('./commands/operations.ts');
       const flags = close === false ? { ...options, close } : options;
       await run(options, async () => retireCommand(workers, flags));
     });
@@ -120,7 +117,7 @@ function defineAmm(program: Command): void {
       .allowExcessArguments()
       .action(async (options: With<AmmFlags>, command: Command) => {
         refuseUnknown(amm, command.args);
-        const { ammCommand } = await import('./commands/amm.ts');
+        const { ammCommand } = await import('./commands/operations.ts');
         await run(options, () => ammCommand(action, options));
       });
   }
@@ -129,13 +126,13 @@ function defineAmm(program: Command): void {
     .option('--interval <time>', 'pause between two rounds, as 5s', time)
     .option('--measure <name>', 'by which workers are compared, such as optimistic')
     .action(async (options: With<AmmFlags>) => {
-      const { ammCommand } = await import('./commands/amm.ts');
+      const { ammCommand } = await import('./commands/operations.ts');
       await run(options, () => ammCommand('set', options));
     });
   asking(amm.command('run'))
     .description('Run one round now. Exit code 1 when a policy failed.')
     .action(async (options: With<AmmFlags>) => {
-      const { runAmm } = await import('./commands/amm.ts');
+      const { runAmm } = await import('./commands/operations.ts');
       await run(options, () => runAmm(options));
     });
   defineAmmPolicies(amm);
@@ -157,14 +154,14 @@ function defineAmmPolicies(amm: Command): void {
     .option('--options <json>', 'options of the policy', jsonObject)
     .addHelpText('after', examples('amm add balance-memory -s tls://127.0.0.1:8786'))
     .action(async (policy: string, options: With<AmmFlags>) => {
-      const { addAmmPolicy } = await import('./commands/amm.ts');
+      const { addAmmPolicy } = await import('./commands/operations.ts');
       await run(options, () => addAmmPolicy(policy, options));
     });
   asking(amm.command('remove'))
     .description('Remove a policy.')
     .argument('<policy>', 'its id, or its name for all of that name')
     .action(async (policy: string, options: With<AmmFlags>) => {
-      const { removeAmmPolicy } = await import('./commands/amm.ts');
+      const { removeAmmPolicy } = await import('./commands/operations.ts');
       await run(options, () => removeAmmPolicy(policy, options));
     });
 }
@@ -176,7 +173,7 @@ function definePolicy(program: Command): void {
   asking(policy.command('list'))
     .description('List the policies in charge.')
     .action(async (options: With<ClientFlags>) => {
-      const { listPolicies } = await import('./commands/policy.ts');
+      const { listPolicies } = await import('./commands/operations.ts');
       await run(options, () => listPolicies(options));
     });
   asking(policy.command('replace'))
@@ -192,7 +189,7 @@ function definePolicy(program: Command): void {
       ),
     )
     .action(async (slot: string, use: string, options: With<ReplaceFlags>) => {
-      const { replacePolicy } = await import('./commands/policy.ts');
+      const { replacePolicy } = await import('./commands/operations.ts');
       await run(options, () => replacePolicy(slot, use, options));
     });
   asking(policy.command('restore'))
@@ -200,7 +197,7 @@ function definePolicy(program: Command): void {
     .argument('<slot>', 'such as queuing')
     .addHelpText('after', examples('policy restore queuing -s tls://127.0.0.1:8786'))
     .action(async (slot: string, options: With<ClientFlags>) => {
-      const { restorePolicy } = await import('./commands/policy.ts');
+      const { restorePolicy } = await import('./commands/operations.ts');
       await run(options, () => restorePolicy(slot, options));
     });
 }

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 
 import { collect, common, type CommonOptions, idleTime, port, run, time } from './command-line.ts';
-import type { SchedulerFlags } from './scheduler-flags.ts';
+import type { SchedulerFlags } from './flags.ts';
 
 const HELP = `
 Examples:

@@ -1,10 +1,8 @@
 import { type Command, Option } from 'commander';
 import { common, type CommonOptions, count, positive, run } from './command-line.ts';
-import type { CalibrateFlags } from './commands/lab/calibrate.ts';
-import type { CompareFlags } from './commands/lab/compare.ts';
-import type { WorstCaseFlags } from './commands/lab/worst-case.ts';
+import type { CalibrateFlags, CompareFlags, WorstCaseFlags } from './commands/lab.ts';
 import type { SimulateFlags } from './commands/simulate.ts';
-import { clusterFlags } from './flags/simulator-flags.ts';
+import { clusterFlags } from './flags.ts';
 
 const WORKLOADS =
   'such as numpy-50K-50, tree:8@100ms,10MB, a recording (.ylog), an instance of WfCommons (.json), or a module (.js)';
@@ -65,7 +63,7 @@ Examples:
   $ yardmaster lab compare run.ylog --policies default,mine.yaml --workers 20 --format html > compared.html`,
     )
     .action(async (workloads: string[], options: CommonOptions & CompareFlags) => {
-      const { compareCommand } = await import('./commands/lab/compare.ts');
+      const { compareCommand } = await import('./commands/lab.ts');
       await run(options, () => compareCommand(workloads, options));
     });
 }
@@ -89,7 +87,7 @@ Examples:
   $ yardmaster lab worst-case mine.yaml default --workers 3 --steps 2000 -o worst.js`,
     )
     .action(async (first: string, second: string, options: CommonOptions & WorstCaseFlags) => {
-      const { worstCaseCommand } = await import('./commands/lab/worst-case.ts');
+      const { worstCaseCommand } = await import('./commands/lab.ts');
       await run(options, () => worstCaseCommand(first, second, options));
     });
 }
@@ -100,7 +98,7 @@ function defineCalibrate(lab: Command): void {
     .argument('<recording>', 'a recording (.ylog)')
     .option('--json', 'as JSON')
     .action(async (file: string, options: CalibrateFlags & CommonOptions) => {
-      const { calibrateCommand } = await import('./commands/lab/calibrate.ts');
+      const { calibrateCommand } = await import('./commands/lab.ts');
       await run(options, () => calibrateCommand(file, options));
     });
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { Command, Option } from 'commander';
-import { VERSION } from '../../core/api/version.ts';
+import { VERSION } from '../../core/api/plugin.ts';
 import {
   collect,
   common,
@@ -15,7 +15,7 @@ import {
   time,
 } from './command-line.ts';
 import type { CheckConfigFlags } from './commands/check-config.ts';
-import type { DemoFlags } from './demo/demo-flags.ts';
+import type { DemoFlags } from './demo-run.ts';
 import type { WhyFlags } from './commands/why.ts';
 import { defineAccess } from './define-access.ts';
 import { defineOperations } from './define-operations.ts';
@@ -23,7 +23,7 @@ import { defineRecordings } from './define-recordings.ts';
 import { defineScheduler } from './define-scheduler.ts';
 import { defineSimulator } from './define-simulator.ts';
 import type { ZeroWorkersFlags } from './commands/zero-workers.ts';
-import type { WorkerFlags } from './worker-flags.ts';
+import type { WorkerFlags } from './flags.ts';
 
 const program = new Command('yardmaster')
   .description('A scheduler for graphs of tasks, and the workers that compute them.')

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
-import { printable } from '../../core/util/printable.ts';
+import { printable } from '../../core/util/values.ts';
 import type { ReplayFrame } from '../../core/log/replay.ts';
-import type { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
 import { whyText } from './commands/why.ts';
 

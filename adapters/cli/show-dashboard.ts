@@ -1,7 +1,6 @@
 import { type Logger, YardmasterError } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
-import { statusOptionsOf } from './flags/dask-flags.ts';
-import type { SchedulerFlags } from './scheduler-flags.ts';
+import { type SchedulerFlags, statusOptionsOf } from './flags.ts';
 
 /**
  * Serves the dashboard unless a flag says no. Its failure ends the scheduler only when a flag asks for it. The plugin

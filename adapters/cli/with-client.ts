@@ -1,5 +1,9 @@
-import { transportsOfFile } from '../app/configured-transports.ts';
+import { randomUUID } from 'node:crypto';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { YardmasterError } from '../../core/api/index.ts';
+import { transportsOfFile } from '../app/start-scheduler.ts';
 import { Client } from '../client/index.ts';
+import { exitProcess } from '../executors/threads/spawn.ts';
 import { say } from './terminal.ts';
 
 /** What commands that ask a scheduler have in common. */
@@ -29,4 +33,97 @@ export async function withClient<T>(
 export function print(answer: unknown, text: string, { json }: Pick<ClientFlags, 'json'>): void {
   const shown = json === true ? JSON.stringify(answer, undefined, 2) : text;
   say(shown === '' ? '' : `${shown}\n`);
+}
+
+/**
+ * Writes the id of this process into a file, which is deleted when the process ends.
+ * @throws YardmasterError `ERR_CONFIG` when it cannot be written
+ */
+export function writePidFile(path: string): void {
+  try {
+    // In a folder of all users, a link of that name would have another file overwritten.
+    const draft = `${path}.${randomUUID()}.tmp`;
+    writeFileSync(draft, `${process.pid}\n`, { flag: 'wx' });
+    renameSync(draft, path);
+  } catch (cause) {
+    throw new YardmasterError(
+      'ERR_CONFIG',
+      `the file for the process id ${path} cannot be written: ${(cause as Error).message}`,
+      { pidFile: path },
+      { cause },
+    );
+  }
+  process.once('exit', () => {
+    try {
+      if (Number(readFileSync(path, 'utf8')) === process.pid) rmSync(path);
+    } catch {
+      // It was deleted or replaced meanwhile.
+    }
+  });
+}
+
+/** Something that runs until it is closed, or ends by itself. */
+interface Service {
+  /** Resolves when it is over; rejects when it failed. */
+  readonly closed: Promise<void>;
+  close(): Promise<void>;
+}
+
+const INTERRUPTED_CODE = 130;
+
+/**
+ * Waits for a service to end, or for a signal to close it. A second signal ends the process at once.
+ *
+ * @returns the exit code: 0, or 130 after Ctrl-C
+ * @throws what the service failed with
+ */
+export async function untilStopped(service: Service): Promise<number> {
+  let code = 0;
+  let isStopping = false;
+  let closing: Promise<void> = Promise.resolve();
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (isStopping) exitProcess(INTERRUPTED_CODE);
+    isStopping = true;
+    if (signal === 'SIGINT') code = INTERRUPTED_CODE;
+    closing = service.close();
+    closing.catch(() => undefined); // It is awaited below.
+  };
+  process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  try {
+    await service.closed;
+    await closing;
+    return code;
+  } finally {
+    process.off('SIGTERM', onSignal).off('SIGINT', onSignal);
+  }
+}
+
+/**
+ * Does work that a signal cuts off by closing what it needs, which is closed at its end as well.
+ *
+ * @param work - asks whether it was cut off; what it fails with then does not count
+ * @returns the exit code: 0, or 130 after Ctrl-C
+ * @throws what the work failed with
+ */
+export function untilDone(
+  work: (isCutOff: () => boolean) => Promise<void>,
+  close: () => Promise<void>,
+): Promise<number> {
+  let isCutOff = false;
+  const done = async (): Promise<void> => {
+    try {
+      await work(() => isCutOff);
+    } catch (error) {
+      if (!isCutOff) throw error;
+    } finally {
+      await close();
+    }
+  };
+  return untilStopped({
+    closed: done(),
+    close: () => {
+      isCutOff = true;
+      return close();
+    },
+  });
 }

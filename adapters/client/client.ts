@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
-import { isPlainObject } from '../../core/util/plain-object.ts';
+import { isPlainObject } from '../../core/util/values.ts';
 import { SystemClock } from '../clocks/index.ts';
 import type { ActorClass, ActorHandle, TaskFunction } from '../tasks/index.ts';
 import {
@@ -10,25 +10,29 @@ import {
   sessionOptions,
   transportsFor,
 } from './connect-options.ts';
-import { CoordinationAccess } from './coordination/access.ts';
+import { CoordinationAccess } from './coordination.ts';
 import { progress, type Progress, type ProgressOptions } from './progress.ts';
-import type { KeyEntry } from './session/entry.ts';
-import type { FetchOptions } from './session/fetcher.ts';
+import type { KeyEntry } from './entry.ts';
+import type { FetchOptions } from './fetcher.ts';
 import { type CancelOptions, type Future, holdingOfFuture } from './future.ts';
-import type { Graph, ResultIn } from './submission/graph.ts';
+import type { Graph, ResultIn } from './graph.ts';
 import {
+  type Argument,
+  type ArgumentsOf,
   checkNames,
   checkPriority,
+  type ColumnsOf,
+  type Gathered,
   refuseOption,
+  type ResultStoreOption,
+  storeSpec,
   type SubmitOptions,
-} from './submission/options.ts';
-import { type ResultStoreOption, storeSpec } from './submission/result-store-option.ts';
-import { type ScatterOptions, Scatterer } from './submission/scatter.ts';
-import { forgetKept } from './session/kept-results.ts';
-import { Session } from './session/session.ts';
-import { asFutureList, entriesIn, futuresIn, replaceFutures } from './submission/structure.ts';
-import { type ComputedFutures, Submitter } from './submission/submitter.ts';
-import type { Argument, ArgumentsOf, ColumnsOf, Gathered } from './submission/types.ts';
+} from './options.ts';
+import { type ScatterOptions, Scatterer } from './scatter.ts';
+import { forgetKept } from './kept-results.ts';
+import { Session } from './session.ts';
+import { asFutureList, entriesIn, futuresIn, replaceFutures } from './structure.ts';
+import { type ComputedFutures, Submitter } from './submitter.ts';
 
 /** How to gather. */
 export interface GatherOptions extends FetchOptions {

@@ -13,11 +13,11 @@ import {
   TEXT,
 } from '../../core/shared/call-options.ts';
 import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
-import { SCHEDULER_TTL_MS } from '../../core/shared/watch-answers.ts';
+import { SCHEDULER_TTL_MS } from '../../core/shared/channels.ts';
 import { codeRootAt } from '../tasks/index.ts';
 import type { CertificateFiles } from '../transports/tls/index.ts';
-import type { Reconnected, SessionOptions } from './session/session.ts';
-import type { ResultStoreOption } from './submission/result-store-option.ts';
+import type { Reconnected, SessionOptions } from './session.ts';
+import type { ResultStoreOption } from './options.ts';
 
 /** How to connect. */
 export interface ConnectOptions {

@@ -1,7 +1,6 @@
 import { inspect } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
-import { LeakTracker, type Watched } from './session/leak-tracker.ts';
-import type { FutureStatus, KeyEntry } from './session/entry.ts';
+import { type FutureStatus, type KeyEntry, LeakTracker, type Watched } from './entry.ts';
 
 /** How a cancellation is done. */
 export interface CancelOptions {

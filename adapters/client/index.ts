@@ -14,20 +14,15 @@ export {
   type SchedulerIdentity,
   type WorkerName,
   type WorkersToCloseOptions,
-} from './access/cluster-access.ts';
-export { CoordinationAccess, type LoggedEvent } from './coordination/access.ts';
-export { EventFlag } from './coordination/event-flag.ts';
-export { Lease } from './coordination/leases.ts';
-export { Queue, type QueueOptions } from './coordination/queue.ts';
-export {
-  Lock,
-  Semaphore,
-  type SemaphoreOptions,
-  type SemaphoreState,
-} from './coordination/semaphore.ts';
-export type { TopicEvent, TopicHandler } from './coordination/topics.ts';
-export type { WaitLimit } from './coordination/values.ts';
-export { Variable } from './coordination/variable.ts';
+} from './cluster-access.ts';
+export { CoordinationAccess, type LoggedEvent } from './coordination.ts';
+export { EventFlag } from './coordination.ts';
+export { Lease } from './leases.ts';
+export { Queue, type QueueOptions } from './coordination.ts';
+export { Lock, Semaphore, type SemaphoreOptions, type SemaphoreState } from './coordination.ts';
+export type { TopicEvent, TopicHandler } from './coordination.ts';
+export type { WaitLimit } from './coordination.ts';
+export { Variable } from './coordination.ts';
 export {
   type ClusterLogs,
   type ClusterVersions,
@@ -36,20 +31,20 @@ export {
   type LogOptions,
   type UnansweredWorker as Silent,
   type Versions,
-} from './access/diagnostics-access.ts';
-export type { FutureStatus } from './session/entry.ts';
-export type { FetchOptions } from './session/fetcher.ts';
+} from './diagnostics-access.ts';
+export type { FutureStatus } from './entry.ts';
+export type { FetchOptions } from './fetcher.ts';
 export { type CancelOptions, Future } from './future.ts';
-export { type Graph, type ResultIn, task, TaskNode } from './submission/graph.ts';
-export { all } from './submission/all.ts';
-export { Ref, ref } from './submission/ref.ts';
-export type { PolicyControl } from './access/policy-control.ts';
-export type { SubmitOptions, TaskOptions } from './submission/options.ts';
-export type { ResultStoreOption } from './submission/result-store-option.ts';
-export type { RetryRules } from './submission/retry-rules.ts';
-export type { ScatterOptions } from './submission/scatter.ts';
-export type { Reconnected } from './session/session.ts';
-export { type ComputedFutures, Submitter } from './submission/submitter.ts';
+export { type Graph, type ResultIn, task, TaskNode } from './graph.ts';
+export { all } from './graph.ts';
+export { Ref, ref } from './graph.ts';
+export type { PolicyControl } from './cluster-access.ts';
+export type { SubmitOptions, TaskOptions } from './options.ts';
+export type { ResultStoreOption } from './options.ts';
+export type { RetryRules } from './options.ts';
+export type { ScatterOptions } from './scatter.ts';
+export type { Reconnected } from './session.ts';
+export { type ComputedFutures, Submitter } from './submitter.ts';
 export type {
   Argument,
   ArgumentsOf,
@@ -57,13 +52,13 @@ export type {
   Gathered,
   GraphArgument,
   GraphArgumentsOf,
-} from './submission/types.ts';
+} from './options.ts';
 export { progress, type Progress, type ProgressCounts, type ProgressOptions } from './progress.ts';
-export { showProgress, type ShowProgressOptions } from './show-progress.ts';
-export { asCompleted, wait, type WaitOptions, type WaitResult } from './wait.ts';
+export { showProgress, type ShowProgressOptions } from './progress.ts';
+export { asCompleted, wait, type WaitOptions, type WaitResult } from './streams.ts';
 export { workerClient } from './worker-client.ts';
-export type { BenchmarkOptions, HardwareFigures } from './access/hardware.ts';
-export { type RunOutcome as Ran, type RunOptions, WorkerRunner } from './access/run-on-workers.ts';
+export type { BenchmarkOptions, HardwareFigures } from './hardware.ts';
+export { type RunOutcome as Ran, type RunOptions, WorkerRunner } from './cluster-access.ts';
 export {
   type AskOptions,
   type CallStack,
@@ -72,5 +67,5 @@ export {
   type Restarted,
   type RestartOptions,
   WorkerAccess,
-} from './access/worker-access.ts';
-export type { WorkerPluginEntry } from './access/worker-plugins.ts';
+} from './worker-access.ts';
+export type { WorkerPluginEntry } from './cluster-access.ts';

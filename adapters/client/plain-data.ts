@@ -1,5 +1,5 @@
 import { YardmasterError } from '../../core/api/index.ts';
-import { findRefusal, pathText } from '../codecs/msgpack/index.ts';
+import { findRefusal, pathText } from '../codecs/msgpack.ts';
 
 /**
  * A copy of what a caller hands over, so that later changes to it do not matter: it is sent at the end of

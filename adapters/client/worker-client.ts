@@ -1,10 +1,10 @@
 import { YardmasterError } from '../../core/api/index.ts';
-import { inBackground } from '../../core/shared/background.ts';
+import { inBackground } from '../../core/shared/timers.ts';
 import { comeBack } from '../../core/shared/reconnect.ts';
 import { currentRun, type RunContext, type TaskSurroundings } from '../tasks/index.ts';
 import { Client } from './client.ts';
-import { pauseOf } from '../peers/location-pause.ts';
-import { Session } from './session/session.ts';
+import { pauseOf } from '../peers/peers.ts';
+import { Session } from './session.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** When its connection breaks and the scheduler lives, its worker has most likely died, and what it wanted is in vain. */

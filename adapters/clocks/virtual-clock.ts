@@ -1,5 +1,5 @@
 import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
-import { TimerHeap } from './timer-heap.ts';
+import { TimerHeap } from './system-clock.ts';
 
 /** Timers that may run at one instant before the clock says that time stands still. */
 const RUNS_PER_INSTANT_MAX = 1_000_000;

@@ -2,14 +2,10 @@ import type { FastifyInstance } from 'fastify';
 
 import { type PluginContext, YardmasterError } from '../../core/api/index.ts';
 import { Access, isLoopback } from './access.ts';
-import { Feed } from './feed/feed.ts';
-import { countsOf } from './metrics/cluster-figures.ts';
-import { Metrics } from './metrics/metrics.ts';
+import { Feed } from './feed.ts';
+import { countsOf, Metrics } from './metrics.ts';
 import type { DashboardOptions } from './options.ts';
-import { addApi } from './routes/api.ts';
-import { addChanges } from './routes/changes.ts';
-import { addFeed } from './routes/feed-route.ts';
-import { addPages } from './routes/pages.ts';
+import { addApi, addChanges, addFeed, addPages } from './routes.ts';
 import {
   createServer,
   type Listening,

@@ -1,4 +1,4 @@
-import { NO_PARAMETERS } from '../../core/api/command-parameters.ts';
+import { NO_PARAMETERS } from '../../core/api/plugin.ts';
 import { definePlugin, PLUGIN_API_VERSION, type PluginContext } from '../../core/api/index.ts';
 import type { Dashboard, DashboardParts } from './dashboard.ts';
 import { DASHBOARD_DEFAULTS, DASHBOARD_OPTIONS_SCHEMA, type DashboardOptions } from './options.ts';

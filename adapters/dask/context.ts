@@ -6,10 +6,10 @@ import type {
   SchedulerHooks,
 } from '../../core/api/index.ts';
 import type { Tallies } from './companion/tallies.ts';
-import type { Relay, WaitingWorker } from './interop/relay.ts';
+import type { Relay, WaitingWorker } from './interop/dask-peer.ts';
 import type { Comm } from './connection/comm.ts';
 import type { CommPool } from './connection/comm-pool.ts';
-import type { Dialect } from './codec/dialect.ts';
+import type { Dialect } from './codec.ts';
 import type { GraphUnpacker } from './graph/index.ts';
 import type { KeyTable } from './bridge/key-table.ts';
 import type { DaskOptions } from './options.ts';

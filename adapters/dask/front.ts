@@ -10,10 +10,16 @@ import {
 } from '../../core/api/index.ts';
 import type { Dashboard } from '../dashboard/dashboard.ts';
 import { openDashboard } from '../dashboard/index.ts';
-import { inBackground } from '../../core/shared/background.ts';
-import { heartbeatIntervalMs } from '../../core/util/heartbeat.ts';
-import { Relay } from './interop/relay.ts';
-import type { BridgedClient, BridgedWorker, BridgeHost } from './bridge/bridge-host.ts';
+import { inBackground } from '../../core/shared/timers.ts';
+import { heartbeatIntervalMs } from '../../core/util/event-loop.ts';
+import { Relay } from './interop/dask-peer.ts';
+import {
+  type BridgedClient,
+  type BridgedWorker,
+  type BridgeHost,
+  hostOf,
+  stimulusOf,
+} from './bridge/translate.ts';
 import type { Comm } from './connection/comm.ts';
 import { CommPool } from './connection/comm-pool.ts';
 import {
@@ -22,7 +28,7 @@ import {
   makeCompanion,
   makeTallies,
   Tallies,
-} from './companion/index.ts';
+} from './companion/companion.ts';
 import type {
   DaskClient,
   DaskWorker,
@@ -34,24 +40,18 @@ import type {
 } from './context.ts';
 import { defaultMemoryBytes, GraphUnpacker, type PythonCommand } from './graph/index.ts';
 import { KeyTable } from './bridge/key-table.ts';
-import { DaskListener, refusalsTo } from './connection/listener.ts';
-import { NannyStarts } from './bridge/nanny-starts.ts';
-import { contactAddressOf } from './connection/network-interface.ts';
-import { type TlsCredentials, withTls } from './connection/open-socket.ts';
-import { Operations } from './rpc/operations.ts';
+import { contactAddressOf, DaskListener, refusalsTo } from './connection/listener.ts';
+import { NannyStarts } from './bridge/worker-bridge.ts';
+import { type TlsCredentials, withTls } from './connection/sockets.ts';
+import { Operations, serveRequests } from './rpc/operations.ts';
 import type { DaskOptions } from './options.ts';
-import { PendingWants } from './bridge/pending-wants.ts';
+import { PendingWants } from './bridge/client-bridge.ts';
 import { uncaughtAnswer } from './rpc/py-errors.ts';
-import { serveRequests } from './rpc/requests.ts';
-import { makeEvents } from './rpc/cluster/events.ts';
-import { makeFeeds } from './rpc/cluster/feeds.ts';
-import { makeMetadata } from './rpc/tasks/metadata.ts';
-import { makeTasks } from './rpc/tasks/tasks.ts';
-import { schedulerIdentity } from './rpc/cluster/identity.ts';
-import { makeWatchers } from './rpc/cluster/watchers.ts';
-import { SchedulerFile } from './connection/scheduler-file.ts';
-import { hostOf, stimulusOf } from './bridge/translate-from-worker.ts';
-import { TypeTable } from './codec/type-table.ts';
+import { makeEvents, makeFeeds, makeWatchers } from './rpc/feeds.ts';
+import { makeMetadata, makeTasks } from './rpc/tasks.ts';
+import { schedulerIdentity } from './rpc/identity.ts';
+import { SchedulerFile } from './connection/tls-config.ts';
+import { TypeTable } from './codec.ts';
 
 /** What the front is made of; the rest of the options of the plugin, as they are. */
 interface FrontOptions extends Omit<

@@ -1,14 +1,14 @@
-import { NO_PARAMETERS } from '../../core/api/command-parameters.ts';
+import { NO_PARAMETERS } from '../../core/api/plugin.ts';
 import { definePlugin, PLUGIN_API_VERSION } from '../../core/api/index.ts';
-import { toPlain } from './codec/plain.ts';
-import { languageOf } from './interop/language.ts';
+import { toPlain } from './plain.ts';
+import { languageOf } from './interop/values.ts';
 import { Front } from './front.ts';
 import { EXTENSIONS } from './extensions/index.ts';
 import { isNamed, pythonCommands } from './graph/index.ts';
-import { onInterface } from './connection/network-interface.ts';
+import { onInterface } from './connection/listener.ts';
 import { DASK_OPTIONS_SCHEMA, type DaskOptions } from './options.ts';
-import { schedulerIdentity } from './rpc/cluster/identity.ts';
-import { RPC } from './rpc/index.ts';
+import { schedulerIdentity } from './rpc/identity.ts';
+import { RPC } from './rpc/operations.ts';
 import { credentialsFor } from './connection/tls-config.ts';
 
 /** Where Dask's schedulers show their dashboard. */

@@ -1,4 +1,6 @@
+import type { MemoryMeasure } from '../../core/api/index.ts';
 import type { TlsFiles } from './connection/tls-config.ts';
+import { PythonException } from './rpc/py-errors.ts';
 
 /** Options of the plugin `dask`. */
 export interface DaskOptions {
@@ -71,6 +73,7 @@ export interface DaskOptions {
 }
 
 const text = { type: 'string' } as const;
+
 const milliseconds = (minimum: number, byDefault: number): object => ({
   type: 'number',
   minimum,
@@ -117,3 +120,25 @@ export const DASK_OPTIONS_SCHEMA = {
     },
   },
 } as const;
+
+/** Dask's names of the measures of memory, of all releases, and what they are here. */
+export const MEASURES = {
+  process: 'process',
+  managed: 'managedTotal',
+  managed_in_memory: 'managed',
+  managed_spilled: 'spilled',
+  spilled: 'spilled',
+  unmanaged: 'unmanaged',
+  unmanaged_old: 'unmanagedOld',
+  unmanaged_recent: 'unmanagedRecent',
+  optimistic: 'optimistic',
+} as const satisfies Readonly<Record<string, MemoryMeasure>>;
+
+/** @throws PythonException `ValueError` naming those that there are */
+export function measureNamed(name: unknown): MemoryMeasure {
+  const known = Object.keys(MEASURES);
+  if (typeof name === 'string' && known.includes(name)) {
+    return MEASURES[name as keyof typeof MEASURES];
+  }
+  throw new PythonException('ValueError', `measure must be one of ${known.join(', ')}`);
+}

@@ -2,7 +2,7 @@ import { type Dirent, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { YardmasterError } from '../../core/api/index.ts';
-import { textOf, wordsOf } from './text.ts';
+import { textOf, wordsOf } from './fingerprint.ts';
 
 /** Larger files are left out: they are data, not text. */
 const FILE_BYTES_MAX = 512 * 1024;

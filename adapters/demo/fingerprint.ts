@@ -1,3 +1,5 @@
+import { gunzipSync } from 'node:zlib';
+
 /**
  * MinHash (Broder 1997): texts that share most of their phrases have fingerprints that agree in most places. A fingerprint
  * keeps the lowest byte of each minimum (Li and König 2010), which is enough to compare two of them.
@@ -5,19 +7,25 @@
 
 /** Bytes of a fingerprint: one for each hash function. */
 export const FINGERPRINT_BYTES = 256;
+
 /** Words of a phrase. */
 const PHRASE_WORDS = 4;
+
 /** Shorter texts repeat each other by chance. */
 const TEXT_WORDS_MIN = 20;
 
 const INT32_MAX = 2 ** 31 - 1;
+
 const FNV_OFFSET = 0x811c9dc5;
+
 const FNV_PRIME = 0x01000193;
+
 /** 2^32 divided by the golden ratio. */
 const STEP = 0x9e3779b9;
 
 /** Hash function k of a phrase with hash h is `MULTIPLIERS[k] * h + ADDENDS[k]`, modulo 2^32. */
 const MULTIPLIERS = Int32Array.from({ length: FINGERPRINT_BYTES }, (_, k) => mix(2 * k + 1) | 1);
+
 const ADDENDS = Int32Array.from({ length: FINGERPRINT_BYTES }, (_, k) => mix(2 * k + 2));
 
 /** The fingerprint of a text; undefined when it is too short for one. O(words × hash functions). */
@@ -66,4 +74,53 @@ function mix(value: number): number {
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x21f0aaad);
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97);
   return mixed ^ (mixed >>> 15);
+}
+
+/** The words of a document that an index knows: lower case, three letters or more. */
+export function wordsOf(text: string): readonly string[] {
+  return text.toLowerCase().match(/[a-z][a-z0-9]{2,24}/g) ?? [];
+}
+
+/** The text of a file: unpacked when it is a `.gz`, and without markup when it is a manual page. */
+export function textOf(path: string, content: Uint8Array): string {
+  const bytes = path.endsWith('.gz') ? unpack(content) : content;
+  const text = Buffer.from(bytes).toString('utf8');
+  return isManualPage(path) ? stripRoff(text) : text;
+}
+
+/** The readable part of a manual page: no requests, comments, fonts and escapes. */
+export function stripRoff(source: string): string {
+  const lines: string[] = [];
+  for (const line of source.split('\n')) {
+    // Requests without text: definitions, conditions, layout. A comment begins with \" .
+    if (
+      /^[.'](?:\\"|ds|de|if|ie|el|nr|so|ta|in|ti|sp|ne|nh|ad|hy|tr|rm)\b|^[.']\\"|^\.\.$/.test(line)
+    ) {
+      continue;
+    }
+    lines.push(line.replace(/^[.']\s*[A-Za-z]{1,3}\b/, ''));
+  }
+  return lines
+    .join('\n')
+    .replace(/\\".*$/gm, '')
+    .replace(/\\f(?:\[[^\]]*\]|\(..|.)/g, '')
+    .replace(/\\[*n](?:\[[^\]]*\]|\(..|.)/g, ' ')
+    .replace(/\\\((?:..)/g, ' ')
+    .replace(/\\s[+-]?\d+/g, '')
+    .replace(/\\[&|^/,:]/g, '')
+    .replace(/\\-/g, '-')
+    .replace(/\\./g, ' ');
+}
+
+function isManualPage(path: string): boolean {
+  return /\.[1-9][a-z0-9]*(?:\.gz)?$/i.test(path);
+}
+
+/** A damaged archive counts as an empty document: the index is about what can be read. */
+function unpack(content: Uint8Array): Uint8Array {
+  try {
+    return gunzipSync(content);
+  } catch {
+    return new Uint8Array(0);
+  }
 }

@@ -2,8 +2,8 @@ import { readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, YardmasterError } from '../../core/api/index.ts';
-import { isAlive } from '../../core/shared/is-alive.ts';
-import { type FileSystem, SYSTEM_FILES } from './file-system.ts';
+import { isAlive } from '../../core/shared/timers.ts';
+import { type FileSystem, SYSTEM_FILES } from './segment-file.ts';
 
 const NAME = /^lock\.(\d+)$/;
 

@@ -1,9 +1,7 @@
-import { inBackground } from '../../core/shared/background.ts';
+import { inBackground } from '../../core/shared/timers.ts';
 import type { Clock, Transport } from '../../core/api/index.ts';
 import type { ActorDescription, ActorRequest, RunContext } from '../tasks/index.ts';
-import { ACTOR_PATIENCE_MS, ActorCalls } from './actor-calls.ts';
-import { Peers } from './peers.ts';
-import { pauseOf, pausingLater } from './location-pause.ts';
+import { ACTOR_PATIENCE_MS, ActorCalls, pauseOf, pausingLater, Peers } from './peers.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 

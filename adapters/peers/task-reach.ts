@@ -1,6 +1,6 @@
 /** What the tasks of a worker reach: the cluster that they run on. */
 import type { Clock, Transport } from '../../core/api/index.ts';
-import type { ModuleLimit } from '../../core/shared/module-limit.ts';
+import type { ModuleLimit } from '../../core/shared/call-options.ts';
 import type { ReconnectRules } from '../../core/shared/reconnect.ts';
 import type { ActorCaller, ClusterReach, RunContext, TaskSurroundings } from '../tasks/index.ts';
 import type { TaskActors } from './task-actors.ts';

@@ -1,4 +1,4 @@
-import { NO_PARAMETERS } from '../../core/api/command-parameters.ts';
+import { NO_PARAMETERS } from '../../core/api/plugin.ts';
 import {
   definePlugin,
   PLUGIN_API_VERSION,

@@ -1,6 +1,5 @@
-import type { Analysis } from './analysis/analyse.ts';
-import { type CriticalPath } from './analysis/critical-path.ts';
-import { timeOf, type TimeSpent, waitOf } from './analysis/time-spent.ts';
+import type { Analysis, CriticalPath } from './analysis.ts';
+import { timeOf, type TimeSpent, waitOf } from './time-spent.ts';
 import { type History, packHistory, type PackedHistory, type Run } from './history.ts';
 
 /** Runs that the page shows one by one. */

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 
 import { VERSION, YardmasterError } from '../../core/api/index.ts';
 import { asset } from '../dashboard/asset.ts';
-import type { Finding } from './analysis/findings.ts';
+import type { Finding } from './analysis.ts';
 import type { Report } from './report.ts';
 import { reportData } from './report-data.ts';
 

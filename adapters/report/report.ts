@@ -1,5 +1,4 @@
-import { type Analysis, analyse } from './analysis/analyse.ts';
-import { type Finding, findingsOf, summaryOf } from './analysis/findings.ts';
+import { analyse, type Analysis, type Finding, findingsOf, summaryOf } from './analysis.ts';
 import type { History } from './history.ts';
 
 /** What is to be said about a piece of work. */

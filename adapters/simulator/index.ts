@@ -4,7 +4,7 @@
  *
  * @module yardmaster/simulator
  */
-export { Draw } from './draw.ts';
+export { Draw } from './random.ts';
 export type {
   DelayFault,
   Fault,
@@ -12,7 +12,7 @@ export type {
   KillFault,
   PauseFault,
   StraggleFault,
-} from './faults.ts';
+} from './simulation.ts';
 export type {
   DurationModel,
   Evaluate,
@@ -22,7 +22,7 @@ export type {
   SimulationOptions,
   WorkerModel,
 } from './options.ts';
-export type { SimulationReport } from './report.ts';
+export type { SimulationReport } from './simulation.ts';
 export {
   type RunOptions,
   simulate,
@@ -30,7 +30,7 @@ export {
   Simulation,
   type SubmitOptions,
 } from './simulation.ts';
-export { recordedWorkload } from './recorded-workload.ts';
+export { recordedWorkload } from './load-workload.ts';
 export { loadWorkload } from './load-workload.ts';
 export {
   type ComparedRun,
@@ -41,12 +41,7 @@ export {
   type FigureName,
   FIGURES,
 } from './lab/compare.ts';
-export {
-  BUILTIN_POLICIES,
-  policyVariant,
-  readVariant,
-  type PolicyVariant,
-} from './lab/policy-variant.ts';
-export type { Instance, InstanceLimits } from './lab/instance.ts';
+export { BUILTIN_POLICIES, policyVariant, readVariant, type PolicyVariant } from './lab/compare.ts';
+export type { Instance, InstanceLimits } from './lab/compare.ts';
 export { type WorstCase, worstCase, type WorstCaseOptions } from './lab/worst-case.ts';
 export { calibrate, type Calibration, type FittedModels } from './lab/calibrate.ts';

@@ -1,10 +1,9 @@
 import type { Logger } from '../../core/api/index.ts';
 import type { Config, ConfigInput } from '../../core/config/types.ts';
-import type { KernelOptions } from '../../core/kernel/options.ts';
-import type { KernelPorts } from '../../core/kernel/ports.ts';
-import type { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import type { KernelOptions, KernelPorts } from '../../core/kernel/ports.ts';
+import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { KernelLog } from '../../core/log/recording-kernel.ts';
-import type { Fault } from './faults.ts';
+import type { Fault } from './simulation.ts';
 
 /** One simulated worker. */
 export interface WorkerModel {

@@ -1,37 +1,36 @@
 import type { Clock, Logger, YardmasterError } from '../../core/api/index.ts';
 import { byFactory, type Services } from '../../core/api/token.ts';
+import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import type { KernelPorts, PolicyFailure } from '../../core/kernel/ports.ts';
-import type { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
-import { NO_LOG } from '../../core/log/replay.ts';
 import { RecordingKernel } from '../../core/log/recording-kernel.ts';
+import { NO_LOG } from '../../core/log/replay.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
 import type { ToClientMessage } from '../../core/messages/to-client.ts';
 import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
 import { EVENT_BUS } from '../../core/plugin-host/event-bus.ts';
 import { HOOKS } from '../../core/plugin-host/hook-table.ts';
-import { CLOCK, CONFIG, LOGGER } from '../../core/plugin-host/injection/tokens.ts';
+import { CLOCK, CONFIG, LOGGER } from '../../core/plugin-host/injection.ts';
 import { SLOTS } from '../../core/plugin-host/policy-slots.ts';
 import { createScheduler } from '../../core/scheduler-host/create-scheduler.ts';
 import { Delivery, DELIVERY } from '../../core/scheduler-host/delivery.ts';
+import { ERROR_REPORTS, ErrorReports } from '../../core/scheduler-host/error-reports.ts';
 import { EVENT_LOG } from '../../core/scheduler-host/event-log.ts';
-import { kernelOptions } from '../../core/scheduler-host/kernel-options.ts';
 import { PORTS, PortsCompiler } from '../../core/scheduler-host/kernel-ports.ts';
-import { ERROR_REPORTS, ErrorReports } from '../../core/scheduler-host/life/error-reports.ts';
-import { WORKER_CHANNELS } from '../../core/scheduler-host/results/worker-channels.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
-import { SESSIONS } from '../../core/scheduler-host/sessions/sessions.ts';
+import { SESSIONS } from '../../core/scheduler-host/sessions.ts';
 import {
   type IncomingStimulus,
   STIMULI,
   STIMULUS_QUEUE,
 } from '../../core/scheduler-host/stimulus-queue.ts';
-import { KERNEL } from '../../core/scheduler-host/tokens.ts';
+import { KERNEL, kernelOptions } from '../../core/scheduler-host/tokens.ts';
+import { WORKER_CHANNELS } from '../../core/scheduler-host/worker-channels.ts';
 import { builtins } from '../app/builtin-extensions.ts';
 import type { SimulationOptions } from './options.ts';
 
 /** Takes what a simulated scheduler sends. */
-export interface Wire {
+interface Wire {
   toWorker(address: string, message: ToWorkerMessage): void;
   toClient(client: string, message: ToClientMessage): void;
 }
@@ -67,7 +66,7 @@ class WireDelivery extends Delivery {
 }
 
 /** Counts how often the built-in policy had to decide in place of another one. */
-export class FallbackTally extends ErrorReports {
+class FallbackTally extends ErrorReports {
   /** In all slots. */
   count = 0;
   private readonly answered = new Set<object>();
@@ -193,4 +192,75 @@ function kernelProvider({
     if (makeKernel !== undefined) return makeKernel(chosen, ports, nowMs);
     return new RecordingKernel(chosen, ports, nowMs, kernelLog?.(config) ?? NO_LOG);
   });
+}
+
+/** How the result of a wanted key is. */
+type KeyStatus = 'pending' | 'memory' | 'failed' | 'cancelled';
+
+/** A client that wants results, and waits for all of them. */
+export class SimulatedClient {
+  /** Wanted keys without a result or an error. */
+  openCount = 0;
+  failedCount = 0;
+  /** When the message that was sent last arrives. */
+  lastNewsMs = 0;
+  /** Why a key failed first, for people. */
+  firstFailure: string | undefined;
+  private readonly keys = new Map<string, KeyStatus>();
+
+  /** @param settled - called when the number of open keys changes to or from 0 */
+  constructor(
+    readonly name: string,
+    private readonly settled: (isSettled: boolean) => void,
+  ) {}
+
+  want(keys: readonly string[]): void {
+    for (const key of keys) {
+      if (!this.keys.has(key)) this.set(key, 'pending');
+    }
+  }
+
+  statusOf(key: string): KeyStatus | undefined {
+    return this.keys.get(key);
+  }
+
+  get wanted(): readonly string[] {
+    return [...this.keys.keys()];
+  }
+
+  take(message: ToClientMessage): void {
+    switch (message.op) {
+      case 'key-in-memory':
+        this.set(message.key, 'memory');
+        return;
+      case 'lost-data':
+      case 'task-retried':
+        this.set(message.key, 'pending');
+        return;
+      case 'task-erred':
+        this.firstFailure ??= `${message.key}: ${message.failure.exceptionText}`;
+        this.set(message.key, 'failed');
+        return;
+      case 'cancelled-keys':
+      case 'data-refused':
+        for (const key of message.keys) this.set(key, 'cancelled');
+        return;
+      case 'restart':
+        for (const key of this.keys.keys()) this.set(key, 'cancelled');
+        return;
+    }
+  }
+
+  private set(key: string, status: KeyStatus): void {
+    const before = this.keys.get(key);
+    if (before === status) return;
+    this.keys.set(key, status);
+    if (status === 'failed') this.failedCount++;
+    if (before === 'failed') this.failedCount--;
+    const openBefore = this.openCount;
+    if (status === 'pending') this.openCount++;
+    if (before === 'pending') this.openCount--;
+    if (openBefore === 0 && this.openCount > 0) this.settled(false);
+    if (openBefore > 0 && this.openCount === 0) this.settled(true);
+  }
 }

@@ -1,21 +1,17 @@
-import { YardmasterError } from '../../core/api/index.ts';
-import type { Clock, Timer } from '../../core/api/index.ts';
-import { DecisionDigest } from '../../core/log/decision-digest.ts';
+import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
+import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
+import { DecisionDigest, digestOfState } from '../../core/log/digest.ts';
 import { RecordingKernel } from '../../core/log/recording-kernel.ts';
-import { digestOfState } from '../../core/log/state-digest.ts';
-import type { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import type { ToClientMessage } from '../../core/messages/to-client.ts';
 import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import type { IncomingStimulus } from '../../core/scheduler-host/stimulus-queue.ts';
-import type { Workload } from '../workloads/index.ts';
 import { VirtualClock } from '../clocks/virtual-clock.ts';
-import { SimulatedClient } from './client.ts';
+import { lineLog } from '../testing/virtual-cluster.ts';
+import type { Workload } from '../workloads/index.ts';
 import type { SimulationOptions } from './options.ts';
-import type { SimulationReport } from './report.ts';
-import { type SimulatedScheduler, startSimulatedScheduler } from './scheduler.ts';
+import { SimulatedClient, type SimulatedScheduler, startSimulatedScheduler } from './scheduler.ts';
 import { SimulatedWorld } from './world.ts';
-import { lineLog } from '../testing/line-log.ts';
 
 /** What of a workload is simulated. */
 export type SimulatedWorkload = Pick<Workload, 'name' | 'tasks' | 'keys' | 'durationsS' | 'nbytes'>;
@@ -36,9 +32,12 @@ export interface RunOptions {
 
 /** Virtual milliseconds without a run, a transfer or a transition, after which nothing more is expected. */
 const STALL_MS = 600_000;
+
 const YEAR_MS = 365 * 24 * 3_600_000;
+
 /** Events between two looks at whether anything still happens. */
 const EVENTS_PER_LOOK = 10_000;
+
 const CLIENT = 'client';
 
 /** The clock of the scheduler and its plugins: what their timers promise is awaited. */
@@ -318,4 +317,92 @@ export async function simulate(
   } finally {
     await simulation.close();
   }
+}
+
+/**
+ * What goes wrong, and when, in milliseconds of virtual time. `worker` is the number of a place, from 0 on: when a
+ * worker there has been started again, the new one is meant. A place without a worker is left alone.
+ */
+export type Fault = KillFault | JoinFault | PauseFault | StraggleFault | DelayFault;
+
+/** A worker dies with all it holds. */
+export interface KillFault {
+  readonly kind: 'kill';
+  readonly worker: number;
+  readonly atMs: number;
+  /** Another worker starts in its place after this time. Default: none does. */
+  readonly restartAfterMs?: number;
+}
+
+/** Another worker comes. */
+export interface JoinFault {
+  readonly kind: 'join';
+  readonly atMs: number;
+  /** Threads. Default: as the first worker. */
+  readonly threads?: number;
+}
+
+/** The process of a worker stands still. */
+export interface PauseFault {
+  readonly kind: 'pause';
+  readonly worker: number;
+  readonly atMs: number;
+  readonly forMs: number;
+}
+
+/** The runs that a worker begins meanwhile take longer by a factor. */
+export interface StraggleFault {
+  readonly kind: 'straggle';
+  readonly worker: number;
+  readonly atMs: number;
+  readonly forMs: number;
+  readonly factor: number;
+}
+
+/** Messages between a worker and the scheduler take longer. */
+export interface DelayFault {
+  readonly kind: 'delay';
+  readonly worker: number;
+  readonly atMs: number;
+  readonly forMs: number;
+  readonly byMs: number;
+}
+
+/** What a simulation shows. */
+export interface SimulationReport {
+  /** Names of the workloads, joined by `+`. */
+  readonly workload: string;
+  readonly seed: number;
+  /** Seconds from the first submission until the clients know about all results. */
+  readonly makespanS: number;
+  readonly tasks: number;
+  /** Runs that began; more than there are tasks when results were lost. */
+  readonly runs: number;
+  /** Keys that clients wanted and that failed. */
+  readonly failed: number;
+  /** Why the first of them did. */
+  readonly firstFailure?: string;
+  /** Bytes of results that went from one worker to another. */
+  readonly movedBytes: number;
+  readonly transfers: number;
+  /** The most that one worker had in memory. */
+  readonly peakWorkerBytes: number;
+  /** Bytes that workers wrote to their disks. */
+  readonly spilledBytes: number;
+  /** The part of the time of all threads in which nothing ran. */
+  readonly idleShare: number;
+  /** How often the scheduler sent a task to a worker. */
+  readonly decisions: number;
+  /** How often a policy threw or gave an unusable answer, so that the built-in one decided in its place. */
+  readonly fallbacks: number;
+  /**
+   * Set when a policy did so each time that it was asked something: then the figures are not its own. Says which one, and
+   * what it did.
+   */
+  readonly useless?: string;
+  /** Stimuli that the scheduler handled, and transitions that its tasks made. */
+  readonly stimuli: number;
+  readonly transitions: number;
+  /** A hash of all that happened, and when: equal options give equal hashes. */
+  readonly traceHash: string;
 }

@@ -3,10 +3,8 @@ import { Digest } from '../../core/log/digest.ts';
 import type { WorkerReport } from '../../core/messages/stimulus.ts';
 import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
 import type { IncomingStimulus } from '../../core/scheduler-host/stimulus-queue.ts';
-import { heartbeatIntervalMs } from '../../core/util/heartbeat.ts';
-import { Draw } from './draw.ts';
-import type { Fault } from './faults.ts';
-import { SimulatedNetwork } from './network.ts';
+import { heartbeatIntervalMs } from '../../core/util/event-loop.ts';
+import { SimulatedNetwork, type SimulatedTransfers } from './network.ts';
 import {
   DEFAULT_DISK_BANDWIDTH,
   DEFAULT_DURATIONS,
@@ -19,9 +17,9 @@ import {
   type WorkerModel,
   workerModels,
 } from './options.ts';
-import type { RunOwner } from './runs.ts';
-import type { SimulatedTransfers } from './transfers.ts';
-import { SimulatedWorker, type WorkerWorld } from './worker.ts';
+import { Draw } from './random.ts';
+import type { Fault } from './simulation.ts';
+import { type RunOwner, SimulatedWorker, type WorkerWorld } from './worker.ts';
 
 /** Milliseconds after which a supervisor starts a worker again that had to close. */
 const RESTART_MS = 1000;

@@ -1,6 +1,6 @@
 import type { DataStore } from '../../core/api/index.ts';
-import { SteadyMap } from '../../core/util/collections/steady-map.ts';
-import { valueBytes } from '../../core/util/shared-memory.ts';
+import { SteadyMap } from '../../core/util/collections.ts';
+import { valueBytes } from '../../core/util/bytes.ts';
 
 /** Keeps all results in memory. */
 export class MemoryStore implements DataStore {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 
 import { type SpillArea, type ValueReader, YardmasterError } from '../../core/api/index.ts';
-import { type FileSystem, SYSTEM_FILES } from '../log/file-system.ts';
+import { type FileSystem, SYSTEM_FILES } from '../log/segment-file.ts';
 
 const PREFIX = 'yardmaster-spill-';
 const OWNER_FILE = 'owner.json';

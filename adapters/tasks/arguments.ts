@@ -1,5 +1,5 @@
 import { YardmasterError } from '../../core/api/index.ts';
-import { isPlainObject } from '../../core/util/plain-object.ts';
+import { isPlainObject } from '../../core/util/values.ts';
 import { deserialise, serialise } from './serialise.ts';
 
 /** Arguments on their way to a task. */
@@ -20,6 +20,7 @@ export interface PackedArguments {
  * listed beside the arguments, and the serialisation keeps the identity of the containers.
  */
 type Hole = [container: object, place: Place, dependency: number];
+
 type Place = number | string | ['key' | 'value', entry: number];
 
 type Allocate = (nbytes: number) => Uint8Array;

@@ -1,14 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-
 import {
   type Clock,
+  type ErrorPayload,
   type TaskSlot,
+  toErrorPayload,
   type Transport,
   YardmasterError,
 } from '../../core/api/index.ts';
-import type { ModuleLimit } from '../../core/shared/module-limit.ts';
+import type { ModuleLimit } from '../../core/shared/call-options.ts';
 import type { ReconnectRules } from '../../core/shared/reconnect.ts';
-import type { ActorCaller } from './actors/handle.ts';
+import type { ActorCaller } from './actor-handle.ts';
 
 /** What a running task can ask and do. */
 export interface TaskContext {
@@ -30,6 +31,7 @@ export interface TaskContext {
 }
 
 const RESCHEDULE = Symbol.for('yardmaster.reschedule');
+
 const STORAGE = Symbol.for('yardmaster.taskContext');
 
 /** What tasks need to reach the cluster that they run on. */
@@ -185,4 +187,94 @@ class RescheduleRequest extends Error {
 
 function reschedule(): never {
   throw new RescheduleRequest('the task asks to be placed anew');
+}
+
+/**
+ * The payload of anything that was thrown, made of nothing but plain data: it passes every boundary
+ * between threads and processes, whatever the error carried.
+ */
+export function describeFailure(thrown: unknown): ErrorPayload {
+  try {
+    return folded(JSON.parse(JSON.stringify(toErrorPayload(thrown))) as ErrorPayload);
+  } catch (cause) {
+    // A property that recurses, or a getter that throws.
+    return {
+      name: textOf(thrown, 'name') ?? 'Error',
+      message:
+        textOf(thrown, 'message') ??
+        `the task threw something that cannot be described (${String(cause)})`,
+      stack: textOf(thrown, 'stack') ?? '',
+      code: textOf(thrown, 'code') ?? 'ERR_TASK',
+    };
+  }
+}
+
+/** Without the frames of what has run the task. */
+function folded({ stack, cause, ...rest }: ErrorPayload): ErrorPayload {
+  return {
+    ...rest,
+    ...(stack === undefined ? {} : { stack: foldStack(stack) }),
+    ...(cause === undefined ? {} : { cause: folded(cause) }),
+  };
+}
+
+function textOf(thrown: unknown, property: string): string | undefined {
+  try {
+    const value = (thrown as Record<string, unknown>)[property];
+    return typeof value === 'string' ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where this package is, on this machine: what is in a stack from here is not the user's. */
+const PACKAGE = new URL('../../', import.meta.url).href;
+
+const PACKAGE_PATH = decodeURIComponent(new URL(PACKAGE).pathname);
+
+/** Folders of the package whose frames say nothing about a task. */
+const INTERNAL = /^(?:dist\/)?(?:core|adapters|bundle)\//;
+
+const FRAME = /^\s+at /;
+
+/**
+ * A stack without the frames of this package and of Node, except when nothing else would be left. Their count is not
+ * kept: the call begins with the first frame that is shown.
+ */
+export function foldStack(stack: string): string {
+  const lines = stack.split('\n');
+  const kept = lines.filter((line) => !FRAME.test(line) || !isInternal(line));
+  return kept.some((line) => FRAME.test(line)) ? kept.join('\n') : stack;
+}
+
+function isInternal(frame: string): boolean {
+  if (/\(?node:/.test(frame)) return true;
+  for (const root of [PACKAGE, PACKAGE_PATH]) {
+    const at = frame.indexOf(root);
+    if (at >= 0) return INTERNAL.test(frame.slice(at + root.length));
+  }
+  return false;
+}
+
+/** First byte of what stands for a value that could not come; no value begins with it. */
+const MARK = 2;
+
+/**
+ * Bytes in the place of a result that cannot be represented in this language. Each reader gets the
+ * error, and other tasks are not affected. The data of the error have to be plain.
+ */
+export function refusalBytes({ code, message, data }: YardmasterError): Uint8Array {
+  const text = Buffer.from(JSON.stringify({ code, message, data }));
+  const bytes = new Uint8Array(1 + text.byteLength);
+  bytes[0] = MARK;
+  bytes.set(text, 1);
+  return bytes;
+}
+
+/** @throws YardmasterError when the bytes are those of {@link refusalBytes} */
+export function checkRefusal(bytes: Uint8Array): void {
+  if (bytes[0] !== MARK) return;
+  const text = Buffer.from(bytes.subarray(1)).toString();
+  const { code, message, data } = JSON.parse(text) as ErrorPayload;
+  throw new YardmasterError(code as YardmasterError['code'], message, { ...data });
 }

@@ -1,16 +1,8 @@
 import { YardmasterError } from '../../core/api/index.ts';
 import { show } from '../../core/shared/words.ts';
-import {
-  type ActorClassOf,
-  type AnyClass,
-  isClass,
-  markAsActorClass,
-} from './actors/actor-class.ts';
-import { localActor } from './actors/local-actor.ts';
-import { concurrencyOf } from './concurrent.ts';
-import { moduleUrl } from './modules/module-url.ts';
-import { sourceVersion } from './modules/source-version.ts';
-import type { AnyFunction, TaskFunction, TaskFunctionOf } from './task-function.ts';
+import { type ActorClassOf, type AnyClass, isClass, markAsActorClass } from './actor-class.ts';
+import { localActor } from './actor-handle.ts';
+import { moduleUrl, sourceVersion } from './modules.ts';
 
 /** The handle of what `defineTasks` is given under one name. */
 export type DefinedTask<F extends AnyFunction | AnyClass> = F extends AnyClass
@@ -20,9 +12,11 @@ export type DefinedTask<F extends AnyFunction | AnyClass> = F extends AnyClass
     : never;
 
 const BRAND = Symbol.for('yardmaster.task');
+
 const REGISTRY = Symbol.for('yardmaster.tasks');
 
 type Definition = AnyFunction | AnyClass;
+
 type Registry = Map<string, Map<string, Definition>>;
 
 /** Shared by all copies of this package in the process, because modules may import another one. */
@@ -171,4 +165,67 @@ function checkFunction(fn: unknown, name: string, module: string): void {
     `"${name}" of ${module} is ${fn === null ? 'null' : typeof fn}, not a function`,
     { module, name },
   );
+}
+
+/** Any function: the parameters are `never` so that every one of them fits. */
+export type AnyFunction = (...args: never[]) => unknown;
+
+/**
+ * A function that workers can find: it knows the module that it comes from. Calling it runs it here
+ * and now, like the function it was made of.
+ */
+export interface TaskFunction<Args extends readonly unknown[] = never[], Returned = unknown> {
+  (...args: Args): Returned;
+  /** URL of the module that defines it. */
+  readonly module: string;
+  /** Name under which `defineTasks` received it, or of the export. */
+  readonly name: string;
+  /**
+   * SHA-256 of the module's source, read when first asked for.
+   * @throws YardmasterError `ERR_FUNCTION_MISSING` when the source cannot be read
+   */
+  readonly version: string;
+  /** How many of it may run in a thread at once, if it was given to `concurrent`. */
+  readonly concurrency?: number;
+}
+
+/** The handle of a function type. */
+export type TaskFunctionOf<F extends AnyFunction> = TaskFunction<Parameters<F>, ReturnType<F>>;
+
+const LIMIT = Symbol.for('yardmaster.concurrency');
+
+/**
+ * Says that a task function waits most of its time, for the network or for files, so that up to `limit` of it may run
+ * in each thread at once:
+ *
+ * ```ts
+ * export const { fetchPage } = defineTasks(import.meta.url, {
+ *   fetchPage: concurrent(50, async (url: string) => {
+ *     const page = await fetch(url, { signal: currentTask().signal });
+ *     return page.text();
+ *   }),
+ * });
+ * ```
+ *
+ * Such tasks occupy no thread. Each takes a share, 1/`limit`, of the resource `event-loop`, of which a worker has one
+ * for each of its threads.
+ *
+ * @throws YardmasterError `ERR_CONFIG` when the limit is not a whole number from 1 to 1 000 000
+ */
+export function concurrent<F extends AnyFunction>(limit: number, fn: F): F {
+  if (!Number.isInteger(limit) || limit < 1 || limit > 1_000_000) {
+    throw new YardmasterError(
+      'ERR_CONFIG',
+      `concurrent(${limit}, ${fn.name || 'fn'}): the limit must be a whole number from 1 to 1000000`,
+      { limit },
+    );
+  }
+  const limited = (...args: never[]): unknown => fn(...args);
+  Object.defineProperties(limited, { name: { value: fn.name }, [LIMIT]: { value: limit } });
+  return limited as F;
+}
+
+/** The limit that {@link concurrent} has given to a function. */
+function concurrencyOf(fn: object): number | undefined {
+  return (fn as { readonly [LIMIT]?: number })[LIMIT];
 }

@@ -1,5 +1,5 @@
 /** Results that outlive the cluster: what a run does with its store. */
-import type * as Stores from '../stores/results/open-result-store.ts';
+import type * as Stores from '../stores/open-result-store.ts';
 import {
   type ExecutionResult,
   type PersistSpec,
@@ -7,10 +7,9 @@ import {
   type StoreSpec,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { withoutSharedMemory } from '../../core/util/shared-memory.ts';
-import type { RunContext } from './context.ts';
-import { checkRefusal } from './refusal.ts';
-import { printable } from '../../core/util/printable.ts';
+import { withoutSharedMemory } from '../../core/util/bytes.ts';
+import { checkRefusal, type RunContext } from './context.ts';
+import { printable } from '../../core/util/values.ts';
 
 interface KeptRun {
   readonly context: RunContext;
@@ -87,6 +86,6 @@ let stores: Promise<typeof Stores> | undefined;
 
 async function opened(store: StoreSpec, { surroundings }: RunContext): Promise<ResultStore> {
   if ('module' in store) surroundings?.modules?.check(store.module);
-  stores ??= import('../stores/results/open-result-store.ts');
+  stores ??= import('../stores/open-result-store.ts');
   return (await stores).openResultStore(store);
 }

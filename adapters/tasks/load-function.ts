@@ -1,12 +1,13 @@
 import { closest } from 'fastest-levenshtein';
-
 import { type ExecutableTask, type FunctionSpec, YardmasterError } from '../../core/api/index.ts';
-import type { ModuleLimit } from '../../core/shared/module-limit.ts';
-import { isTaskFunction, registeredFunction, registeredNames } from './define-tasks.ts';
-import { checkOwnModule } from './modules/allowed-modules.ts';
-import { sourceVersion } from './modules/source-version.ts';
-import { placesOf, urlOf } from './modules/travelling-name.ts';
-import type { AnyFunction } from './task-function.ts';
+import type { ModuleLimit } from '../../core/shared/call-options.ts';
+import {
+  type AnyFunction,
+  isTaskFunction,
+  registeredFunction,
+  registeredNames,
+} from './define-tasks.ts';
+import { checkOwnModule, placesOf, sourceVersion, urlOf } from './modules.ts';
 
 /** What limits the modules. */
 interface Reach {

@@ -1,28 +1,25 @@
 import { types } from 'node:util';
 import { Deserializer, Serializer } from 'node:v8';
-
 import {
   assemble,
+  FIRST_BARE_ID,
   isInPieces,
   isReferring,
   LARGE_PART_BYTES,
   type Layout,
+  memoriesOf,
   type Pieces,
   readLayout,
-} from './byte-layout.ts';
-import { ScatteredValue } from './scattered-value.ts';
-import {
-  FIRST_BARE_ID,
-  memoriesOf,
   readStarts,
   SharedStretches,
   withSharedMemory,
-} from './shared-parts.ts';
+} from './small-values.ts';
 
 /** Upper bound of the members of a value that are searched for large ArrayBuffers. */
 const SEARCHED_MEMBERS_MAX = 32;
 
 type View = NodeJS.ArrayBufferView;
+
 type ViewMaker = new (buffer: ArrayBufferLike, byteOffset: number, length: number) => View;
 
 /** Attempts to write shared memory with numbers that occur nowhere else in the value. */
@@ -43,9 +40,12 @@ const VIEWS: readonly (readonly [name: string, make: ViewMaker, elementBytes: nu
   ['BigInt64Array', BigInt64Array, 8],
   ['BigUint64Array', BigUint64Array, 8],
 ];
+
 const BUFFER = VIEWS.length;
+
 /** Added to the type number of a view whose bytes are a separate part. */
 const APART = 64;
+
 /** Added to the type number of a view of shared memory, which is not copied. */
 const SHARED = 128;
 
@@ -294,4 +294,68 @@ function copyOf(bytes: Uint8Array): ArrayBuffer {
   const copy = new Uint8Array(bytes.byteLength);
   copy.set(bytes);
   return copy.buffer;
+}
+
+/** A stretch of the bytes, and where it goes. */
+interface Region {
+  readonly start: number;
+  readonly target: Uint8Array;
+}
+
+/**
+ * Collects the bytes of a serialised value as they arrive, each large binary part in separate
+ * memory, which then becomes part of the value. So the value is never in memory twice.
+ */
+export class ScatteredValue {
+  /** Undefined: it lies in one piece. */
+  private regions: readonly Region[] | undefined;
+  private whole: Uint8Array | undefined;
+  private collected: Pieces | undefined;
+
+  /** @param byteLength - of the whole value */
+  constructor(readonly byteLength: number) {}
+
+  /** Set when the value came in pieces; everything must have arrived. */
+  get pieces(): Pieces | undefined {
+    return this.collected;
+  }
+
+  /** The value in one piece, if it came so. */
+  get bytes(): Uint8Array {
+    return this.whole ?? new Uint8Array(0);
+  }
+
+  /**
+   * Takes some bytes; they have to come in their order.
+   * @throws RangeError when there is no memory for it
+   */
+  set(bytes: Uint8Array, at: number): void {
+    if (at === 0) this.begin(bytes);
+    this.whole?.set(bytes, at);
+    const end = at + bytes.byteLength;
+    for (const { start, target } of this.regions ?? []) {
+      const from = Math.max(at, start);
+      const to = Math.min(end, start + target.byteLength);
+      if (from < to) target.set(bytes.subarray(from - at, to - at), from - start);
+    }
+  }
+
+  private begin(start: Uint8Array): void {
+    const layout = isInPieces(start) ? readLayout(start) : undefined;
+    if (layout?.nbytes !== this.byteLength) {
+      this.whole = new Uint8Array(this.byteLength); // In one piece, or of very many.
+      return;
+    }
+    const head = new Uint8Array(layout.headBytes);
+    const parts = layout.parts.map(({ nbytes }) => new Uint8Array(nbytes));
+    const { bufferCount, sharedCount } = layout;
+    this.collected = { head, parts, bufferCount, sharedCount };
+    this.regions = [
+      { start: layout.headOffset, target: head },
+      ...layout.parts.map(({ offset }, index) => ({
+        start: offset,
+        target: parts[index] as Uint8Array,
+      })),
+    ];
+  }
 }

@@ -1,22 +1,27 @@
-import type { ExecutableTask, ExecutionResult, FunctionSpec } from '../../core/api/index.ts';
-import { isPromise } from '../../core/util/is-promise.ts';
-import { callerIn } from './actors/callers.ts';
-import { readResult } from './actors/handle.ts';
+import { createHash } from 'node:crypto';
+import type {
+  Clock,
+  ExecutableTask,
+  ExecutionResult,
+  FunctionSpec,
+  RetrySpec,
+} from '../../core/api/index.ts';
+import { isPromise, typeName } from '../../core/util/values.ts';
+import { SystemClock } from '../clocks/index.ts';
+import { callerIn, readResult } from './actor-handle.ts';
 import { unpackArguments } from './arguments.ts';
 import {
   callInTask,
   contextOf,
+  describeFailure,
   endRun,
   isReschedule,
   type RunContext,
   type TaskRun,
 } from './context.ts';
-import type { AnyFunction } from './task-function.ts';
-import { describeFailure } from './failure.ts';
-import { functionSpec, loadFunction } from './load-function.ts';
+import type { AnyFunction } from './define-tasks.ts';
 import { keepResult, readKept, readRepeated } from './kept-result.ts';
-import { withRetries } from './retries.ts';
-import { typeName } from '../../core/util/type-name.ts';
+import { functionSpec, loadFunction } from './load-function.ts';
 import { serialise } from './serialise.ts';
 
 /** What a task is run with. */
@@ -107,4 +112,70 @@ function failed(thrown: unknown): ExecutionResult {
 /** Results are read by many threads, and changed by none. */
 function sharedBytes(nbytes: number): Uint8Array {
   return new Uint8Array(new SharedArrayBuffer(nbytes));
+}
+
+const NO_ARGUMENTS = new Uint8Array(0);
+
+const systemClock = new SystemClock();
+
+/**
+ * Calls a function until it succeeds, or the rules say that it has failed. The task is parked meanwhile: its thread
+ * runs others. A task that is cancelled is not called again.
+ */
+async function withRetries<T>(
+  call: () => Promise<T>,
+  rules: RetrySpec,
+  context: RunContext,
+): Promise<T> {
+  const { signal } = context;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await call();
+    } catch (thrown) {
+      if (attempt > rules.times || signal.aborted || isReschedule(thrown)) throw thrown;
+      if (!(await isWorthRetry(rules, thrown, context))) throw thrown;
+      const isAborted = await parkedFor(retryDelayMs(rules, context.key, attempt), context);
+      if (isAborted) throw thrown;
+    }
+  }
+}
+
+/** Milliseconds before the retry that follows this attempt, the first being 1. The same for the same key. */
+export function retryDelayMs(
+  { backoffMs, factor, jitter }: Pick<RetrySpec, 'backoffMs' | 'factor' | 'jitter'>,
+  key: string,
+  attempt: number,
+): number {
+  const fullMs = backoffMs * factor ** (attempt - 1);
+  if (jitter === 0) return fullMs;
+  const digest = createHash('sha256').update(`${attempt}\0${key}`).digest();
+  return fullMs * (1 - (jitter * digest.readUInt32BE(0)) / 2 ** 32);
+}
+
+async function isWorthRetry(
+  { retryIf }: RetrySpec,
+  thrown: unknown,
+  { surroundings }: RunContext,
+): Promise<boolean> {
+  if (retryIf === undefined) return true;
+  const decide = await loadFunction({ ...retryIf, args: NO_ARGUMENTS }, surroundings);
+  return (await decide(thrown as never)) === true;
+}
+
+/** Waits without the slot of the run. Returns whether the run was aborted meanwhile. */
+async function parkedFor(ms: number, context: RunContext): Promise<boolean> {
+  const { signal, surroundings } = context;
+  const clock: Clock = surroundings?.clock ?? systemClock;
+  context.park();
+  await new Promise<void>((resolve) => {
+    const end = (): void => {
+      timer.cancel();
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = clock.setTimer(ms, end);
+    signal.addEventListener('abort', end);
+  });
+  await context.rejoin();
+  return signal.aborted;
 }

@@ -1,11 +1,10 @@
 import { types } from 'node:util';
 
 import { YardmasterError } from '../../core/api/index.ts';
-import { typeName } from '../../core/util/type-name.ts';
-import { PiecesReader, PiecesWriter } from './pieces.ts';
-import { checkRefusal } from './refusal.ts';
+import { typeName } from '../../core/util/values.ts';
+import { PiecesReader, PiecesWriter, type ScatteredValue } from './pieces.ts';
+import { checkRefusal } from './context.ts';
 import { isSmall, readSmall, writeSmall } from './small-values.ts';
-import type { ScatteredValue } from './scattered-value.ts';
 
 /** Upper bound of the values that the search for the offending one examines. */
 const SEARCHED_VALUES_MAX = 100_000;

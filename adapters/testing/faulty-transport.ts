@@ -6,7 +6,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { inBackground } from '../../core/shared/background.ts';
+import { inBackground } from '../../core/shared/timers.ts';
 
 type Open = (connection: Connection) => ConnectionHandlers;
 

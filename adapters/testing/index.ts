@@ -6,13 +6,13 @@
  */
 export { SystemClock } from '../clocks/system-clock.ts';
 export { VirtualClock } from '../clocks/virtual-clock.ts';
-export { MsgpackCodec } from '../codecs/msgpack/index.ts';
-export { inMemory, type InMemoryOptions, InMemoryTransport } from '../transports/memory/index.ts';
-export { drive, driveUntil, type DriveOptions } from './drive.ts';
+export { MsgpackCodec } from '../codecs/msgpack.ts';
+export { inMemory, type InMemoryOptions, InMemoryTransport } from '../transports/memory.ts';
+export { drive, driveUntil, type DriveOptions } from './virtual-cluster.ts';
 export { type AddressFilter, FaultyTransport, type MessageFilter } from './faulty-transport.ts';
 export { VirtualCluster, type VirtualClusterOptions } from './virtual-cluster.ts';
 export { type RunningWorker, startWorker } from '../app/start-worker.ts';
-export type { StartWorkerOptions } from '../app/start-worker-options.ts';
+export type { StartWorkerOptions } from '../app/start-worker.ts';
 export type { Lifetime } from '../app/lifetime.ts';
 export type { LocalEntry } from '../../core/plugin-host/local-plugins.ts';
 export type { WorkerEnd } from '../../core/worker-host/create-worker.ts';
@@ -37,10 +37,10 @@ export type {
   LogHeader,
 } from '../../core/log/format.ts';
 export type { ReplayDifference, ReplayFrame, ReplayProgress } from '../../core/log/replay.ts';
-export type { GivenPolicies } from '../../core/plugin-host/recorded-policies.ts';
+export type { GivenPolicies } from '../../core/plugin-host/load-extensions.ts';
 export {
   readRecording,
   replayRecording,
   type ReplayOptions,
   type ReplayResult,
-} from '../app/recording/replay-recording.ts';
+} from '../app/past.ts';

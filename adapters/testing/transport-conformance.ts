@@ -1,12 +1,17 @@
 import { YardmasterError } from '../../core/api/index.ts';
-import { ADDRESSES_CLAUSES } from './conformance/addresses.ts';
-import { Bench, type Clauses, type TransportHarness, Unproven } from './conformance/bench.ts';
-import { DATA_CLAUSES } from './conformance/data.ts';
-import { DELIVERY_CLAUSES } from './conformance/delivery.ts';
-import { ENDINGS_CLAUSES } from './conformance/endings.ts';
-import { FAULTS_CLAUSES } from './conformance/faults.ts';
+import {
+  ADDRESSES_CLAUSES,
+  Bench,
+  type Clauses,
+  DATA_CLAUSES,
+  DELIVERY_CLAUSES,
+  ENDINGS_CLAUSES,
+  FAULTS_CLAUSES,
+  type TransportHarness,
+  Unproven,
+} from './conformance.ts';
 
-export type { FaultProxy, TransportHarness } from './conformance/bench.ts';
+export type { FaultProxy, TransportHarness } from './conformance.ts';
 
 /** Each name is a sentence of the contract. */
 const CLAUSES: Clauses = {

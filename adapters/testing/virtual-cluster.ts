@@ -1,29 +1,30 @@
-// What a cluster imports when it starts: no virtual time passes while modules are read.
-import '../app/adaptive.ts';
-import '../app/start-local.ts';
-import '../executors/inline/index.ts';
+import { type Logger, YardmasterError } from '../../core/api/index.ts';
+import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
+import { checkCallOptions, DURATION, type OptionRules } from '../../core/shared/call-options.ts';
+import { show } from '../../core/shared/words.ts';
+import { isPromise } from '../../core/util/values.ts';
 import '../../plugins/active-memory-manager.ts';
 import '../../plugins/coordination.ts';
 import '../../plugins/work-stealing.ts';
 import '../../policies/amm/reduce-replicas.ts';
 import '../../policies/fairness/fifo.ts';
-import '../../policies/ordering/baselines/depth-first.ts';
+import '../../policies/ordering/depth-first.ts';
 import '../../policies/queuing/root-ish.ts';
 import '../../policies/stealing/dask.ts';
 import '../../policies/worker-selection/earliest-start.ts';
-import { checkCallOptions, DURATION, type OptionRules } from '../../core/shared/call-options.ts';
-import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
-import { LocalCluster, type LocalClusterOptions } from '../app/local-cluster.ts';
+import '../app/adaptive.ts';
 import { CLUSTER_RULES } from '../app/local-cluster-options.ts';
-import { type RunningWorker, startWorker } from '../app/start-worker.ts';
-import type { StartWorkerOptions } from '../app/start-worker-options.ts';
+import { LocalCluster, type LocalClusterOptions } from '../app/local-cluster.ts';
+import '../app/start-local.ts';
+import { type RunningWorker, startWorker, type StartWorkerOptions } from '../app/start-worker.ts';
 import type { Client, ConnectOptions } from '../client/index.ts';
 import { VirtualClock } from '../clocks/virtual-clock.ts';
-import { InMemoryTransport } from '../transports/memory/index.ts';
-import { drive, driveUntil, type DriveOptions } from './drive.ts';
+import '../executors/inline.ts';
+import { InMemoryTransport } from '../transports/memory.ts';
 import { FaultyTransport } from './faulty-transport.ts';
-import { watchRealWork } from './real-work.ts';
-import { lineLog } from './line-log.ts';
+import { isRealWorkPending, watchRealWork } from './real-work.ts';
+
+// What a cluster imports when it starts: no virtual time passes while modules are read.
 
 /** What to start. Everything has a default; tasks run inline. */
 export interface VirtualClusterOptions extends Omit<
@@ -145,4 +146,122 @@ export class VirtualCluster {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+/** How far {@link drive} goes. */
+export interface DriveOptions {
+  /** Virtual milliseconds that may pass. Default 1 000 000. */
+  readonly maxMs?: number;
+  /**
+   * Real milliseconds for which nothing may happen when no timer is left, and for which virtual time stands
+   * still while tasks wait in real time. Default 5000.
+   */
+  readonly idleMs?: number;
+}
+
+const MAX_MS = 1_000_000;
+
+const IDLE_MS = 5000;
+
+/**
+ * Lets virtual time pass, timer by timer, until a promise is settled, and returns what it resolves to. Real
+ * time passes as well where something takes it: modules that are imported, files, sockets. While a task waits
+ * for a timer, file or connection of its own, virtual time stands still, for `idleMs` at most.
+ *
+ * @throws what the promise rejects with; YardmasterError `ERR_CONFIG` when it is none, `ERR_TIMEOUT` when the time is over, or when no
+ *   timer is left and nothing happens any more
+ */
+export async function drive<T>(
+  clock: VirtualClock,
+  promise: PromiseLike<T>,
+  options: DriveOptions = {},
+): Promise<T> {
+  let isSettled = false;
+  const settle = (): void => {
+    isSettled = true;
+  };
+  checkPromise(promise);
+  promise.then(settle, settle);
+  await driveUntil(clock, () => isSettled, options);
+  return promise;
+}
+
+/**
+ * As {@link drive}, until a predicate holds.
+ * @throws YardmasterError `ERR_TIMEOUT`
+ */
+export async function driveUntil(
+  clock: VirtualClock,
+  holds: () => boolean,
+  options: DriveOptions = {},
+): Promise<void> {
+  const stopWatching = watchRealWork();
+  try {
+    await passUntil(clock, holds, options);
+  } finally {
+    stopWatching();
+  }
+}
+
+async function passUntil(
+  clock: VirtualClock,
+  holds: () => boolean,
+  { maxMs = MAX_MS, idleMs = IDLE_MS }: DriveOptions,
+): Promise<void> {
+  const limitMs = clock.nowMs() + maxMs;
+  let idleSinceMs: number | undefined;
+  let standingSinceMs: number | undefined;
+  for (;;) {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (holds()) return;
+    if (isRealWorkPending()) {
+      standingSinceMs ??= performance.now();
+      if (performance.now() - standingSinceMs <= idleMs) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        continue;
+      }
+    } else standingSinceMs = undefined;
+    const { nextTimerMs } = clock;
+    if (nextTimerMs === undefined) {
+      idleSinceMs ??= performance.now();
+      if (performance.now() - idleSinceMs > idleMs) throw stuck('no timer is left', clock, idleMs);
+      continue;
+    }
+    idleSinceMs = undefined;
+    if (nextTimerMs > limitMs) throw stuck(`${maxMs} ms of virtual time are over`, clock, idleMs);
+    await clock.advanceToAsync(nextTimerMs);
+  }
+}
+
+function checkPromise(promise: unknown): void {
+  if (isPromise(promise)) return;
+  throw new YardmasterError(
+    'ERR_CONFIG',
+    `drive wants the promise that virtual time shall settle, such as future.result(), got ${show(promise)}`,
+  );
+}
+
+function stuck(why: string, clock: VirtualClock, idleMs: number): YardmasterError {
+  const advice = isRealWorkPending()
+    ? `; a task waits for a timer, file or connection for more than ${idleMs} ms of real time: give a larger idleMs`
+    : '';
+  return new YardmasterError(
+    'ERR_TIMEOUT',
+    `what drive waits for did not happen: ${why}; the virtual clock stands at ${clock.nowMs()} ms${advice}`,
+    { nowMs: clock.nowMs() },
+  );
+}
+
+/** A log that adds a line for each warning and error, for tests and simulations to look at. */
+export function lineLog(lines: string[]): Logger {
+  const add = (level: string, fields: object, message?: string): void => {
+    const { err } = fields as { err?: unknown };
+    lines.push(`${level}: ${message ?? (err instanceof Error ? err.message : '')}`);
+  };
+  return {
+    debug: () => undefined,
+    info: () => undefined,
+    warn: (fields, message) => add('warning', fields, message),
+    error: (fields, message) => add('error', fields, message),
+  };
 }

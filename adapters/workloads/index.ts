@@ -4,10 +4,10 @@
  *
  * @module yardmaster/workloads
  */
-export { crossv, mapreduce, vectorizer, wordbag } from './applications.ts';
-export { chains, map, merge, mergeSlow, overlap, shuffle, tree } from './elementary.ts';
-export { COST_MAX, type CostedTask, graphWorkload } from './graph-workload.ts';
-export { workload, WORKLOADS } from './literature.ts';
+export { crossv, mapreduce, vectorizer, wordbag } from './synthetic.ts';
+export { chains, map, merge, mergeSlow, overlap, shuffle, tree } from './synthetic.ts';
+export { COST_MAX, type CostedTask, graphWorkload } from './workload.ts';
+export { workload, WORKLOADS } from './synthetic.ts';
 export { RECORDED, recorded, type RecordedName } from './recorded.ts';
 export type { GraphCounts, PublishedFigures, Workload } from './workload.ts';
 export { wfcommonsWorkload } from './wfcommons.ts';

@@ -3,8 +3,7 @@
  * tasks of real runs with their durations and the files between them.
  */
 import { YardmasterError } from '../../core/api/index.ts';
-import { type CostedTask, graphWorkload } from './graph-workload.ts';
-import type { Workload } from './workload.ts';
+import { type CostedTask, graphWorkload, type Workload } from './workload.ts';
 
 /** Versions of the format that are read. In 1.6 all that is new is optional. */
 const VERSIONS = ['1.5', '1.6'];

@@ -12,8 +12,8 @@ import {
   type WorkerMetrics,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { inBackground } from '../../core/shared/background.ts';
-import { openChannelTo } from '../peers/open-channel.ts';
+import { inBackground } from '../../core/shared/timers.ts';
+import { openChannelTo } from '../peers/peers.ts';
 
 /** What a zero worker pretends to be. */
 interface ZeroWorkerOptions {

@@ -1,4 +1,4 @@
-import type { MemoryMeasure } from '../state/memory.ts';
+import type { MemoryMeasure } from '../state/worker.ts';
 import type { ActiveMemoryManagerPolicy, AmmPolicyClass, AmmView } from './amm.ts';
 import { type Token, token } from './plugin.ts';
 

@@ -1,4 +1,4 @@
-import type { MemoryMeasure } from '../state/memory.ts';
+import type { MemoryMeasure } from '../state/worker.ts';
 import type { ClusterView, FewMembers, TaskView, WorkerView } from './views.ts';
 
 /** Make one more copy, or drop one. A suggestion may be refused; it never does harm. */

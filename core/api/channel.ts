@@ -1,5 +1,5 @@
-import type { ErrorPayload } from '../messages/payload.ts';
-import { isPromise } from '../util/is-promise.ts';
+import type { ErrorPayload } from '../messages/protocol.ts';
+import { isPromise } from '../util/values.ts';
 import type { Clock, Timer } from './clock.ts';
 import { RemoteError, toErrorPayload, YardmasterError } from './errors.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from './transport.ts';

@@ -1,4 +1,4 @@
-import type { ErrorPayload } from '../messages/payload.ts';
+import type { ErrorPayload } from '../messages/protocol.ts';
 
 /**
  * Every code of an error that Yardmaster reports, with its meaning. See `docs/errors.md` for more.

@@ -1,4 +1,4 @@
-import type { ErrorPayload } from '../messages/payload.ts';
+import type { ErrorPayload } from '../messages/protocol.ts';
 
 /** A task that is ready to run: its inputs are here. */
 export interface ExecutableTask {

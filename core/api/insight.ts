@@ -1,6 +1,6 @@
 /** The decisions of the scheduler, as plain data, so that they can be sent to a client. */
 import type { Priority } from '../state/task.ts';
-import type { TaskStateName } from '../state/task-state-name.ts';
+import type { TaskStateName } from '../state/state-names.ts';
 import type { SlotName } from './policies.ts';
 
 /** A recording that a scheduler writes, or has written. */

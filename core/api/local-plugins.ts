@@ -1,6 +1,6 @@
 /** Plugins of workers and nannies, and modules that are loaded before anything starts. */
 import type { WorkerIdentity, WorkerStatus } from '../state/worker.ts';
-import type { WorkerTaskStateName } from '../state/worker-task-state-name.ts';
+import type { WorkerTaskStateName } from '../state/state-names.ts';
 import type { Clock, Timer } from './clock.ts';
 import type { YardmasterError } from './errors.ts';
 import type { HookResult } from './hooks.ts';

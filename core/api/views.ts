@@ -5,11 +5,9 @@
  * are not part of this package cannot write through them (`ERR_READ_ONLY`); a property that they read costs some
  * fifty nanoseconds.
  */
-import type { Restrictions } from '../state/restrictions.ts';
-import type { TaskFailure, Priority } from '../state/task.ts';
-import type { TaskStateName } from '../state/task-state-name.ts';
-import type { MemoryState } from '../state/memory.ts';
-import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
+import type { Priority, Restrictions, TaskFailure } from '../state/task.ts';
+import type { TaskStateName } from '../state/state-names.ts';
+import type { MemoryState, WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
 
 /** A set whose iteration order is fixed by a rule, not by chance. */
 export interface Members<T> extends Iterable<T> {

@@ -1,25 +1,33 @@
-import { dirname, extname, resolve } from 'node:path';
 import { createRequire } from 'node:module';
+import { dirname, extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../api/errors.ts';
-import { check, type Checked, deepFreeze } from './check.ts';
+import { isPlainObject } from '../util/values.ts';
+import {
+  check,
+  type Checked,
+  configError,
+  type ConfigOrigin,
+  deepFreeze,
+  IN_CODE,
+  keepValidParts,
+  originOf,
+  type Problem,
+} from './check.ts';
 import { builtAhead } from './compile-schema.ts';
-import { moveDaskPlaces } from './dask-places.ts';
-import { type ConfigOrigin, configError, IN_CODE, type Problem } from './errors.ts';
-import { normaliseEntries } from './entries.ts';
-import { type ConfigLayers, overlay } from './layers.ts';
-import { isPlainObject } from '../util/plain-object.ts';
-import { CONFIG_SCHEMA } from './schemas/schema.ts';
 import type { Source } from './read-source.ts';
+import { CONFIG_SCHEMA } from './schema.ts';
 import {
   applyScheduling,
+  applyStealingMode,
+  type Config,
+  type ConfigInput,
+  normaliseEntries,
   normaliseScheduling,
   schedulingNotes,
   schedulingProblems,
-} from './scheduling.ts';
-import { applyStealingMode, stealingModeProblems } from './stealing-mode.ts';
-import type { Config, ConfigInput } from './types.ts';
-import { keepValidParts, originOf } from './valid-parts.ts';
+  stealingModeProblems,
+} from './types.ts';
 
 /** A checked configuration, and what later checks need to name places in it. */
 export interface LoadedConfig {
@@ -102,6 +110,7 @@ function checkSource(
 }
 
 const require = createRequire(import.meta.url);
+
 let makeDefaults: (() => unknown) | undefined;
 
 /** An empty configuration has been checked by the build, so that a start with the defaults compiles and runs no check. */
@@ -175,4 +184,77 @@ async function importSource(file: string, path: string): Promise<Source> {
 
 function isModule(path: string): boolean {
   return ['.js', '.mjs', '.cjs', '.ts', '.mts'].includes(extname(path));
+}
+
+/** Configurations around the one that is loaded. */
+export interface ConfigLayers {
+  /** Below it: what it says wins, key by key. */
+  readonly defaults?: ConfigInput;
+  /** Above it: these win, key by key. */
+  readonly overrides?: ConfigInput;
+}
+
+/**
+ * One configuration on top of another, key by key. A place that names an extension (`use`), a list and a
+ * single value replace what is below them. Null in the place of a section says nothing.
+ */
+function overlay(below: unknown, above: unknown): unknown {
+  if (above === undefined) return below;
+  if (above === null && isPlainObject(below)) return below;
+  if (!isPlainObject(below) || !isPlainObject(above) || 'use' in above) return above;
+  const merged: Record<string, unknown> = { ...below };
+  for (const [key, value] of Object.entries(above)) {
+    const old = Object.hasOwn(below, key) ? below[key] : undefined;
+    Object.defineProperty(merged, key, {
+      value: overlay(old, value),
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
+  }
+  return merged;
+}
+
+/** What Dask has in `worker.memory` though the scheduler reads it, and we in `scheduler`. */
+const MOVED = ['rebalance', 'recentToOldTime'] as const;
+
+/**
+ * Moves Dask's `worker.memory.rebalance` and `worker.memory.recent-to-old-time` to the section
+ * `scheduler`, with keys in camel case.
+ */
+function moveDaskPlaces(root: unknown): { value: unknown; problems: Problem[] } {
+  const problems: Problem[] = [];
+  const { worker, scheduler = {} } = isPlainObject(root) ? root : {};
+  const memory = isPlainObject(worker) ? worker['memory'] : undefined;
+  if (!isPlainObject(root) || !isPlainObject(worker) || !isPlainObject(memory)) {
+    return { value: root, problems };
+  }
+  const kept: Record<string, unknown> = {};
+  const moved: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(memory)) {
+    const name = MOVED.find((known) => known === camelCase(key));
+    if (name === undefined) kept[key] = value;
+    else if (isPlainObject(scheduler) && scheduler[name] !== undefined) {
+      const message = `is written in scheduler.${name} as well; leave one out`;
+      problems.push({ at: ['worker', 'memory', key], message, aboutKey: true });
+    } else moved[name] = isPlainObject(value) ? camelKeys(value) : value;
+  }
+  if (Object.keys(kept).length === Object.keys(memory).length || !isPlainObject(scheduler)) {
+    return { value: root, problems };
+  }
+  const value = {
+    ...root,
+    worker: { ...worker, memory: kept },
+    scheduler: { ...scheduler, ...moved },
+  };
+  return { value, problems };
+}
+
+/** `sender-min` and `sender_min` are `senderMin`. */
+function camelCase(key: string): string {
+  return key.replace(/[-_]([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function camelKeys(written: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(written).map(([key, value]) => [camelCase(key), value]));
 }

@@ -1,7 +1,8 @@
 import type { Clock, Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
+import { VERSION } from '../api/plugin.ts';
 import type { Connection, IncomingLimits } from '../api/transport.ts';
-import { setAwakeTimer } from '../shared/awake-timer.ts';
+import { setAwakeTimer } from '../shared/timers.ts';
 
 /** What a peer may send before it has introduced itself. */
 const LIMITS: IncomingLimits = { frameBytesMax: 64 * 1024, valuesMax: 512 };
@@ -86,4 +87,9 @@ export class Handshakes {
 /** The address of the peer without its port. */
 function hostIn({ peerAddress }: Connection): string {
   return peerAddress.slice(0, peerAddress.lastIndexOf(':'));
+}
+
+/** Versions of Yardmaster and Node that this process runs. */
+export function versionsHere(): { readonly yardmaster: string; readonly node: string } {
+  return { yardmaster: VERSION, node: process.versions.node };
 }

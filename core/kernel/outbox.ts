@@ -1,7 +1,7 @@
 import type { ToClientMessage } from '../messages/to-client.ts';
 import type { ToWorkerMessage } from '../messages/to-worker.ts';
 import type { ClientState, WorkerState } from '../state/task.ts';
-import { empty } from '../util/empty.ts';
+import { empty } from '../util/values.ts';
 
 /** One message and who gets it. */
 interface ToWorkerEnvelope {

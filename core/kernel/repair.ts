@@ -5,7 +5,14 @@
  */
 import { YardmasterError } from '../api/errors.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
-import { blamesWhatHoldsItBack, recover } from './transitions/recovery.ts';
+import {
+  blamesWhatHoldsItBack,
+  dropFireAndForget,
+  recover,
+  reportState,
+  sendFreeKeys,
+  takeBackRun,
+} from './task-effects.ts';
 import {
   addReplica,
   addToLongRunning,
@@ -17,18 +24,21 @@ import {
   unlinkTask,
   unlinkWorker,
 } from '../state/relations.ts';
-import { byPriority, type ClientState, type TaskState, type WorkerState } from '../state/task.ts';
-import type { TaskFailure } from '../state/task.ts';
-import { isActive, isDone, type TaskStateName } from '../state/task-state-name.ts';
+import {
+  byPriority,
+  type ClientState,
+  type TaskFailure,
+  type TaskState,
+  type WorkerState,
+} from '../state/task.ts';
+import { isActive, isDone, type TaskStateName } from '../state/state-names.ts';
 import { GenericWorker } from '../state/worker.ts';
 import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
-import { schedulerFailure } from './errors.ts';
-import { tellRemoved } from './events/on-membership.ts';
-import { checkIdleSaturated } from './placement/occupancy.ts';
+import { schedulerFailure } from './ports.ts';
+import { tellRemoved } from './on-membership.ts';
+import { checkIdleSaturated } from './occupancy.ts';
 import type { KernelScope } from './scope.ts';
-import { reportState } from './transitions/client-reports.ts';
-import { dropFireAndForget, sendFreeKeys, takeBackRun } from './transitions/task-effects.ts';
-import { settle, transition } from './transitions/transition-loop.ts';
+import { settle, transition } from './transitions.ts';
 
 /** Failures of tasks in one stimulus, each of which is followed by another attempt. */
 const ATTEMPTS_MAX = 100;

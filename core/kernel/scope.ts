@@ -1,18 +1,14 @@
 import type { CancelledKeys } from '../messages/to-client.ts';
-import { ClusterState, byRegistration, type WorkerOrder } from '../state/cluster.ts';
-import { RefusedTasks } from '../state/refused-tasks.ts';
-import type { TaskState, ClientState, WorkerState } from '../state/task.ts';
-import type { TaskStateName } from '../state/task-state-name.ts';
-import type { Watcher } from './insight/watcher.ts';
-import { InputTable } from './placement/input-table.ts';
-import { InputLocations } from './placement/replica-locations.ts';
-import type { KernelOptions } from './options.ts';
+import { byRegistration, ClusterState, RefusedTasks, type WorkerOrder } from '../state/cluster.ts';
+import type { TaskStateName } from '../state/state-names.ts';
+import type { ClientState, TaskState, WorkerState } from '../state/task.ts';
+import type { Watcher } from './insight.ts';
+import type { Recovery } from './on-recovery.ts';
 import { OutboxWriter } from './outbox.ts';
-import type { KernelPorts } from './ports.ts';
-import { DeferredVisits } from './transitions/deferred-visits.ts';
-import { RecommendationStack } from './transitions/recommendations.ts';
-import { Story } from './insight/story.ts';
-import type { Recovery } from './recovery.ts';
+import { InputLocations, InputTable } from './placement.ts';
+import type { KernelOptions, KernelPorts } from './ports.ts';
+import { DeferredVisits, RecommendationStack } from './recommendations.ts';
+import { Story } from './story.ts';
 
 /** Why keys were cancelled: shortly for programs, and for people. */
 export type CancellationCause = Pick<CancelledKeys, 'reason' | 'message'>;

@@ -1,10 +1,9 @@
-import { firstRunOf } from '../kernel/events/on-return.ts';
-import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
+import { firstRunOf } from '../kernel/on-membership.ts';
+import type { SchedulerKernel } from '../kernel/kernel.ts';
 import type { GraphTask, RestoreTasks, Stimulus, UpdateData } from '../messages/stimulus.ts';
-import { FIRE_AND_FORGET } from '../state/client.ts';
-import type { Restrictions } from '../state/restrictions.ts';
-import { byPriority, type TaskState } from '../state/task.ts';
-import { reportId } from './journal-entries.ts';
+import { FIRE_AND_FORGET } from '../state/cluster.ts';
+import { byPriority, type Restrictions, type TaskState } from '../state/task.ts';
+import { reportId } from './log-writer.ts';
 
 /** Wants everything while a checkpoint is read, so that nothing is forgotten before its clients want it. */
 const HOLDER = 'checkpoint';

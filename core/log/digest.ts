@@ -1,3 +1,11 @@
+import type { Outbox } from '../kernel/outbox.ts';
+import type { ToClientMessage } from '../messages/to-client.ts';
+import type { ToWorkerMessage } from '../messages/to-worker.ts';
+import type { ClusterState } from '../state/cluster.ts';
+import { TASK_STATE_NAMES, type TaskStateName } from '../state/state-names.ts';
+import type { TaskState, WorkerState } from '../state/task.ts';
+import { MARK_MASK } from './format.ts';
+
 /** What a digest continues from. */
 export type DigestLanes = readonly [low: number, high: number];
 
@@ -64,6 +72,7 @@ export class Digest {
 }
 
 const FLOAT = new Float64Array(1);
+
 const WORDS = new Int32Array(FLOAT.buffer);
 
 function finish(lane: number): number {
@@ -73,4 +82,95 @@ function finish(lane: number): number {
 
 function hex(lane: number): string {
   return (lane >>> 0).toString(16).padStart(8, '0');
+}
+
+/** What of a message is hashed besides its name. */
+interface MessageFields {
+  readonly key?: string;
+  readonly keys?: readonly string[];
+  readonly runId?: number;
+}
+
+/** A rolling hash of all that a kernel decides: each transition, and each message with its receiver. */
+export class DecisionDigest {
+  private readonly digest = new Digest();
+
+  /** Called for each transition. */
+  addTransition(task: TaskState, start: TaskStateName, finish: TaskStateName): void {
+    const { digest } = this;
+    digest.add(task.id);
+    digest.add(TASK_STATE_NAMES.indexOf(start) * 8 + TASK_STATE_NAMES.indexOf(finish));
+  }
+
+  /** Called after each stimulus. */
+  addOutbox({ toWorkers, toClients }: Outbox): void {
+    const { digest } = this;
+    for (const { worker, message } of toWorkers) {
+      digest.add(worker.rank);
+      this.addMessage(message);
+    }
+    for (const { client, message } of toClients) {
+      digest.addText(client.key);
+      this.addMessage(message);
+    }
+  }
+
+  /** As it is, to continue from there. */
+  get lanes(): DigestLanes {
+    return this.digest.lanes;
+  }
+  set lanes(lanes: DigestLanes) {
+    this.digest.lanes = lanes;
+  }
+
+  /** See `FramePlace.mark`. */
+  get mark(): number {
+    return this.digest.word & MARK_MASK;
+  }
+
+  toString(): string {
+    return this.digest.toString();
+  }
+
+  private addMessage(message: ToWorkerMessage | ToClientMessage): void {
+    const { digest } = this;
+    digest.addText(message.op);
+    // Faster than asking whether a message has them: there are messages of many shapes.
+    const { key, keys, runId } = message as MessageFields;
+    if (key !== undefined) digest.addText(key);
+    if (keys !== undefined) for (const each of keys) digest.addText(each);
+    if (runId !== undefined) digest.add(runId);
+  }
+}
+
+/** A hash of what the kernel knows: tasks, workers and clients. O(tasks + replicas + workers). */
+export function digestOfState(cluster: ClusterState): string {
+  const digest = new Digest();
+  for (const task of cluster.tasks.values()) addTask(digest, task);
+  for (const worker of cluster.workersByRank) addWorker(digest, worker);
+  for (const client of cluster.clients.keys()) digest.addText(client);
+  return digest.toString();
+}
+
+function addTask(digest: Digest, task: TaskState): void {
+  digest.addText(task.key);
+  digest.addText(task.state);
+  for (const number of [task.nbytes, task.generation, task.rank, task.negatedUserPriority]) {
+    digest.add(number);
+  }
+  for (const number of [task.runId, task.dependencies.length, task.dependentCount]) {
+    digest.add(number);
+  }
+  if (task.processingOn !== undefined) digest.add(task.processingOn.rank);
+  for (const worker of task.whoHas) digest.add(worker.rank);
+  for (const client of task.whoWants) digest.addText(client.key);
+}
+
+function addWorker(digest: Digest, worker: WorkerState): void {
+  digest.addText(worker.address);
+  digest.addText(worker.status);
+  for (const number of [worker.processing.size, worker.hasWhat.size, worker.nbytes]) {
+    digest.add(number);
+  }
+  digest.add(worker.occupancyS);
 }

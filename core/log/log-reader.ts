@@ -1,7 +1,7 @@
 import { YardmasterError } from '../api/errors.ts';
-import { crc32c } from './crc32c.ts';
 import {
   BODY_HEADER_BYTES,
+  crc32c,
   FILE_HEADER_BYTES,
   FORMAT_VERSION,
   FORMAT_VERSION_MIN,

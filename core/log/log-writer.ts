@@ -1,14 +1,22 @@
-import { crc32c } from './crc32c.ts';
+import { YardmasterError } from '../api/errors.ts';
+import { OPAQUE, type StatePart } from '../kernel/state-parts.ts';
+import type { Stimulus } from '../messages/stimulus.ts';
 import {
   BODY_HEADER_BYTES,
+  crc32c,
   FILE_HEADER_BYTES,
   FORMAT_VERSION,
   FRAME_HEADER_BYTES,
   FRAME_KINDS,
   type FrameKind,
+  type LogCheck,
+  type LoggedPolicies,
+  type LogHeader,
   MAGIC,
   type PayloadCodec,
+  type RecordingCheckpoint,
 } from './format.ts';
+import type { KernelLog } from './recording-kernel.ts';
 
 /** Frames are gathered up to this size before they are handed on. */
 const CHUNK_BYTES = 128 * 1024;
@@ -82,4 +90,168 @@ export class LogWriter {
     }
     this.length = 0;
   }
+}
+
+/** What a task takes in a checkpoint. A guess. */
+const TASK_STATE_BYTES = 50;
+
+/** How far apart checkpoints are. */
+export interface CheckpointDistance {
+  /** Bytes of other frames between two of them, at least. */
+  readonly bytesMin: number;
+  /** And so many times the bytes of the one before. */
+  readonly ratio: number;
+}
+
+/**
+ * A byte of a checkpoint takes about four times as long to make as the whole handling of the tasks that a byte of other
+ * frames stands for: so checkpoints add some two percent to what the scheduler spends.
+ */
+export const CHECKPOINT_DISTANCE: CheckpointDistance = { bytesMin: 8 * 2 ** 20, ratio: 200 };
+
+/** Writes what a kernel is handed as the frames of a log. */
+export class KernelLogWriter implements KernelLog {
+  private readonly writer: LogWriter;
+  private dueBytes: number;
+  /** Where the last checkpoint ended. */
+  private endBytes = 0;
+
+  constructor(
+    codec: PayloadCodec,
+    sink: LogSink,
+    header: LogHeader,
+    nowMs: number,
+    private readonly distance = CHECKPOINT_DISTANCE,
+  ) {
+    this.writer = new LogWriter(codec, sink);
+    this.dueBytes = distance.bytesMin;
+    this.writer.append('header', nowMs, header);
+  }
+
+  /** Bytes so far. */
+  get nbytes(): number {
+    return this.writer.nbytes;
+  }
+
+  isCheckpointDue(tasks: number): boolean {
+    const { nbytes } = this.writer;
+    if (nbytes < this.dueBytes) return false;
+    // The state may have grown since the last one, or there was none.
+    return nbytes - this.endBytes >= this.distance.ratio * tasks * TASK_STATE_BYTES;
+  }
+
+  stimulus(stimulus: Stimulus, nowMs: number, mark: number): void {
+    try {
+      this.writer.append('stimulus', nowMs, withoutValue(stimulus), mark);
+    } catch (thrown) {
+      if (!YardmasterError.is(thrown) || stimulus.op !== 'update-graph') throw thrown;
+      const tasks = stimulus.tasks.map((task) =>
+        task.runSpec === undefined ? task : { ...task, runSpec: OPAQUE },
+      );
+      this.writer.append('stimulus', nowMs, { ...stimulus, tasks }, mark);
+    }
+  }
+
+  policies(policies: LoggedPolicies, nowMs: number): void {
+    this.writer.append('policies', nowMs, policies);
+  }
+
+  check(check: LogCheck, nowMs: number): void {
+    this.writer.append('check', nowMs, check);
+  }
+
+  checkpoint(
+    parts: Iterable<StatePart>,
+    checkpoint: Omit<RecordingCheckpoint, 'parts'>,
+    nowMs: number,
+  ): void {
+    const { writer, distance } = this;
+    const begin = writer.nbytes;
+    this.postponeCheckpoint(); // It may fail.
+    let count = 0;
+    for (const part of parts) {
+      writer.append('state', nowMs, part);
+      count++;
+    }
+    writer.append('checkpoint', nowMs, { ...checkpoint, parts: count });
+    this.endBytes = writer.nbytes;
+    const least = distance.ratio * (writer.nbytes - begin);
+    this.dueBytes = writer.nbytes + Math.max(distance.bytesMin, least);
+  }
+
+  /** The next checkpoint is due later, because this one could not be made. */
+  postponeCheckpoint(): void {
+    this.dueBytes = this.writer.nbytes + this.distance.bytesMin;
+  }
+
+  /** The last frame. */
+  end(check: LogCheck, nowMs: number): void {
+    this.writer.append('end', nowMs, check);
+    this.writer.flush();
+  }
+
+  /** Hands on what has been gathered. */
+  flush(): void {
+    this.writer.flush();
+  }
+}
+
+/** Results that come along pass by the kernel, so a replay does not need them. */
+function withoutValue(stimulus: Stimulus): unknown {
+  if (stimulus.op !== 'task-finished' || stimulus.value === undefined) return stimulus;
+  // Codecs leave it out. A field that is deleted would turn the copy into a slow dictionary, once a task.
+  return { ...stimulus, value: undefined };
+}
+
+/**
+ * A journal holds what clients have said, and what cannot be learnt again from workers: never what was
+ * decided. Results are not in it either, nor that there are any: the workers that hold them say so when they
+ * come back.
+ */
+const RECORDED: ReadonlySet<string> = new Set<Stimulus['op']>([
+  'register-client',
+  'remove-client',
+  'update-graph',
+  'client-desires-keys',
+  'client-releases-keys',
+  'cancel-keys',
+  'retry',
+  'set-priority',
+  'update-data',
+  'want-replicas',
+  'set-restrictions',
+  'restart',
+]);
+
+/** What has to be written before the stimulus is handled; undefined: nothing. */
+export function entryOf(stimulus: Stimulus, nextRunId: number): Stimulus | undefined {
+  if (!RECORDED.has(stimulus.op)) return undefined;
+  if (stimulus.op !== 'update-graph') return stimulus;
+  // It is taken in at once when it is read again.
+  return { ...stimulus, sliceTasks: undefined, firstRunIds: [nextRunId] } as unknown as Stimulus;
+}
+
+/**
+ * Number of the report of a client that the stimulus is; undefined when it comes from elsewhere, or when
+ * more of the same report follows: the id of such a slice is {@link sliceId}.
+ */
+export function reportNumberOf(stimulus: Stimulus): number | undefined {
+  if (!('client' in stimulus)) return undefined;
+  const { client, stimulusId } = stimulus;
+  // A graph that is refused becomes a release of its keys.
+  const suffix = reportId('', client, '');
+  const end = stimulusId.lastIndexOf('-') + 1;
+  if (!stimulusId.slice(0, end).endsWith(suffix)) return undefined;
+  const number = Number(stimulusId.slice(end));
+  return Number.isSafeInteger(number) ? number : undefined;
+}
+
+/** The id of a part of a report that is followed by further parts; the last one has the id of the report. */
+export function sliceId(stimulusId: string, index: number): string {
+  return `${stimulusId}/${index}`;
+}
+
+/** The id that a client gives to a report. */
+export function reportId(op: string, client: string, number: number | string): string {
+  return `${op}-${client.slice(-12)}-${number}`;
 }

@@ -1,14 +1,11 @@
 import { KERNEL_SLOT_NAMES } from '../api/policies.ts';
-import type { KernelOptions } from '../kernel/options.ts';
+import type { HookCalls, KernelOptions, KernelPorts } from '../kernel/ports.ts';
 import type { Outbox } from '../kernel/outbox.ts';
-import type { HookCalls, KernelPorts } from '../kernel/ports.ts';
-import { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
-import type { StatePart } from '../kernel/snapshot/state-parts.ts';
+import { SchedulerKernel } from '../kernel/kernel.ts';
+import type { StatePart } from '../kernel/state-parts.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
-import { DecisionDigest } from './decision-digest.ts';
-import type { DigestLanes } from './digest.ts';
+import { DecisionDigest, type DigestLanes, digestOfState } from './digest.ts';
 import type { LogCheck, LoggedPolicies, RecordingCheckpoint } from './format.ts';
-import { digestOfState } from './state-digest.ts';
 
 /** Receives what a kernel is handed, in order. Only {@link checkpoint} may throw. */
 export interface KernelLog {

@@ -1,14 +1,13 @@
 import { YardmasterError } from '../api/errors.ts';
-import type { TransitionRecord } from '../kernel/insight/story.ts';
-import type { KernelOptions } from '../kernel/options.ts';
-import type { KernelPorts } from '../kernel/ports.ts';
-import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
-import { StateError } from '../kernel/snapshot/restore-tasks.ts';
-import type { StatePart } from '../kernel/snapshot/state-parts.ts';
+import type { TransitionRecord } from '../kernel/story.ts';
+import type { KernelOptions, KernelPorts } from '../kernel/ports.ts';
+import type { SchedulerKernel } from '../kernel/kernel.ts';
+import { StateError } from '../kernel/restore-snapshot.ts';
+import type { StatePart } from '../kernel/state-parts.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { LogCheck, LogFrame, RecordingCheckpoint } from './format.ts';
 import { type KernelLog, RecordingKernel } from './recording-kernel.ts';
-import { digestOfState } from './state-digest.ts';
+import { digestOfState } from './digest.ts';
 
 /** A frame that the kernel is handed, or compared with. */
 export type ReplayFrame = Extract<LogFrame, { kind: 'stimulus' | 'check' | 'end' }>;

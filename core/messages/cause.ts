@@ -1,5 +1,5 @@
 /** What every stimulus carries. */
-import type { Name } from '../util/value-types.ts';
+import type { Name } from '../util/values.ts';
 
 /** Something that happens to the scheduler. */
 export interface Caused {

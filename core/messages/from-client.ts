@@ -10,7 +10,7 @@ import type {
   Positive,
   Resources,
   Size,
-} from '../util/value-types.ts';
+} from '../util/values.ts';
 import type { FromClient, Unstamped } from './cause.ts';
 
 /** A client has come. */

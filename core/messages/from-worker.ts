@@ -2,7 +2,7 @@
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
-import type { Finite, Integer, Name, Resources, Size } from '../util/value-types.ts';
+import type { Finite, Integer, Name, Resources, Size } from '../util/values.ts';
 import type { Caused, FromWorker, Unstamped } from './cause.ts';
 import type { HeldResults, HeldRuns } from './protocol.ts';
 

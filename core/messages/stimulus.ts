@@ -6,7 +6,7 @@
  * be found in the story.
  */
 import type { TaskFailure } from '../state/task.ts';
-import type { Copies, Count, Finite, Integer, Name, Size } from '../util/value-types.ts';
+import type { Copies, Count, Finite, Integer, Name, Size } from '../util/values.ts';
 import type { Caused, FromWorker } from './cause.ts';
 import type { ClientStimulus } from './from-client.ts';
 import type { WorkerStimulus } from './from-worker.ts';

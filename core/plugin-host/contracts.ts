@@ -3,7 +3,7 @@
  * when something does not fit. A new field of a contract has to be listed here to compile.
  */
 import { type ErrorCode, toErrorPayload, YardmasterError } from '../api/errors.ts';
-import type { EventName } from '../api/events.ts';
+import type { EventName } from '../api/hooks.ts';
 import type { ExecutionResult, Executor } from '../api/executor.ts';
 import type { NannyPluginDefinition, WorkerPluginDefinition } from '../api/local-plugins.ts';
 import { PLUGIN_API_VERSION, type PluginDefinition } from '../api/plugin.ts';
@@ -19,8 +19,8 @@ import {
   wholeNumber,
 } from '../shared/call-options.ts';
 import { hint, nearest, show } from '../shared/words.ts';
-import { isPlainObject } from '../util/plain-object.ts';
-import { isMisspelt, methodNamesOf, simplify } from './hook-names.ts';
+import { isPlainObject } from '../util/values.ts';
+import { isMisspelt, methodNamesOf, simplify } from './hooks-check.ts';
 
 /** Keys of every member of a union. */
 type NamesOf<T> = T extends unknown ? keyof T : never;

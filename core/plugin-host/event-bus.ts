@@ -1,15 +1,13 @@
 import { EventEmitter } from 'eventemitter3';
 import { YardmasterError } from '../api/errors.ts';
-import type { EventName, EventSource, SchedulerEvents } from '../api/events.ts';
-import type { SchedulerHooks } from '../api/hooks.ts';
+import type { EventName, EventSource, SchedulerEvents, SchedulerHooks } from '../api/hooks.ts';
 import { type Logger, token, type Token } from '../api/plugin.ts';
 import { FailureCount } from '../util/failure-count.ts';
-import { nextToReport } from '../host/repeated-failures.ts';
+import { nextToReport } from '../host/log.ts';
 import { readOnly } from '../shared/read-only.ts';
-import { isPromise } from '../util/is-promise.ts';
+import { isPromise } from '../util/values.ts';
 import { complaintAboutListener } from './contracts.ts';
-import { inject } from './injection/di.ts';
-import { LOGGER } from './injection/tokens.ts';
+import { inject, LOGGER } from './injection.ts';
 
 export const EVENT_BUS: Token<EventBus> = token('event-bus');
 

@@ -6,11 +6,9 @@ import type { OnError } from '../config/types.ts';
 import type { HookCalls } from '../kernel/ports.ts';
 import { countData, countText, FailureCount, isReported } from '../util/failure-count.ts';
 import { readOnly } from '../shared/read-only.ts';
-import { isPromise } from '../util/is-promise.ts';
-import { inject } from './injection/di.ts';
-import { checkHookNames } from './hook-check.ts';
-import { hooksOf, type PluginKind } from './hook-names.ts';
-import { CLOCK } from './injection/tokens.ts';
+import { isPromise } from '../util/values.ts';
+import { CLOCK, inject } from './injection.ts';
+import { checkHookNames, hooksOf, type PluginKind } from './hooks-check.ts';
 
 export const HOOKS: Token<HookRegistry> = token('hook-registry');
 

@@ -1,27 +1,177 @@
+import { randomUUID } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Logger } from '../api/plugin.ts';
+import { byClass, byFactory, byValue, type Provider } from '../api/token.ts';
 import {
   type LoadedConfig,
   type ReadConfig,
   readConfigFile,
   readConfigObject,
 } from '../config/load.ts';
-import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
-import { checkWorkerExtensions } from '../plugin-host/loading/check-worker-extensions.ts';
-import { ProblemList } from '../plugin-host/loading/problem-list.ts';
-import { CONFIGURED_EXTENSIONS } from './plugins/configured-extensions.ts';
-import { Container } from '../plugin-host/injection/container.ts';
-import { replaceForPlugins, replaceForProgram } from '../plugin-host/injection/replacements.ts';
-import { type CommandSource, COMMANDS } from './commands/commands.ts';
-import { type Loading, LOADING } from './life/loading.ts';
-import { SCHEDULER_LIFE } from './life/scheduler-life.ts';
-import { COMMAND_SOURCES, givenProviders, LOADING_MODULE, SCHEDULER_MODULE } from './module.ts';
-import { SCHEDULER } from './running-scheduler.ts';
-import { SCHEDULER_HOST } from './scheduler-host.ts';
+import { LogBook } from '../host/log.ts';
+import { RecordingKernel } from '../log/recording-kernel.ts';
+import { EVENT_BUS, EventBus } from '../plugin-host/event-bus.ts';
+import { ProblemList } from '../plugin-host/extension-options.ts';
+import { HookRegistry, HOOKS } from '../plugin-host/hook-table.ts';
+import * as given from '../plugin-host/injection.ts';
+import { Container, replaceForPlugins, replaceForProgram } from '../plugin-host/injection.ts';
+import { checkWorkerExtensions } from '../plugin-host/load-extensions.ts';
+import { PluginResolver, RESOLVER } from '../plugin-host/plugin-resolver.ts';
+import { PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';
+import { TransportTable } from '../plugin-host/transport-table.ts';
+import { CLIENT_QUEUES, ClientQueues } from './client-queues.ts';
+import { CLUSTER_COMMANDS, ClusterCommands, Diagnostics, DIAGNOSTICS } from './cluster-commands.ts';
+import {
+  COMMANDS,
+  Commands,
+  type CommandSource,
+  RECORDING_COMMANDS,
+  RecordingCommands,
+} from './commands.ts';
+import { DATA_RESERVATIONS, DataReservations, KEY_CLAIMS, KeyClaims } from './data-reservations.ts';
+import { Delivery, DELIVERY } from './delivery.ts';
+import { ERROR_REPORTS, ErrorReports } from './error-reports.ts';
+import { EVENT_LOG, EventLog } from './event-log.ts';
+import {
+  CONFIGURED_EXTENSIONS,
+  ConfiguredExtensions,
+  EXTENSIONS,
+  Extensions,
+} from './extensions.ts';
+import { Gatherer, GATHERER } from './gatherer.ts';
+import { JOURNAL, NO_JOURNAL, NO_RECORDER, RECORDER } from './journal.ts';
+import { PORTS, PORTS_REPLACEMENT, PortsCompiler, PortsReplacement } from './kernel-ports.ts';
+import { Listeners, LISTENERS } from './listeners.ts';
+import { RECONNECT_GRACE, ReconnectGrace, WORKER_LOSSES, WorkerLosses } from './membership.ts';
+import {
+  PLUGIN_CONTEXTS,
+  PLUGIN_SERVICES,
+  PluginContexts,
+  PluginServices,
+} from './plugin-contexts.ts';
+import { PLUGINS, PluginTable } from './plugin-table.ts';
+import { POLICY_ADMIN, PolicyAdmin } from './policy-admin.ts';
+import {
+  NANNY_PLUGIN_REGISTRY,
+  NannyPluginRegistry,
+  WORKER_PLUGIN_REGISTRY,
+  WorkerPluginRegistry,
+} from './remote-plugin-registry.ts';
+import {
+  SCHEDULER_HOST,
+  SchedulerHost,
+  SLOW_STIMULI,
+  SlowStimulusMonitor,
+} from './scheduler-host.ts';
+import {
+  HOST_TIMERS,
+  HostTimers,
+  IDLE_WATCH,
+  IdleWatch,
+  Loading,
+  LOADING,
+  SCHEDULER_LIFE,
+  SchedulerLife,
+} from './scheduler-life.ts';
+import {
+  type CreateSchedulerOptions,
+  RunningScheduler,
+  type Scheduler,
+  SCHEDULER,
+} from './scheduler.ts';
+import { SESSION_SERVICES, SessionServices } from './session.ts';
+import { Sessions, SESSIONS } from './sessions.ts';
+import { Shutdown, SHUTDOWN } from './shutdown.ts';
+import { STIMULI, STIMULUS_QUEUE, StimulusQueue } from './stimulus-queue.ts';
+import {
+  CLUSTER,
+  INSIGHT,
+  KERNEL,
+  kernelOptions,
+  LOG_BOOK,
+  ON_CRASH,
+  SERVER_ID,
+  TRANSPORTS,
+} from './tokens.ts';
+import { WORKER_CHANNELS, WorkerChannels } from './worker-channels.ts';
+import { WORKER_COMMANDS, WorkerCommands } from './worker-commands.ts';
 
-export type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-info.ts';
+export type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-host.ts';
 export type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
-export type { TransportInput } from '../host/transport-table.ts';
+export type { TransportInput } from '../plugin-host/transport-table.ts';
+
+/** What a scheduler is made of, in the order in which a reader meets it. Each is made once, when it is first needed. */
+export const SCHEDULER_MODULE: readonly Provider[] = [
+  // The kernel: policies and hooks are compiled into plain functions, and injection ends.
+  byFactory(SERVER_ID, () => `scheduler-${randomUUID()}`),
+  byClass(PORTS, PortsCompiler),
+  byFactory(KERNEL, (services) => {
+    const options = kernelOptions(services.get(given.CONFIG));
+    const nowMs = services.get(given.CLOCK).nowMs();
+    return new RecordingKernel(options, services.get(PORTS).compile(), nowMs);
+  }),
+  byFactory(CLUSTER, (services) => services.get(KERNEL).cluster),
+  byFactory(INSIGHT, (services) => services.get(KERNEL).insight),
+  byClass(PORTS_REPLACEMENT, PortsReplacement),
+
+  // The life of a stimulus.
+  byValue(JOURNAL, NO_JOURNAL),
+  byValue(RECORDER, NO_RECORDER),
+  byClass(STIMULUS_QUEUE, StimulusQueue),
+  byClass(CLIENT_QUEUES, ClientQueues),
+  byFactory(STIMULI, (services) => services.get(CLIENT_QUEUES)),
+  byClass(SCHEDULER_HOST, SchedulerHost),
+  byClass(DELIVERY, Delivery),
+  byClass(EVENT_LOG, EventLog),
+  byClass(SLOW_STIMULI, SlowStimulusMonitor),
+
+  // Connections of workers and clients.
+  byClass(SESSIONS, Sessions),
+  byClass(SESSION_SERVICES, SessionServices),
+  byClass(LISTENERS, Listeners),
+  byClass(RECONNECT_GRACE, ReconnectGrace),
+  byClass(WORKER_LOSSES, WorkerLosses),
+  byClass(DATA_RESERVATIONS, DataReservations),
+  byClass(KEY_CLAIMS, KeyClaims),
+
+  // Results that the scheduler fetches from workers.
+  byClass(WORKER_CHANNELS, WorkerChannels),
+  byClass(GATHERER, Gatherer),
+
+  // Commands.
+  byClass(COMMANDS, Commands),
+  byClass(CLUSTER_COMMANDS, ClusterCommands),
+  byClass(POLICY_ADMIN, PolicyAdmin),
+  byClass(WORKER_PLUGIN_REGISTRY, WorkerPluginRegistry),
+  byClass(NANNY_PLUGIN_REGISTRY, NannyPluginRegistry),
+  byClass(DIAGNOSTICS, Diagnostics),
+  byClass(RECORDING_COMMANDS, RecordingCommands),
+  byClass(WORKER_COMMANDS, WorkerCommands),
+
+  // Plugins, and their way back into the scheduler.
+  byClass(PLUGIN_CONTEXTS, PluginContexts),
+  byClass(EXTENSIONS, Extensions),
+
+  // Time, errors, start and end.
+  byClass(ERROR_REPORTS, ErrorReports),
+  byClass(IDLE_WATCH, IdleWatch),
+  byClass(HOST_TIMERS, HostTimers),
+  byClass(SHUTDOWN, Shutdown),
+  byClass(SCHEDULER_LIFE, SchedulerLife),
+  byClass(SCHEDULER, RunningScheduler),
+];
+
+/** What loads the extensions that the configuration names, before there is a kernel. */
+export const LOADING_MODULE: readonly Provider[] = [
+  byClass(RESOLVER, PluginResolver),
+  byClass(SLOTS, PolicySlotTable),
+  byClass(HOOKS, HookRegistry),
+  byClass(EVENT_BUS, EventBus),
+  byClass(PLUGINS, PluginTable),
+  byClass(PLUGIN_SERVICES, PluginServices),
+  byClass(CONFIGURED_EXTENSIONS, ConfiguredExtensions),
+  byClass(LOADING, Loading),
+];
 
 const REPLACEABLE = { module: SCHEDULER_MODULE, early: LOADING_MODULE };
 
@@ -127,4 +277,37 @@ function stderrLogger(): Logger {
     warn: (fields, message) => write('warning', fields, message),
     error: (fields, message) => write('error', fields, message),
   };
+}
+
+/** What answers commands, in the order in which the command `commands` lists them. */
+const COMMAND_SOURCES = [
+  CLUSTER_COMMANDS,
+  KEY_CLAIMS,
+  DATA_RESERVATIONS,
+  POLICY_ADMIN,
+  WORKER_PLUGIN_REGISTRY,
+  NANNY_PLUGIN_REGISTRY,
+  DIAGNOSTICS,
+  RECORDING_COMMANDS,
+  WORKER_COMMANDS,
+] as const;
+
+/** What a scheduler is given. */
+function givenProviders(
+  loaded: LoadedConfig,
+  options: CreateSchedulerOptions & { readonly log: Logger },
+): readonly Provider[] {
+  const { clock, builtins, transports, fallbackTransports, onCrash } = options;
+  const logBook = new LogBook(options.log, clock);
+  return [
+    byValue(given.CLOCK, clock),
+    byValue(given.LOGGER, logBook),
+    byValue(given.BUILTINS, builtins),
+    byValue(given.LOADED_CONFIG, loaded),
+    byValue(given.CONFIG, loaded.config),
+    byValue(given.CONFIG_FOLDER, loaded.folder),
+    byValue(LOG_BOOK, logBook),
+    byValue(ON_CRASH, onCrash ?? (() => undefined)),
+    byValue(TRANSPORTS, new TransportTable(clock, builtins, transports, fallbackTransports)),
+  ];
 }

@@ -5,18 +5,16 @@ import type { WireMessage } from '../api/transport.ts';
 import type { LoggedEvent, Outbox } from '../kernel/outbox.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ToClientMessage } from '../messages/to-client.ts';
+import type { FreeKeys, ToWorkerMessage } from '../messages/to-worker.ts';
 import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import { CLOCK } from '../plugin-host/injection/tokens.ts';
-import { EVENT_BYTES_MAX } from '../shared/event-limit.ts';
-import { approximateBytes } from '../util/approximate-bytes.ts';
+import { CLOCK, inject } from '../plugin-host/injection.ts';
+import { EVENT_BYTES_MAX } from '../shared/call-options.ts';
+import { approximateBytes } from '../util/bytes.ts';
+import { ERROR_REPORTS, type ErrorReports } from './error-reports.ts';
 import { EVENT_LOG, type EventLog } from './event-log.ts';
-import { failureReport } from './failure-report.ts';
-import { FreedKeys, isMereFreeing } from './freed-keys.ts';
 import { PORTS, type PortsCompiler } from './kernel-ports.ts';
-import { ERROR_REPORTS, type ErrorReports } from './life/error-reports.ts';
-import { type Peer, SESSIONS, type Sessions } from './sessions/sessions.ts';
-import { STIMULI, type Stimuli } from './stimulus-queue.ts';
+import { type Peer, SESSIONS, type Sessions } from './sessions.ts';
+import { failureReport, STIMULI, type Stimuli } from './stimulus-queue.ts';
 
 export const DELIVERY: Token<Delivery> = token('delivery');
 
@@ -105,4 +103,44 @@ function withinLimit(message: unknown): unknown {
   if (approximateBytes(message, EVENT_BYTES_MAX) <= EVENT_BYTES_MAX) return message;
   const reason = `an event of more than ${EVENT_BYTES_MAX} bytes was left out`;
   return { action: 'event-left-out', reason };
+}
+
+/**
+ * What one stimulus lets workers free: one message for each worker, where the kernel has one for each key.
+ * A client that releases ten thousand results at once costs ten messages then, and as many confirmations.
+ */
+class FreedKeys {
+  private readonly byWorker = new Map<Peer, string[]>();
+
+  get isEmpty(): boolean {
+    return this.byWorker.size === 0;
+  }
+
+  add(worker: Peer, { keys }: FreeKeys): void {
+    const freed = this.byWorker.get(worker);
+    if (freed === undefined) this.byWorker.set(worker, [...keys]);
+    else for (const key of keys) freed.push(key);
+  }
+
+  /** Sends what this worker may free, since something else follows for it. */
+  sendTo(worker: Peer, cause: Stimulus): void {
+    const keys = this.byWorker.get(worker);
+    if (keys === undefined) return;
+    this.byWorker.delete(worker);
+    worker.send({ op: 'free-keys', keys, stimulusId: cause.stimulusId });
+  }
+
+  /** The stimulus has nothing more to say. */
+  sendAll(cause: Stimulus): void {
+    for (const worker of this.byWorker.keys()) this.sendTo(worker, cause);
+  }
+}
+
+/** Whether the message frees keys and says nothing else about them. */
+function isMereFreeing(message: ToWorkerMessage): message is FreeKeys {
+  return (
+    message.op === 'free-keys' &&
+    message.runIds === undefined &&
+    message.killTimeoutMs === undefined
+  );
 }

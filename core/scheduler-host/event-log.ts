@@ -1,9 +1,8 @@
 import { token, type Token } from '../api/plugin.ts';
 import type { Config } from '../config/types.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import { CONFIG } from '../plugin-host/injection/tokens.ts';
-import { approximateBytes } from '../util/approximate-bytes.ts';
-import { nextInRing } from '../util/collections/ring.ts';
+import { CONFIG, inject } from '../plugin-host/injection.ts';
+import { approximateBytes } from '../util/bytes.ts';
+import { nextInRing } from '../util/collections.ts';
 
 export const EVENT_LOG: Token<EventLog> = token('event-log');
 

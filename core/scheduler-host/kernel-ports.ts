@@ -1,13 +1,13 @@
 import { token, type Token } from '../api/plugin.ts';
 import type { KernelPorts, PolicyFailure } from '../kernel/ports.ts';
-import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
+import type { SchedulerKernel } from '../kernel/kernel.ts';
 import { busHooks, EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
 import { type HookRegistry, HOOKS } from '../plugin-host/hook-table.ts';
-import { inject } from '../plugin-host/injection/di.ts';
+import { inject } from '../plugin-host/injection.ts';
 import { type PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';
-import { ERROR_REPORTS, type ErrorReports } from './life/error-reports.ts';
-import { SHUTDOWN, type Shutdown } from './life/shutdown.ts';
-import { WORKER_CHANNELS, type WorkerChannels } from './results/worker-channels.ts';
+import { ERROR_REPORTS, type ErrorReports } from './error-reports.ts';
+import { SHUTDOWN, type Shutdown } from './shutdown.ts';
+import { WORKER_CHANNELS, type WorkerChannels } from './worker-channels.ts';
 import { type Stimuli, STIMULI, STIMULUS_QUEUE, type StimulusQueue } from './stimulus-queue.ts';
 import { KERNEL } from './tokens.ts';
 

@@ -1,7 +1,9 @@
+import { toErrorPayload, type YardmasterError } from '../api/errors.ts';
 import { type NewStimulus, token, type Token } from '../api/plugin.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 
 export const STIMULUS_QUEUE: Token<StimulusQueue> = token('stimulus-queue');
+
 export const STIMULI: Token<Stimuli> = token('stimuli');
 
 /** A stimulus that may still lack its id. */
@@ -77,4 +79,30 @@ export class StimulusQueue {
       this.isBusy = false;
     }
   }
+}
+
+/** One run of a task on a worker. */
+interface Run {
+  readonly key: string;
+  readonly runId: number;
+}
+
+/** The report with which a run fails that its worker cannot report itself. */
+export function failureReport(
+  worker: string,
+  { key, runId }: Run,
+  error: YardmasterError,
+): NewStimulus {
+  return {
+    op: 'task-erred',
+    worker,
+    key,
+    runId,
+    failure: {
+      exception: toErrorPayload(error),
+      traceback: undefined,
+      exceptionText: error.message,
+      tracebackText: error.stack ?? '',
+    },
+  };
 }

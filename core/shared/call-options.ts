@@ -1,5 +1,5 @@
 import { YardmasterError } from '../api/errors.ts';
-import { isPlainObject } from '../util/plain-object.ts';
+import { isPlainObject } from '../util/values.ts';
 import { hint, show } from './words.ts';
 
 /** What an option of a call has to be. */
@@ -13,23 +13,31 @@ export interface OptionRule {
 export type OptionRules<Options> = Readonly<Record<keyof Options, OptionRule>>;
 
 export const ANY: OptionRule = { wanted: 'anything', fits: () => true };
+
 export const FLAG: OptionRule = { wanted: 'true or false', fits: (v) => typeof v === 'boolean' };
+
 export const TEXT: OptionRule = {
   wanted: 'text, not empty',
   fits: (v) => typeof v === 'string' && v !== '',
 };
+
 export const LIST: OptionRule = { wanted: 'a list', fits: (v) => Array.isArray(v) };
+
 export const FIELDS: OptionRule = { wanted: 'an object', fits: isPlainObject };
+
 export const FUNCTION: OptionRule = { wanted: 'a function', fits: (v) => typeof v === 'function' };
+
 export const BYTES: OptionRule = {
   wanted: 'a number of bytes, at least 0, where 0 means unlimited',
   fits: (v) => Number.isFinite(v) && (v as number) >= 0,
 };
+
 /** Milliseconds. */
 export const DURATION: OptionRule = {
   wanted: 'a number of milliseconds, at least 0, or Infinity',
   fits: (v) => typeof v === 'number' && v >= 0,
 };
+
 export const AMOUNTS: OptionRule = {
   wanted: 'an object with an amount, at least 0, for each name, such as { GPU: 1 }',
   fits: (v) => isPlainObject(v) && Object.values(v).every(isAmount),
@@ -69,7 +77,9 @@ export function either(...rules: readonly OptionRule[]): OptionRule {
 }
 
 export const CLOCK = objectWith('nowMs', 'setTimer');
+
 export const LOG = objectWith('info', 'warn', 'error');
+
 export const TRANSPORT = objectWith('listen', 'connect');
 
 /**
@@ -112,3 +122,19 @@ function meant(option: string, known: readonly string[]): string {
   const longer = known.find((name) => option.length > 2 && name.startsWith(option));
   return near === '' && longer !== undefined ? `; did you mean "${longer}"?` : near;
 }
+
+/** Where the modules may be that a worker loads because a client names them. */
+export interface ModuleLimit {
+  /** Real paths of the folders and files. */
+  readonly folders: readonly string[];
+  /** The project in which modules are looked for that clients name relative to theirs. Real path. */
+  readonly codeRoot: string;
+  /**
+   * @param module - a URL, or an absolute path
+   * @throws YardmasterError `ERR_MODULE_REFUSED`
+   */
+  check(module: string): void;
+}
+
+/** What an event may occupy that a client, worker or task logs: all topics are kept in the memory of the scheduler. */
+export const EVENT_BYTES_MAX = 1024 * 1024;

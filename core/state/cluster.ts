@@ -1,16 +1,10 @@
-import { RankedHeap } from '../util/collections/ranked-heap.ts';
-import { RankedSet } from '../util/collections/ranked-set.ts';
-import { FIRE_AND_FORGET, GenericClient } from './client.ts';
-import type { CostModel } from './cost-model.ts';
-import { TaskGroup, TaskPrefix } from './groups.ts';
-import { groupOfKey, prefixOfKey } from './key-names.ts';
-import { RecentGroups } from './recent-groups.ts';
-import { RunTable } from './run-table.ts';
-import { TaskLimits } from './limits/task-limits.ts';
+import { SmallSet, SteadyMap } from '../util/collections.ts';
+import { RankedHeap, RankedSet } from '../util/heaps.ts';
+import { groupOfKey, prefixOfKey, RecentGroups, TaskGroup, TaskPrefix } from './groups.ts';
+import { TASK_STATE_NAMES } from './state-names.ts';
+import { TaskLimits } from './task-limits.ts';
 import { TaskQueue } from './task-queue.ts';
-import { TaskState, type ClientState, type WorkerState } from './task.ts';
-import { TASK_STATE_NAMES } from './task-state-name.ts';
-import { SteadyMap } from '../util/collections/steady-map.ts';
+import { type ClientState, TaskState, type WorkerState } from './task.ts';
 
 /** A failure for the history that people look at. */
 interface ErredTask {
@@ -440,4 +434,169 @@ function getOrMake<K, V>(map: Map<K, V>, key: K, make: () => V): V {
     map.set(key, value);
   }
   return value;
+}
+
+/** The pseudo-client that stops wanting a task when the task reaches memory or fails. */
+export const FIRE_AND_FORGET = 'fire-and-forget';
+
+/**
+ * A peer that wants results: a connected client, or a service such as a published data set. With `Task`
+ * filled in it is the `ClientState` of `task.ts`.
+ */
+export class GenericClient<Task> {
+  /** The set of clients that has this one as its only member; shared by the tasks that it wants. */
+  readonly alone: SmallSet<GenericClient<Task>> = SmallSet.of<GenericClient<Task>>(this);
+  /** Scheduler's clock in milliseconds. */
+  lastSeenMs: number;
+
+  constructor(
+    readonly key: string,
+    nowMs: number,
+    readonly versions: Readonly<Record<string, string>> = {},
+    /** No messages are sent to it. */
+    readonly isMute = false,
+    readonly wantsWhat: Set<Task> = new Set<Task>(),
+  ) {
+    this.lastSeenMs = nowMs;
+  }
+
+  toString(): string {
+    return `<Client ${this.key}>`;
+  }
+}
+
+/**
+ * The numbers behind every estimate of "how soon could this task start there".
+ * One object per cluster, shared by its workers and prefixes; heartbeats move the bandwidth.
+ */
+export interface CostModel {
+  /** Bytes per second between two workers, an average over the cluster. */
+  bandwidth: number;
+  /** Seconds that a task of an unknown prefix is expected to take. */
+  readonly unknownTaskDurationS: number;
+  /** Seconds of short tasks that share a slot of a worker; 0: each has its own. */
+  readonly slotWorkS: number;
+  /** Bytes that a result of unknown size is expected to have. */
+  readonly defaultDataSize: number;
+  /** Seconds by prefix, for operations that are known before the first of them ran. */
+  readonly defaultTaskDurationsS: ReadonlyMap<string, number>;
+}
+
+/**
+ * Tasks in `no-worker` because a policy answered "no worker now" although some may run them, in the order
+ * in which they were refused first.
+ */
+export class RefusedTasks implements Iterable<TaskState> {
+  private readonly tasks = new Set<TaskState>();
+  /** Goes through all of them, a few with each heartbeat; live, as iterators of sets are. */
+  private cursor: IterableIterator<TaskState> | undefined;
+
+  get size(): number {
+    return this.tasks.size;
+  }
+
+  /** No-op for a task that is already in it, which keeps its place. */
+  add(task: TaskState): void {
+    this.tasks.add(task);
+  }
+
+  delete(task: TaskState): void {
+    this.tasks.delete(task);
+  }
+
+  clear(): void {
+    this.tasks.clear();
+    this.cursor = undefined;
+  }
+
+  /** The oldest first; live, so that tasks may leave while they are gone through. */
+  [Symbol.iterator](): IterableIterator<TaskState> {
+    return this.tasks.values();
+  }
+
+  /** How many tasks have had their turn in this round. O(tasks). */
+  get seenCount(): number {
+    if (this.cursor === undefined) return 0;
+    const seen = this.tasks.size - [...this.cursor].length;
+    // It has been gone through, and begins where it was.
+    this.skip(seen);
+    return seen;
+  }
+
+  /** Begins a round in which so many tasks have had their turn. O(count). */
+  skip(count: number): void {
+    this.cursor = this.tasks.values();
+    for (let skipped = 0; skipped < count; skipped++) this.cursor.next();
+  }
+
+  /** The next tasks in rotation, at most `count`; fewer at the end of a round. O(count). */
+  nextInTurn(count: number): TaskState[] {
+    const next: TaskState[] = [];
+    while (next.length < count && this.tasks.size > 0) {
+      this.cursor ??= this.tasks.values();
+      const step = this.cursor.next();
+      if (step.done !== true) {
+        next.push(step.value);
+        continue;
+      }
+      this.cursor = undefined;
+      if (next.length > 0) break;
+    }
+    return next;
+  }
+}
+
+const SIZE_MIN = 1 << 8;
+
+const SIZE_MAX = 1 << 16;
+
+/**
+ * Finds the task that an answer of a worker is about, by the run id that it carries: one step, where
+ * the table of all keys costs several that miss the cache.
+ *
+ * Run ids are numbered upwards, so their low bits are a place. Of two tasks that claim the same place
+ * the newer one has it, and the other one is found by its key: the table is a short cut, never the
+ * truth.
+ */
+export class RunTable {
+  private places: (TaskState | undefined)[] = [];
+  private mask = SIZE_MIN - 1;
+
+  /** The task has been assigned: its run id is new. */
+  add(task: TaskState): void {
+    const other = this.places[task.runId & this.mask];
+    if (other !== undefined && this.mask < SIZE_MAX - 1) this.grow();
+    this.put(task);
+  }
+
+  /** The assignment has ended. No-op when the task has no place. */
+  delete(task: TaskState): void {
+    const place = task.runId & this.mask;
+    if (this.places[place] === task) this.places[place] = undefined;
+  }
+
+  clear(): void {
+    this.places = [];
+    this.mask = SIZE_MIN - 1;
+  }
+
+  /** The task of that key and run id, if it has its place. */
+  find(runId: number, key: string): TaskState | undefined {
+    const task = this.places[runId & this.mask];
+    return task?.runId === runId && task.key === key ? task : undefined;
+  }
+
+  private put(task: TaskState): void {
+    const place = task.runId & this.mask;
+    // Without holes, so that it stays a plain list.
+    while (this.places.length <= place) this.places.push(undefined);
+    this.places[place] = task;
+  }
+
+  private grow(): void {
+    const before = this.places;
+    this.places = [];
+    this.mask = 2 * this.mask + 1;
+    for (const task of before) if (task !== undefined) this.put(task);
+  }
 }

@@ -1,8 +1,113 @@
-import type { CostModel } from './cost-model.ts';
-import type { Finite } from '../util/value-types.ts';
-import { Tally } from '../util/collections/tally.ts';
-import { SlotSharing } from './slot-sharing.ts';
-import { StateCounts, TASK_STATE_NAMES } from './task-state-name.ts';
+import { Tally } from '../util/collections.ts';
+import type { Finite } from '../util/values.ts';
+import type { CostModel } from './cluster.ts';
+import { StateCounts, TASK_STATE_NAMES } from './state-names.ts';
+
+/**
+ * How a task key names its prefix (the operation) and its group (the collection).
+ *
+ * Source: Dask's `key_split` and `key_split_group`, for keys that are texts; `test/core/state/data` has a table
+ * of what the real functions answer. Lengths are in code points, as in Python.
+ */
+
+const HASH = /^[a-f0-9]{32}$/;
+
+const LETTER_FIRST = /^\p{L}/u;
+
+const LETTERS = /^\p{L}+$/u;
+
+/** A word of this many letters that begins with one of `a` to `f` counts as a hash. */
+const HASH_WORD_LENGTH = 8;
+
+const DASH = 45;
+
+const ZERO = 48;
+
+const NINE = 57;
+
+/** Name of what cannot be read. */
+const OTHER = 'Other';
+
+/** `('random-a1b2c3', 0)` → `random`; `inc-ab31c0…` → `inc`; anything unreadable → `Other`. */
+export function prefixOfKey(key: string): string {
+  const plain = plainName(key);
+  if (plain !== undefined) return plain;
+  const words = key.split('-');
+  const head = words[0] as string;
+  if (head === '') return OTHER;
+  let name = LETTER_FIRST.test(head) ? head : strip(head.split(',')[0] as string, '_\'()"');
+  for (let index = 1; index < words.length; index++) {
+    const word = words[index] as string;
+    if (!LETTERS.test(word) || isHashWord(word)) break;
+    name += `-${word}`;
+  }
+  if (HASH.test(name)) return 'data';
+  if (name === '') return OTHER;
+  return name.startsWith('<') ? nameOfObject(name) : name;
+}
+
+/** `('random-a1b2c3', 0)` → `random-a1b2c3`; a plain key's group is its prefix. */
+export function groupOfKey(key: string): string {
+  if (key.startsWith('(')) return strip(key.split(',')[0] as string, '()"\'');
+  if (HASH.test(key)) return 'data';
+  return key.startsWith('<') ? nameOfObject(key) : prefixOfKey(key);
+}
+
+/** The common cases `name-123` and `name-ab31c0…`, without regular expressions. */
+function plainName(key: string): string | undefined {
+  const dash = key.indexOf('-');
+  if (dash < 1 || dash === 32 || !isAsciiLetter(key.charCodeAt(0))) return undefined;
+  return isNameEnd(key, dash) ? key.slice(0, dash) : undefined;
+}
+
+/** Whether there is a dash, and a digit in the word behind it, so that the name ends here. Looks at ASCII alone. */
+function isNameEnd(key: string, dash: number): boolean {
+  if (key.charCodeAt(dash) !== DASH) return false;
+  for (let index = dash + 1; index < key.length; index++) {
+    const code = key.charCodeAt(index);
+    if (code >= ZERO && code <= NINE) return true;
+    if (!isAsciiLetter(code)) return false;
+  }
+  return false;
+}
+
+function isAsciiLetter(code: number): boolean {
+  return (code >= 97 && code <= 122) || (code >= 65 && code <= 90);
+}
+
+/** Dask looks at the first letter only, so `download` counts as one, too. */
+function isHashWord(word: string): boolean {
+  return word >= 'a' && word < 'g' && Array.from(word).length === HASH_WORD_LENGTH;
+}
+
+/** `<module.submodule.myclass object at 0xdaf372` → `myclass`. */
+function nameOfObject(text: string): string {
+  const word = firstWord(strip(text, '<>'));
+  return word === '' ? OTHER : (word.split('.').at(-1) as string);
+}
+
+function strip(text: string, characters: string): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && characters.includes(text.charAt(start))) start++;
+  while (end > start && characters.includes(text.charAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
+function firstWord(text: string): string {
+  let start = 0;
+  while (start < text.length && isSpace(text, start)) start++;
+  let end = start;
+  while (end < text.length && !isSpace(text, end)) end++;
+  return text.slice(start, end);
+}
+
+/** What Python's `str.split` takes for space: also four control characters, and no byte order mark. */
+function isSpace(text: string, index: number): boolean {
+  const code = text.charCodeAt(index);
+  if (code >= 0x1c && code <= 0x20) return true;
+  return code === 0x85 || (code !== 0xfeff && /\s/.test(text.charAt(index)));
+}
 
 /** One measured action of a task: `compute`, `transfer`, `disk-read`, … in seconds. */
 export interface ActionTiming {
@@ -158,5 +263,101 @@ export class TaskGroup {
     this.durationS += duration;
     if (this.stopS < stopS) this.stopS = stopS;
     if (this.startS === 0 || startS < this.startS) this.startS = startS;
+  }
+}
+
+const SLOTS = 64;
+
+/**
+ * Groups of plain keys (`name-123`, `name-ab31c0…`) that were met lately, found without cutting the name out of the
+ * key: a graph of a million tasks has a million keys and a handful of names.
+ */
+export class RecentGroups {
+  private readonly slots: (TaskGroup | undefined)[] = [];
+
+  /** The group of a plain key, or undefined when the key is not plain or the group not remembered. */
+  find(key: string): TaskGroup | undefined {
+    const dash = key.indexOf('-');
+    const group = this.slots[slotOf(key, dash)];
+    if (group?.name.length !== dash || !key.startsWith(group.name)) return undefined;
+    return isNameEnd(key, dash) ? group : undefined;
+  }
+
+  remember(key: string, group: TaskGroup): void {
+    const dash = key.indexOf('-');
+    if (group.name.length === dash && isNameEnd(key, dash)) this.slots[slotOf(key, dash)] = group;
+  }
+
+  clear(): void {
+    this.slots.length = 0;
+  }
+}
+
+function slotOf(key: string, dash: number): number {
+  return (key.charCodeAt(0) + 7 * key.charCodeAt(dash - 1) + dash) & (SLOTS - 1);
+}
+
+/** Tasks of one slot, by how short they are. Few steps, so that noise does not move them. */
+const STEPS = [1, 4, 16, 64, 256] as const;
+
+/** Finished tasks of a kind before anything is concluded from them. */
+const SAMPLES_MIN = 8;
+
+/** Weight of a new sample. */
+const WEIGHT = 1 / 8;
+
+/** Results of the tasks in one slot are expected to stay below this, so that queuing keeps memory low. */
+const SHARED_BYTES_MAX = 1024 * 1024;
+
+/** A step is left downwards only when its limits are exceeded by this factor. */
+const SLACK = 2;
+
+/**
+ * How many tasks of a kind count as one against the slots of a worker. A slot holds one task as long as
+ * nothing is known, or as long as tasks or results are not small. Where they are, the way to the
+ * worker and back takes longer than the task, and a worker with one per slot would mostly wait.
+ */
+class SlotSharing {
+  private samples = 0;
+  private averageS = 0;
+  private averageBytes = 0;
+  private step = 0;
+
+  /** @param slotWorkS - seconds of work for one slot; 0: one task for each */
+  constructor(private readonly slotWorkS: number) {}
+
+  get tasksPerSlot(): number {
+    return STEPS[this.step] as number;
+  }
+
+  /** Records the duration and the output of a task. Returns whether the answer has changed. */
+  learn(seconds: number, nbytes: number): boolean {
+    if (this.slotWorkS === 0) return false;
+    const weight = this.samples === 0 ? 1 : WEIGHT;
+    this.samples++;
+    this.averageS += weight * (seconds - this.averageS);
+    this.averageBytes += weight * (nbytes - this.averageBytes);
+    if (this.samples < SAMPLES_MIN) return false;
+    if (this.step > 0 && !this.fits(this.step, SLACK)) this.step--;
+    else if (this.step < STEPS.length - 1 && this.fits(this.step + 1, 1)) this.step++;
+    else return false;
+    return true;
+  }
+
+  /** What it has learnt: samples, average seconds and bytes, step. */
+  get learnt(): readonly number[] {
+    return [this.samples, this.averageS, this.averageBytes, this.step];
+  }
+  set learnt([samples = 0, averageS = 0, averageBytes = 0, step = 0]: readonly number[]) {
+    this.samples = samples;
+    this.averageS = averageS;
+    this.averageBytes = averageBytes;
+    this.step = Math.min(step, STEPS.length - 1);
+  }
+
+  private fits(step: number, slack: number): boolean {
+    const tasks = STEPS[step] as number;
+    const isShort = tasks * this.averageS <= slack * this.slotWorkS;
+    return isShort && tasks * this.averageBytes <= slack * SHARED_BYTES_MAX;
   }
 }

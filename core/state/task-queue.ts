@@ -1,4 +1,4 @@
-import { IndexedHeap } from '../util/collections/indexed-heap.ts';
+import { IndexedHeap } from '../util/heaps.ts';
 import { byPriority, type TaskState } from './task.ts';
 
 /** Positions in the heap are 0 and more, -1 is outside, and position p of the run is -2 - p. */

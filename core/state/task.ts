@@ -1,16 +1,15 @@
-import { emptyList } from '../util/collections/empty-list.ts';
-import { SmallSet } from '../util/collections/small-set.ts';
-import type { GenericClient } from './client.ts';
+import { emptyList, SmallSet } from '../util/collections.ts';
+import type { GenericClient } from './cluster.ts';
 import type { TaskGroup, TaskPrefix } from './groups.ts';
-import { isActive, type TaskStateName } from './task-state-name.ts';
-import type { GenericSteal } from './steal.ts';
-import type { Restrictions } from './restrictions.ts';
-import type { TaskLimit } from './limits/task-limit.ts';
+import { isActive, type TaskStateName } from './state-names.ts';
+import type { TaskLimit } from './task-limits.ts';
 import type { GenericWorker } from './worker.ts';
 
 /** A worker, a client and a steal as tasks link to them. */
 export type WorkerState = GenericWorker<TaskState>;
+
 export type ClientState = GenericClient<TaskState>;
+
 export type Steal = GenericSteal<WorkerState>;
 
 /** What is known about a failure. */
@@ -37,6 +36,7 @@ export type Priority = readonly [negatedUserPriority: number, generation: number
 
 /** The shared empty list. It is never written to, which `validate.ts` checks. */
 export const NO_TASKS: TaskState[] = emptyList();
+
 const NO_ADDRESSES: ReadonlySet<string> = new Set();
 
 /** How far a long list of dependents has been swept of forgotten ones. */
@@ -77,7 +77,7 @@ class RareFields {
  * One shape for every task, with short arrays and counters instead of sets (architecture decision 2).
  * Links that have two sides are written in `relations.ts` alone. Plugins see it as `TaskView`.
  *
- * Invariants by state: see `core/kernel/validation/validate.ts`, which checks every one of them.
+ * Invariants by state: see `core/kernel/validate.ts`, which checks every one of them.
  */
 export class TaskState {
   // First what steps of its dependencies and dependents look at, so that it is close together in memory.
@@ -389,4 +389,41 @@ export function byPriority(a: TaskState, b: TaskState): number {
 
 export function isSortedByPriority(tasks: readonly TaskState[]): boolean {
   return tasks.every((task, n) => n === 0 || byPriority(tasks[n - 1] as TaskState, task) <= 0);
+}
+
+/** Where a task may run. A task without restrictions has no such object. */
+export interface Restrictions {
+  /** Addresses; they may name workers that are not connected (yet). */
+  readonly workers?: ReadonlySet<string>;
+  /**
+   * Names of workers, looked up at the time of use; a name that no worker has is taken for a host.
+   */
+  readonly names?: ReadonlySet<string>;
+  /** Host names, or worker names that stand for their hosts. */
+  readonly hosts?: ReadonlySet<string>;
+  /** Amount of each resource that the task occupies while it is processing. */
+  readonly resources?: ReadonlyMap<string, number>;
+  /** Whether the restrictions on workers and hosts are only preferences. */
+  readonly loose?: boolean;
+}
+
+/**
+ * A request to give a task up, sent to the worker that is processing it, and its outcome. It stays
+ * with the task until that leaves `processing`.
+ */
+export class GenericSteal<Worker> {
+  /**
+   * `asked`: no answer yet. `refused`: the victim had begun. `moved`: the thief has it.
+   * Written in `relations.ts` alone.
+   */
+  state: 'asked' | 'refused' | 'moved' = 'asked';
+
+  constructor(
+    readonly victim: Worker,
+    readonly thief: Worker,
+    /** Seconds of work that the victim will be rid of. */
+    readonly victimS: number,
+    /** Seconds of work that the thief will get. */
+    readonly thiefS: number,
+  ) {}
 }

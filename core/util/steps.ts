@@ -17,3 +17,35 @@ export function withoutPauses<Result extends object>(answer: Result | Steps<Resu
     if (done === true) return value;
   }
 }
+
+/**
+ * Merge sort that pauses: the same as `toSorted` with a total order, with about `slice` comparisons, times
+ * the logarithm of it at the beginning, between two pauses.
+ */
+export function* sortInSlices<T>(
+  items: readonly T[],
+  compare: (a: T, b: T) => number,
+  slice: number,
+): Steps<T[]> {
+  if (items.length <= slice) return items.toSorted(compare);
+  let from: T[] = [];
+  for (let start = 0; start < items.length; start += slice) {
+    for (const item of items.slice(start, start + slice).sort(compare)) from.push(item);
+    yield;
+  }
+  for (let width = slice; width < items.length; width *= 2) {
+    const to: T[] = [];
+    for (let start = 0; start < items.length; start += 2 * width) {
+      const middle = Math.min(start + width, items.length);
+      const end = Math.min(start + 2 * width, items.length);
+      for (let left = start, right = middle; left < middle || right < end;) {
+        const isLeft =
+          right === end || (left < middle && compare(from[left] as T, from[right] as T) <= 0);
+        to.push(from[isLeft ? left++ : right++] as T);
+        if (to.length % slice === 0) yield;
+      }
+    }
+    from = to;
+  }
+  return from;
+}

@@ -1,39 +1,95 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkerPluginDefinition } from '../api/local-plugins.ts';
-import { byValue } from '../api/token.ts';
-import { LogBook } from '../host/log-book.ts';
+import { byClass, byFactory, byValue, type Provider } from '../api/token.ts';
+import { LogBook } from '../host/log.ts';
 import { checkExecutor } from '../plugin-host/contracts.ts';
-import { Container } from '../plugin-host/injection/container.ts';
 import {
+  CLOCK,
+  Container,
+  LOGGER,
   type ProvidingPlugin,
   replaceForPlugins,
   replaceForProgram,
-} from '../plugin-host/injection/replacements.ts';
-import { PluginResolver } from '../plugin-host/loading/plugin-resolver.ts';
+} from '../plugin-host/injection.ts';
 import { localEntry } from '../plugin-host/local-plugins.ts';
-import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
-import { DATA_SERVER } from './serving/data-server.ts';
-import { MEMORY_REACTIONS } from './memory/memory-reactions.ts';
-import { WORKER_MODULE } from './module.ts';
-import { NETWORK, type Network, transportFor } from './peer-channels.ts';
-import { PEER_REQUESTS } from './serving/peer-requests.ts';
-import { HOSTED_WORKER, type HostedWorker } from './hosted-worker.ts';
+import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
+import { WorkerKernel } from '../worker/worker-kernel.ts';
+import { DATA_SERVER, DataServer, PEER_REQUESTS, PeerRequests } from './data-server.ts';
+import { MEMORY_REACTIONS, MemoryReactions } from './memory-reactions.ts';
+import {
+  NETWORK,
+  type Network,
+  PEER_CHANNELS,
+  PeerChannels,
+  transportFor,
+} from './peer-channels.ts';
+import { SCHEDULER_MESSAGES, SchedulerMessages } from './scheduler-messages.ts';
 import {
   EXECUTOR,
   PEER_LISTENER,
   SERVER_ID,
   WORKER_IDENTITY,
+  WORKER_KERNEL,
   WORKER_LOG,
   WORKER_OPTIONS,
 } from './tokens.ts';
-import { WORKER_HOST } from './worker-host.ts';
-import { WORKER_LIFE } from './worker-life.ts';
-import { identityOf, type WorkerHostOptions } from './worker-options.ts';
+import { WORKER_ACTIVITIES, WorkerActivities } from './worker-activities.ts';
+import { WORKER_DESCRIPTION, WorkerDescription } from './worker-description.ts';
+import { WORKER_ENDING, WorkerEnding } from './worker-ending.ts';
+import { HOSTED_WORKER, HostedWorker, WORKER_HOST, WorkerHost } from './worker-host.ts';
+import { WORKER_INBOX, WorkerInbox } from './worker-inbox.ts';
+import { WORKER_INSPECTION, WorkerInspection } from './worker-inspection.ts';
+import { WORKER_LIFE, WorkerLife } from './worker-life.ts';
+import { WORKER_LINK, WorkerLink } from './worker-link.ts';
+import { WORKER_MEMORY, WorkerMemory } from './worker-memory.ts';
+import { identityOf, kernelSettings, type WorkerHostOptions } from './worker-options.ts';
+import { WORKER_PLUGINS, WorkerPlugins } from './worker-plugins.ts';
+import { Closer, CLOSER, WORKER_SERVING, WorkerServing } from './worker-serving.ts';
+import { WORKER_STATUS, WorkerStatusTracker } from './worker-status.ts';
 
-export type { HostedWorker } from './hosted-worker.ts';
+export type { HostedWorker } from './worker-host.ts';
 export type { WorkerEnd, WorkerHostOptions } from './worker-options.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
+
+/** What a worker is made of, in the order in which a reader meets it. Each is made once, when it is first needed. */
+export const WORKER_MODULE: readonly Provider[] = [
+  // What is there before the worker listens, and so before it has an address.
+  byClass(WORKER_MEMORY, WorkerMemory),
+  byClass(DATA_SERVER, DataServer),
+
+  // The life of an event.
+  byFactory(WORKER_KERNEL, (services) => {
+    const identity = services.get(WORKER_IDENTITY);
+    return new WorkerKernel(kernelSettings(services.get(WORKER_OPTIONS), identity));
+  }),
+  byClass(WORKER_INBOX, WorkerInbox),
+  byClass(WORKER_HOST, WorkerHost),
+  byClass(WORKER_ACTIVITIES, WorkerActivities),
+
+  // The scheduler.
+  byClass(WORKER_LINK, WorkerLink),
+  byClass(SCHEDULER_MESSAGES, SchedulerMessages),
+  byClass(WORKER_STATUS, WorkerStatusTracker),
+  byClass(WORKER_DESCRIPTION, WorkerDescription),
+  byClass(WORKER_INSPECTION, WorkerInspection),
+
+  // Peers and clients.
+  byClass(PEER_CHANNELS, PeerChannels),
+  byClass(PEER_REQUESTS, PeerRequests),
+  byClass(WORKER_SERVING, WorkerServing),
+
+  // Memory and plugins.
+  byClass(MEMORY_REACTIONS, MemoryReactions),
+  byClass(WORKER_PLUGINS, WorkerPlugins),
+
+  // Start and end.
+  byClass(CLOSER, Closer),
+  byClass(WORKER_ENDING, WorkerEnding),
+  byClass(WORKER_LIFE, WorkerLife),
+  byClass(HOSTED_WORKER, HostedWorker),
+];
+
 const REPLACEABLE = { module: WORKER_MODULE };
 
 /**

@@ -1,7 +1,7 @@
 import type { Executor } from '../api/executor.ts';
 import { token, type Token } from '../api/plugin.ts';
 import type { Listener } from '../api/transport.ts';
-import type { LogBook } from '../host/log-book.ts';
+import type { LogBook } from '../host/log.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { WorkerKernel } from '../worker/worker-kernel.ts';
 import type { WorkerHostOptions } from './worker-options.ts';

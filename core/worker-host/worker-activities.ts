@@ -12,20 +12,18 @@ import {
 import { fetchData } from '../shared/fetch-data.ts';
 import { type Logger, token, type Token } from '../api/plugin.ts';
 import { checkedResult } from '../plugin-host/contracts.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
+import { CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
 import type { ActionTiming } from '../state/groups.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
-import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/events/events.ts';
-import { localFailure, toTaskFailure } from '../worker/transitions/failure.ts';
-import { IncomingResults, compact } from './serving/incoming-results.ts';
-import { PEER_CHANNELS, type PeerChannels } from './peer-channels.ts';
+import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/events.ts';
+import { localFailure, toTaskFailure } from '../worker/transitions.ts';
+import { compact, IncomingResults, PEER_CHANNELS, type PeerChannels } from './peer-channels.ts';
 import { EXECUTOR, WORKER_IDENTITY } from './tokens.ts';
 import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
-import { WORKER_LINK, type WorkerLink } from './scheduler/worker-link.ts';
-import { WORKER_MEMORY, type WorkerMemory } from './memory/worker-memory.ts';
-import { SteadyMap } from '../util/collections/steady-map.ts';
-import { sharedMemoryOf, valueBytes } from '../util/shared-memory.ts';
+import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
+import { WORKER_MEMORY, type WorkerMemory } from './worker-memory.ts';
+import { SteadyMap } from '../util/collections.ts';
+import { sharedMemoryOf, valueBytes } from '../util/bytes.ts';
 
 export const WORKER_ACTIVITIES: Token<WorkerActivities> = token('worker-activities');
 

@@ -1,12 +1,10 @@
 import type { YardmasterError } from '../api/errors.ts';
 import { type Logger, token, type Token } from '../api/plugin.ts';
-import { inBackground } from '../shared/background.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import { LOGGER } from '../plugin-host/injection/tokens.ts';
+import { inject, LOGGER } from '../plugin-host/injection.ts';
+import { inBackground } from '../shared/timers.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import { WORKER_IDENTITY } from './tokens.ts';
-import { broken } from './worker-errors.ts';
-import { WORKER_LINK, type WorkerLink } from './scheduler/worker-link.ts';
+import { broken, WORKER_LINK, type WorkerLink } from './worker-link.ts';
 import type { WorkerEnd } from './worker-options.ts';
 
 export const WORKER_ENDING: Token<WorkerEnding> = token('worker-ending');

@@ -1,8 +1,7 @@
 import { token, type Token } from '../api/plugin.ts';
 import type { Clock } from '../api/clock.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import { CLOCK } from '../plugin-host/injection/tokens.ts';
-import type { Instruction, WorkerEvent } from '../worker/events/events.ts';
+import { CLOCK, inject } from '../plugin-host/injection.ts';
+import type { Instruction, WorkerEvent } from '../worker/events.ts';
 import type { WorkerKernel } from '../worker/worker-kernel.ts';
 import { WORKER_KERNEL } from './tokens.ts';
 

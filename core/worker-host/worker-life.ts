@@ -1,28 +1,22 @@
+import { type Clock, every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { Executor } from '../api/executor.ts';
 import { type Logger, token, type Token } from '../api/plugin.ts';
-import { type Clock, every, type Timer } from '../api/clock.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
+import { CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { WorkerKernel } from '../worker/worker-kernel.ts';
-import { SCHEDULER_MESSAGES, type SchedulerMessages } from './scheduler/scheduler-messages.ts';
+import { SCHEDULER_MESSAGES, type SchedulerMessages } from './scheduler-messages.ts';
 import { EXECUTOR, WORKER_IDENTITY, WORKER_KERNEL, WORKER_OPTIONS } from './tokens.ts';
 import { WORKER_ACTIVITIES, type WorkerActivities } from './worker-activities.ts';
 import { WORKER_ENDING, type WorkerEnding } from './worker-ending.ts';
 import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
-import { WORKER_INSPECTION, type WorkerInspection } from './serving/worker-inspection.ts';
-import { WORKER_LINK, type WorkerLink } from './scheduler/worker-link.ts';
-import { WORKER_MEMORY, type WorkerMemory } from './memory/worker-memory.ts';
+import { WORKER_INSPECTION, type WorkerInspection } from './worker-inspection.ts';
+import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
+import { WORKER_MEMORY, type WorkerMemory } from './worker-memory.ts';
 import type { WorkerEnd, WorkerHostOptions } from './worker-options.ts';
 import { WORKER_PLUGINS, type WorkerPlugins } from './worker-plugins.ts';
-import {
-  type Closer,
-  CLOSER,
-  WORKER_SERVING,
-  type WorkerServing,
-} from './serving/worker-serving.ts';
-import { WORKER_STATUS, type WorkerStatusTracker } from './memory/worker-status-tracker.ts';
+import { type Closer, CLOSER, WORKER_SERVING, type WorkerServing } from './worker-serving.ts';
+import { WORKER_STATUS, type WorkerStatusTracker } from './worker-status.ts';
 
 export const WORKER_LIFE: Token<WorkerLife> = token('worker-life');
 

@@ -1,19 +1,16 @@
-import type { MemoryThresholds } from '../worker/memory/memory-options.ts';
-import type { MemoryQuotaOptions } from '../worker/memory/memory-quota.ts';
+import type { MemoryQuotaOptions, MemoryThresholds } from '../worker/memory.ts';
 import { hostOf } from '../util/hosts.ts';
-import type { ReadyStrategy } from '../worker/worker-options.ts';
-import type { WorkerKernelSettings } from '../worker/worker-options.ts';
+import type { ReadyStrategy, WorkerKernelSettings } from '../worker/worker-options.ts';
 import type { Clock } from '../api/clock.ts';
 import type { DataStore, Executor, SpillArea } from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { Provider } from '../api/token.ts';
-import type { ModuleLimit } from '../shared/module-limit.ts';
+import type { ModuleLimit } from '../shared/call-options.ts';
 import type { OnSchedulerLost, ReconnectRules } from '../shared/reconnect.ts';
 import type { Transport } from '../api/transport.ts';
 import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
-import type { LocalPluginInput } from '../plugin-host/local-plugins.ts';
-import type { RemotePlugins } from '../plugin-host/remote-plugins.ts';
+import type { LocalPluginInput, RemotePlugins } from '../plugin-host/local-plugins.ts';
 
 /** How a worker with a memory limit keeps it. */
 export interface WorkerMemoryOptions {

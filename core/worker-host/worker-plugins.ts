@@ -4,16 +4,18 @@ import { type Logger, token, type Token } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
-import { type LocalPluginInput, LocalPlugins } from '../plugin-host/local-plugins.ts';
-import { PluginResolver } from '../plugin-host/loading/plugin-resolver.ts';
-import { RemotePlugins } from '../plugin-host/remote-plugins.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
-import { resultsOf } from '../worker/events/on-scheduler.ts';
+import {
+  type LocalPluginInput,
+  LocalPlugins,
+  RemotePlugins,
+} from '../plugin-host/local-plugins.ts';
+import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
+import { CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
+import { resultsOf } from '../worker/on-scheduler.ts';
 import type { WorkerKernel } from '../worker/worker-kernel.ts';
 import { WORKER_IDENTITY, WORKER_KERNEL, WORKER_OPTIONS } from './tokens.ts';
 import { WORKER_ENDING, type WorkerEnding } from './worker-ending.ts';
-import { WORKER_LINK, type WorkerLink } from './scheduler/worker-link.ts';
+import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
 import type { WorkerHostOptions } from './worker-options.ts';
 
 export const WORKER_PLUGINS: Token<WorkerPlugins> = token('worker-plugins');

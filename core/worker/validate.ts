@@ -1,4 +1,4 @@
-import type { IndexedHeap } from '../util/collections/indexed-heap.ts';
+import type { IndexedHeap } from '../util/heaps.ts';
 import type { WorkerTables } from './worker-tables.ts';
 import type { WorkerTask, WorkerTaskStateName } from './worker-task.ts';
 

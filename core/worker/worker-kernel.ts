@@ -1,16 +1,19 @@
 import { YardmasterError } from '../api/errors.ts';
-import { unreachable } from '../util/assert.ts';
-import { nextTransfer } from './transitions/ensure-communicating.ts';
-import { nextToExecute } from './transitions/ensure-computing.ts';
-import type { Instruction, WorkerEvent } from './events/events.ts';
-import * as activity from './events/on-activity.ts';
-import * as scheduler from './events/on-scheduler.ts';
-import { onExecuteRejoin, onExecuteSecede, rejoinWaiting } from './events/on-secede.ts';
+import { unreachable } from '../util/values.ts';
+import {
+  nextToExecute,
+  nextTransfer,
+  WORKER_TRANSITIONS,
+  type WorkerTableRow,
+} from './transitions.ts';
+import type { Instruction, WorkerEvent } from './events.ts';
+import * as activity from './on-activity.ts';
+import * as scheduler from './on-scheduler.ts';
+import { onExecuteRejoin, onExecuteSecede, rejoinWaiting } from './on-activity.ts';
 import { validateWorker } from './validate.ts';
 import { type WorkerKernelSettings, workerKernelOptions } from './worker-options.ts';
 import { WorkerScope } from './worker-scope.ts';
 import { WorkerStory, type WorkerTransitionRecord } from './worker-story.ts';
-import { WORKER_TRANSITIONS, type WorkerTableRow } from './transitions/transition-table.ts';
 import { WorkerTables } from './worker-tables.ts';
 import type { WorkerTarget, WorkerTask, WorkerTaskStateName } from './worker-task.ts';
 

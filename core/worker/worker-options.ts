@@ -1,4 +1,4 @@
-import type { MemoryQuotaOptions } from './memory/memory-quota.ts';
+import type { MemoryQuotaOptions } from './memory.ts';
 
 /**
  * `priority`: the best by priority, as the scheduler says. `lifo`: of equal user priority, what became

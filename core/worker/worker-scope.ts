@@ -1,6 +1,6 @@
 import type { WorkerReport } from '../messages/stimulus.ts';
-import type { Instruction } from './events/events.ts';
-import { Recommendations } from './transitions/recommendations.ts';
+import type { Instruction } from './events.ts';
+import { Recommendations } from './recommendations.ts';
 import type { WorkerTables } from './worker-tables.ts';
 import type { WorkerTarget, WorkerTask } from './worker-task.ts';
 

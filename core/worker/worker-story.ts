@@ -1,4 +1,4 @@
-import { nextInRing } from '../util/collections/ring.ts';
+import { nextInRing } from '../util/collections.ts';
 import type { WorkerTarget, WorkerTaskStateName } from './worker-task.ts';
 
 /** One step of one task. */

@@ -1,13 +1,12 @@
-import { IndexedHeap } from '../util/collections/indexed-heap.ts';
-import { SteadyMap, SteadySet } from '../util/collections/steady-map.ts';
-import { ConstrainedTasks } from './constrained-tasks.ts';
-import { MemoryQuota } from './memory/memory-quota.ts';
+import { LazySet, SteadyMap, SteadySet } from '../util/collections.ts';
+import { IndexedHeap } from '../util/heaps.ts';
 import { hostOf } from '../util/hosts.ts';
-import { Peer } from './peer.ts';
+import { MemoryQuota } from './memory.ts';
 import type { WorkerKernelOptions } from './worker-options.ts';
 import {
   byLatestReady,
   byWorkerPriority,
+  type FetchEntry,
   NO_ENTRIES,
   type WorkerPriority,
   WorkerTask,
@@ -253,4 +252,100 @@ export class WorkerTables {
 /** Whether a run or a transfer of this task has not ended. */
 export function isBusy(tables: WorkerTables, task: WorkerTask): boolean {
   return task.comingFrom !== undefined || tables.executing.has(task);
+}
+
+/** What is on its way from a peer. */
+export interface Transfer {
+  readonly tasks: readonly WorkerTask[];
+  /** Expected bytes, as counted against the limits. */
+  readonly nbytes: number;
+}
+
+function byPriorityOfTask(a: FetchEntry, b: FetchEntry): number {
+  return byWorkerPriority(a.task, b.task);
+}
+
+/** Another worker, as long as it holds something of interest, sends something, or is busy. */
+export class Peer {
+  /** Known tasks of which it holds a copy. */
+  readonly holds = new LazySet<WorkerTask>();
+  /** The part of `holds` that is in state `fetch`. */
+  readonly needed = new IndexedHeap(byPriorityOfTask);
+  /** At most one transfer per peer, so that many small results share a message. */
+  transfer: Transfer | undefined = undefined;
+  /** It refused a transfer a moment ago. */
+  isBusy = false;
+  readonly host: string;
+  /** Breaks ties between peers, differently on each worker, so that not all ask the same one. */
+  readonly tieBreak: number;
+
+  constructor(
+    readonly address: string,
+    ownAddress: string,
+  ) {
+    this.host = hostOf(address);
+    this.tieBreak = hash(`${ownAddress}>${address}`);
+  }
+
+  get isIdle(): boolean {
+    return this.holds.size === 0 && this.transfer === undefined && !this.isBusy;
+  }
+}
+
+/** FNV-1a. */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let index = 0; index < text.length; index++) {
+    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
+  }
+  return value >>> 0;
+}
+
+/**
+ * Tasks that are ready but for their resources. Those that need a thread as well, and those that need a share of an
+ * event loop, do not hold each other back.
+ */
+class ConstrainedTasks {
+  private readonly ofThreads: IndexedHeap<WorkerTask>;
+  private readonly ofLoops: IndexedHeap<WorkerTask>;
+
+  constructor(compare: (a: WorkerTask, b: WorkerTask) => number) {
+    this.ofThreads = new IndexedHeap(compare);
+    this.ofLoops = new IndexedHeap(compare);
+  }
+
+  has(task: WorkerTask): boolean {
+    return this.ofThreads.has(task) || this.ofLoops.has(task);
+  }
+
+  /** The best task that needs a thread. */
+  peek(): WorkerTask | undefined {
+    return this.ofThreads.peek();
+  }
+
+  /** The best task that needs no thread. */
+  peekConcurrent(): WorkerTask | undefined {
+    return this.ofLoops.peek();
+  }
+
+  add(task: WorkerTask): void {
+    this.heapOf(task).add(task);
+  }
+
+  delete(task: WorkerTask): void {
+    if (!this.ofThreads.delete(task)) this.ofLoops.delete(task);
+  }
+
+  /** The priority of a task in it has changed. */
+  update(task: WorkerTask): void {
+    this.heapOf(task).update(task);
+  }
+
+  get heaps(): readonly IndexedHeap<WorkerTask>[] {
+    return [this.ofThreads, this.ofLoops];
+  }
+
+  private heapOf(task: WorkerTask): IndexedHeap<WorkerTask> {
+    return task.isConcurrent ? this.ofLoops : this.ofThreads;
+  }
 }

@@ -1,11 +1,11 @@
 import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
-import type { IndexedHeap } from '../util/collections/indexed-heap.ts';
-import { LazySet } from '../util/collections/lazy-set.ts';
+import type { IndexedHeap } from '../util/heaps.ts';
+import { LazySet } from '../util/collections.ts';
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
-import type { WorkerTaskStateName } from '../state/worker-task-state-name.ts';
+import type { WorkerTaskStateName } from '../state/state-names.ts';
 
-export type { WorkerTaskStateName } from '../state/worker-task-state-name.ts';
+export type { WorkerTaskStateName } from '../state/state-names.ts';
 
 /** What can be recommended: a state, or `rescheduled`, which ends in `released`. */
 export type WorkerTarget = WorkerTaskStateName | 'rescheduled';

@@ -16,10 +16,10 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { original, readOnly } from '../../core/shared/read-only.ts';
-import type { MemoryManager } from './memory-manager.ts';
-import { makePolicy } from './make-policy.ts';
+import { makePolicy, type MemoryManager } from './memory-manager.ts';
 
 type Policy = ActiveMemoryManagerPolicy<unknown>;
+
 type Options = Readonly<Record<string, unknown>>;
 
 /** Settings of the manager that can be changed while it runs; times in milliseconds. */

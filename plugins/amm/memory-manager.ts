@@ -1,11 +1,14 @@
-import { isTrusted, leaveOpen, readOnly } from '../../core/shared/read-only.ts';
-import { isReported } from '../../core/util/failure-count.ts';
 import {
   type ActiveMemoryManagerPolicy,
+  type AmmPolicyFailure,
+  type AmmRefusals,
   type AmmRound,
   type AmmView,
+  CANDIDATES_MAX,
   type ClusterView,
+  type DecisionCandidate,
   type DecisionSink,
+  type LoadedExtension,
   type MemoryMeasure,
   type MoveReplicas,
   type PendingReplicas,
@@ -17,24 +20,16 @@ import {
   type WorkerView,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { chooseDropper, chooseRecipient } from './choose-worker.ts';
-import { explainMove, explainRefusal } from './explain-move.ts';
-import {
-  checkGenerator,
-  type ReadSuggestion,
-  readSuggestion,
-  type RefusedSuggestion,
-} from './read-suggestion.ts';
-import { checkPolicy } from './make-policy.ts';
-import { ReplicaBook, type TransferTime } from './replica-book.ts';
-import { RoundTally } from './round-tally.ts';
-import { type WorkerLoad, WorkerLoads } from './worker-loads.ts';
-import { WorkersMemory } from './workers-memory.ts';
+import { isTrusted, leaveOpen, original, readOnly } from '../../core/shared/read-only.ts';
+import { isReported } from '../../core/util/failure-count.ts';
+import { NO_WORKERS, WorkerList } from './movement.ts';
 
 /** What a policy may suggest in one round; beyond it, it is taken for endless. */
 const SUGGESTIONS_MAX = 1_000_000;
+
 /** Time that one policy has in a round. */
 const ROUND_MS_MAX = 1000;
+
 /** Suggestions between two readings of the clock. */
 const SUGGESTIONS_PER_LOOK = 1024;
 
@@ -341,4 +336,842 @@ class PolicySet extends Set<ActiveMemoryManagerPolicy<unknown>> {
     policy.manager = viewFor(policy, this.manager);
     return super.add(policy);
   }
+}
+
+/** Time that every copy has to arrive, besides twice that of the transfer. */
+const GRACE_MS = 30_000;
+
+/** Copies of one task that were asked for. */
+interface Request {
+  readonly task: TaskView;
+  workers: WorkerList;
+  /** Number of workers, from the front, that were requested before this round. */
+  openAtStart: number;
+  /** Of these, what was suggested again in this round: all before the position, and some behind it. */
+  claimedBefore: number;
+  claimed: Set<WorkerView> | undefined;
+  /** When they count as lost on their way. */
+  expiresMs: number;
+}
+
+/** What the time of a transfer is reckoned from. */
+interface TransferTime {
+  readonly nowMs: number;
+  /** Bytes per second. */
+  readonly bandwidth: number;
+}
+
+/**
+ * The workers that will receive or lose copies, by task: within a round all accepted suggestions,
+ * between rounds the requested copies that have not arrived. So a request that takes longer than
+ * the interval is neither repeated nor given to another worker as well. The managers of a scheduler
+ * share one; only one of them runs at a time.
+ *
+ * A round may drop a copy of every task there is, so drops are kept by the dense ids of tasks,
+ * without an object or a hash for each.
+ */
+export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
+  /** By the ids of tasks. */
+  private readonly requests = new Map<number, Request>();
+  /** By the ids of tasks; undefined everywhere between rounds. */
+  private drops: (WorkerList | undefined)[] = [];
+  private readonly dropped: TaskView[] = [];
+
+  /** Workers that will receive a copy. */
+  coming(task: TaskView): WorkerList {
+    if (this.requests.size === 0) return NO_WORKERS;
+    const request = this.requests.get(task.id);
+    return request?.task === task ? request.workers : NO_WORKERS;
+  }
+
+  /** Workers that will lose theirs. */
+  going(task: TaskView): WorkerList {
+    return this.drops[task.id] ?? NO_WORKERS;
+  }
+
+  /** A copy was asked for. It has twice the time that all that this worker waits for needs. */
+  addReplicate(task: TaskView, load: WorkerLoad, { nowMs, bandwidth }: TransferTime): void {
+    load.queuedBytes += Math.max(0, task.nbytes);
+    const expiresMs = nowMs + GRACE_MS + (2000 * load.queuedBytes) / bandwidth;
+    const known = this.requests.get(task.id);
+    if (known?.task === task) {
+      known.workers = withWorker(known.workers, load);
+      known.expiresMs = Math.max(known.expiresMs, expiresMs);
+    } else {
+      // The entry is of a forgotten task, whose id this task has got.
+      const unclaimed = { openAtStart: 0, claimedBefore: 0, claimed: undefined };
+      this.requests.set(task.id, { task, workers: load.alone, ...unclaimed, expiresMs });
+    }
+  }
+
+  /**
+   * A copy is suggested that was asked for in an earlier round and is still under way. Each counts once
+   * a round. O(1) without candidates, else O(candidates + copies under way).
+   *
+   * @returns the worker that it is under way to; undefined when there is none (left)
+   */
+  claim(task: TaskView, candidates: readonly WorkerView[] | undefined): WorkerView | undefined {
+    if (this.requests.size === 0) return undefined;
+    const request = this.requests.get(task.id);
+    if (request?.task !== task) return undefined;
+    const { openAtStart, claimed, workers } = request;
+    while (request.claimedBefore < openAtStart) {
+      const worker = workers.items[request.claimedBefore] as WorkerView;
+      if (claimed?.has(worker) !== true) break;
+      request.claimedBefore++;
+    }
+    const named = candidates === undefined ? undefined : new Set(candidates);
+    for (let index = request.claimedBefore; index < openAtStart; index++) {
+      const worker = workers.items[index] as WorkerView;
+      if (claimed?.has(worker) === true || named?.has(worker) === false) continue;
+      if (candidates === undefined) request.claimedBefore = index + 1;
+      else (request.claimed ??= new Set()).add(worker);
+      return worker;
+    }
+    return undefined;
+  }
+
+  addDrop(task: TaskView, load: WorkerLoad): void {
+    if (task.id >= this.drops.length) this.grow(task.id + 1);
+    const known = this.drops[task.id];
+    if (known === undefined) this.dropped.push(task);
+    this.drops[task.id] = withWorker(known ?? NO_WORKERS, load);
+  }
+
+  /**
+   * Begins a round: forgets requests that have arrived, that have lost their senders or recipients,
+   * or that are late, and counts the others as memory of their recipients. O(requests under way).
+   *
+   * @param loads - called when requests are under way
+   */
+  beginRound({ running }: ClusterView, nowMs: number, loads: () => WorkerLoads): void {
+    for (const [id, request] of this.requests) {
+      const { task, workers, expiresMs } = request;
+      const isOpen = (worker: WorkerView): boolean =>
+        running.has(worker) && !worker.hasWhat.has(task);
+      const open = task.state === 'memory' && nowMs < expiresMs ? workers.items.filter(isOpen) : [];
+      if (open.length === 0) this.requests.delete(id);
+      else if (open.length < workers.size) request.workers = new WorkerList(open);
+      request.openAtStart = open.length;
+      request.claimedBefore = 0;
+      request.claimed = undefined;
+      for (const worker of open) loads().expect(worker, task.nbytes);
+    }
+  }
+
+  /** The drops of the round are done; requests stay. */
+  endRound(): void {
+    for (const { id } of this.dropped) this.drops[id] = undefined;
+    this.dropped.length = 0;
+  }
+
+  // ---- as policies see it --------------------------------------------------------------------
+
+  get size(): number {
+    let size = this.requests.size;
+    for (const task of this.dropped) if (this.coming(task).size === 0) size++;
+    return size;
+  }
+
+  get(task: TaskView): PendingReplicas | undefined {
+    const replicate = this.coming(task);
+    const drop = this.going(task);
+    return replicate.size + drop.size === 0 ? undefined : { replicate, drop };
+  }
+
+  has(task: TaskView): boolean {
+    return this.coming(task).size + this.going(task).size > 0;
+  }
+
+  *keys(): MapIterator<TaskView> {
+    for (const { task } of this.requests.values()) yield task;
+    for (const task of this.dropped) if (this.coming(task).size === 0) yield task;
+  }
+
+  *entries(): MapIterator<[TaskView, PendingReplicas]> {
+    for (const task of this.keys()) {
+      yield [task, { replicate: this.coming(task), drop: this.going(task) }];
+    }
+  }
+
+  *values(): MapIterator<PendingReplicas> {
+    for (const [, pending] of this.entries()) yield pending;
+  }
+
+  forEach(
+    callback: (
+      pending: PendingReplicas,
+      task: TaskView,
+      book: ReadonlyMap<TaskView, PendingReplicas>,
+    ) => void,
+  ): void {
+    for (const [task, pending] of this.entries()) callback(pending, task, this);
+  }
+
+  [Symbol.iterator](): MapIterator<[TaskView, PendingReplicas]> {
+    return this.entries();
+  }
+
+  /** Without holes, or the array would become a hash table. */
+  private grow(length: number): void {
+    const grown = new Array<WorkerList | undefined>(Math.max(length, 2 * this.drops.length));
+    grown.fill(undefined);
+    for (const { id } of this.dropped) grown[id] = this.drops[id];
+    this.drops = grown;
+  }
+}
+
+function withWorker(list: WorkerList, load: WorkerLoad): WorkerList {
+  if (list.size === 0) return load.alone;
+  // Lists of one are shared.
+  if (list.size === 1) return new WorkerList([...list.items, load.worker]);
+  list.add(load.worker);
+  return list;
+}
+
+const REASONS: Readonly<Record<RefusalReason, string>> = {
+  'unknown-task':
+    'it is about no task of the cluster; look the task up with cluster.tasks.get(key) in each round',
+  'unknown-candidates':
+    'none of its candidates is a worker of the cluster; look workers up with cluster.workers.get(address) in each round',
+  'not-in-memory': 'the task has no result',
+  actor: 'the task is an actor, which is neither copied nor dropped',
+  'not-running': 'no candidate is running',
+  'no-recipient': 'every running candidate has a copy or gets one',
+  'no-holder': 'no candidate has a copy that is not dropped already',
+  'last-copy': 'it would be the last copy',
+  'replicas-wanted': 'this number of copies was requested (replicas); force: true drops it',
+  'in-use': 'a task that reads the copy is processing on every candidate',
+  'last-running-copy': 'the other copies are in use on workers that leave',
+};
+
+/** Says why in words. */
+function refusalText(reason: RefusalReason): string {
+  return REASONS[reason];
+}
+
+/** Counts what becomes of the suggestions of one round. */
+class RoundTally {
+  suggested = 0;
+  accepted = 0;
+  underWay = 0;
+  private readonly refusals = new Map<RefusalReason, { count: number; readonly example: string }>();
+  private readonly failures: AmmPolicyFailure[] = [];
+
+  /** O(1). */
+  refuse({ op, task }: Suggestion, reason: RefusalReason, policy: string): void {
+    const known = this.refusals.get(reason);
+    if (known !== undefined) known.count++;
+    else {
+      const key = (task as { readonly key?: unknown } | null | undefined)?.key;
+      const subject = typeof key === 'string' ? ` "${key}"` : '';
+      const example = `${policy}: ${op}${subject} is refused: ${refusalText(reason)}`;
+      this.refusals.set(reason, { count: 1, example });
+    }
+  }
+
+  fail(failure: AmmPolicyFailure): void {
+    this.failures.push(failure);
+  }
+
+  get result(): AmmRound {
+    const { suggested, accepted, underWay, failures } = this;
+    const refusals: AmmRefusals[] = [...this.refusals].map(([reason, rest]) => ({
+      reason,
+      ...rest,
+    }));
+    refusals.sort((a, b) => b.count - a.count);
+    const refused = refusals.reduce((sum, { count }) => sum + count, 0);
+    return { suggested, accepted, underWay, refused, refusals, failures };
+  }
+}
+
+/** A worker within one round. */
+export class WorkerLoad {
+  /** Bytes, with the effects of all that is pending. */
+  memory = 0;
+  /** Bytes that were asked for and have not arrived. */
+  queuedBytes = 0;
+  /** Position in the heap, or -1. */
+  index = -1;
+  /** Keys that it will receive, and lose. */
+  acquire: string[] | undefined = undefined;
+  remove: string[] | undefined = undefined;
+  private only: WorkerList | undefined = undefined;
+
+  constructor(readonly worker: WorkerView) {}
+
+  /** @param memory - in bytes */
+  reset(memory: number): void {
+    this.memory = memory;
+    this.queuedBytes = 0;
+    this.index = -1;
+    this.acquire = undefined;
+    this.remove = undefined;
+  }
+
+  /** The set that has this worker alone; shared by all that need one. */
+  get alone(): WorkerList {
+    return (this.only ??= new WorkerList([this.worker]));
+  }
+}
+
+/** One function for each measure: a field that is named by a variable is slow to read. */
+const MEMORY_READERS: Readonly<Record<MemoryMeasure, (worker: WorkerView) => number>> = {
+  process: ({ memory }) => memory.process,
+  managed: ({ memory }) => memory.managed,
+  managedTotal: ({ memory }) => memory.managedTotal,
+  spilled: ({ memory }) => memory.spilled,
+  unmanaged: ({ memory }) => memory.unmanaged,
+  unmanagedOld: ({ memory }) => memory.unmanagedOld,
+  unmanagedRecent: ({ memory }) => memory.unmanagedRecent,
+  optimistic: ({ memory }) => memory.optimistic,
+};
+
+/**
+ * With more refused workers than this, all workers are examined instead of the heap from its top.
+ */
+const REFUSED_MAX = 16;
+
+/**
+ * The memory of all workers within one round, and the running ones as a heap with the emptiest at the
+ * top, so that to choose a recipient does not cost O(workers) for every result.
+ */
+export class WorkerLoads {
+  private readonly byRank: WorkerLoad[] = [];
+  /** Workers that keys were given to or taken from in this round. */
+  private readonly touched: WorkerLoad[] = [];
+  /** Filled when the emptiest worker is first needed. */
+  private readonly heap: WorkerLoad[] = [];
+  private isHeapMade = false;
+  private readonly frontier: number[] = [];
+  private readonly memoryOf: (worker: WorkerView) => number;
+
+  /** Empty until the first {@link refresh}. */
+  constructor(
+    private readonly cluster: ClusterView,
+    readonly measure: MemoryMeasure,
+  ) {
+    this.memoryOf = MEMORY_READERS[measure];
+  }
+
+  /** A round begins: nothing is pending, and memory is as it is. O(workers). */
+  refresh(): this {
+    const { byRank, memoryOf } = this;
+    const { workers } = this.cluster;
+    this.touched.length = 0;
+    this.heap.length = 0;
+    this.isHeapMade = false;
+    // Ranks are dense, so what was there before is replaced or cut off.
+    byRank.length = Math.min(byRank.length, workers.size);
+    const byArrival = [...workers.values()];
+    if (byRank.length < workers.size) byArrival.sort((a, b) => a.rank - b.rank);
+    for (const worker of byArrival) {
+      let load = byRank[worker.rank];
+      if (load?.worker !== worker) byRank[worker.rank] = load = new WorkerLoad(worker);
+      load.reset(memoryOf(worker));
+    }
+    return this;
+  }
+
+  /** Undefined for what is no registered worker. O(1). */
+  of(worker: WorkerView): WorkerLoad | undefined {
+    const load = this.byRank[worker.rank];
+    return load?.worker === worker ? load : undefined;
+  }
+
+  /** By rank. */
+  get all(): readonly WorkerLoad[] {
+    return this.byRank;
+  }
+
+  /** Those with something to receive or to lose, by rank. */
+  takeTouched(): readonly WorkerLoad[] {
+    return this.touched.sort((a, b) => a.worker.rank - b.worker.rank);
+  }
+
+  acquire(load: WorkerLoad, key: string): void {
+    this.touch(load);
+    (load.acquire ??= []).push(key);
+  }
+
+  remove(load: WorkerLoad, key: string): void {
+    this.touch(load);
+    (load.remove ??= []).push(key);
+  }
+
+  private touch(load: WorkerLoad): void {
+    if (load.acquire === undefined && load.remove === undefined) this.touched.push(load);
+  }
+
+  /**
+   * Adds the bytes that are on their way to a worker. To be called before recipients are chosen.
+   */
+  expect(worker: WorkerView, nbytes: number): void {
+    const load = this.of(worker);
+    if (load === undefined || nbytes < 0) return;
+    load.memory += nbytes;
+    load.queuedBytes += nbytes;
+  }
+
+  /** O(log workers). */
+  setMemory(load: WorkerLoad, memory: number): void {
+    load.memory = memory;
+    if (load.index < 0) return;
+    this.siftUp(this.heap, load);
+    this.siftDown(this.heap, load);
+  }
+
+  /**
+   * The running worker with the least memory that neither has the result nor gets it; of several the
+   * one with the lowest rank. O(1) when the first will do, O(workers) at most.
+   */
+  emptiest(task: TaskView, excluded: WorkerList): WorkerLoad | undefined {
+    const heap = this.isHeapMade ? this.heap : this.makeHeap();
+    const top = heap[0];
+    if (top === undefined || isFree(top.worker, task, excluded)) return top;
+    const { frontier } = this;
+    frontier.length = 0;
+    frontier.push(0);
+    while (frontier.length > 0) {
+      if (frontier.length > REFUSED_MAX) return emptiestOf(heap, task, excluded);
+      const at = this.takeLeast(heap);
+      const load = heap[at] as WorkerLoad;
+      if (isFree(load.worker, task, excluded)) return load;
+      if (2 * at + 1 < heap.length) frontier.push(2 * at + 1);
+      if (2 * at + 2 < heap.length) frontier.push(2 * at + 2);
+    }
+    return undefined;
+  }
+
+  /** Takes the position of the emptiest of those that come next. */
+  private takeLeast(heap: readonly WorkerLoad[]): number {
+    const { frontier } = this;
+    let least = 0;
+    for (let n = 1; n < frontier.length; n++) {
+      if (
+        isEmptier(
+          heap[frontier[n] as number] as WorkerLoad,
+          heap[frontier[least] as number] as WorkerLoad,
+        )
+      ) {
+        least = n;
+      }
+    }
+    const at = frontier[least] as number;
+    const last = frontier.pop() as number;
+    if (least < frontier.length) frontier[least] = last;
+    return at;
+  }
+
+  private makeHeap(): WorkerLoad[] {
+    const { heap } = this;
+    this.isHeapMade = true;
+    for (const worker of this.cluster.running) {
+      const load = this.of(worker);
+      if (load !== undefined) heap.push(load);
+    }
+    heap.forEach((load, index) => (load.index = index));
+    for (let at = (heap.length >> 1) - 1; at >= 0; at--) {
+      this.siftDown(heap, heap[at] as WorkerLoad);
+    }
+    return heap;
+  }
+
+  private siftUp(heap: WorkerLoad[], load: WorkerLoad): void {
+    let at = load.index;
+    while (at > 0) {
+      const up = (at - 1) >> 1;
+      const parent = heap[up] as WorkerLoad;
+      if (!isEmptier(load, parent)) break;
+      place(heap, parent, at);
+      at = up;
+    }
+    place(heap, load, at);
+  }
+
+  private siftDown(heap: WorkerLoad[], load: WorkerLoad): void {
+    let at = load.index;
+    for (;;) {
+      let down = 2 * at + 1;
+      if (down >= heap.length) break;
+      const right = heap[down + 1];
+      if (right !== undefined && isEmptier(right, heap[down] as WorkerLoad)) down++;
+      const child = heap[down] as WorkerLoad;
+      if (!isEmptier(child, load)) break;
+      place(heap, child, at);
+      at = down;
+    }
+    place(heap, load, at);
+  }
+}
+
+function place(heap: WorkerLoad[], load: WorkerLoad, index: number): void {
+  heap[index] = load;
+  load.index = index;
+}
+
+function emptiestOf(
+  loads: readonly WorkerLoad[],
+  task: TaskView,
+  excluded: WorkerList,
+): WorkerLoad | undefined {
+  let best: WorkerLoad | undefined;
+  for (const load of loads) {
+    if (best !== undefined && !isEmptier(load, best)) continue;
+    if (isFree(load.worker, task, excluded)) best = load;
+  }
+  return best;
+}
+
+/** Whether it could receive the result. */
+function isFree(worker: WorkerView, task: TaskView, excluded: WorkerList): boolean {
+  if (worker.hasWhat.has(task) || (excluded.size > 0 && excluded.has(worker))) return false;
+  // What passes into another language is a translation, which is no copy.
+  return (task.whoHas.items[0]?.language ?? worker.language) === worker.language;
+}
+
+/** Whether `a` is to receive a copy rather than `b`: less memory, then the lower rank. */
+function isEmptier(a: WorkerLoad, b: WorkerLoad): boolean {
+  return a.memory !== b.memory ? a.memory < b.memory : a.worker.rank < b.worker.rank;
+}
+
+/** The memory of the workers in a round, as policies see it. Empty between rounds. */
+class WorkersMemory implements ReadonlyMap<WorkerView, number> {
+  /** @param loads - of the round; undefined between rounds */
+  constructor(private readonly loads: () => WorkerLoads | undefined) {}
+
+  get size(): number {
+    return this.loads()?.all.length ?? 0;
+  }
+
+  get(worker: WorkerView): number | undefined {
+    return this.loads()?.of(worker)?.memory;
+  }
+
+  has(worker: WorkerView): boolean {
+    return this.get(worker) !== undefined;
+  }
+
+  *entries(): MapIterator<[WorkerView, number]> {
+    for (const { worker, memory } of this.loads()?.all ?? []) yield [worker, memory];
+  }
+
+  *keys(): MapIterator<WorkerView> {
+    for (const [worker] of this.entries()) yield worker;
+  }
+
+  *values(): MapIterator<number> {
+    for (const [, memory] of this.entries()) yield memory;
+  }
+
+  forEach(
+    callback: (memory: number, worker: WorkerView, map: ReadonlyMap<WorkerView, number>) => void,
+  ): void {
+    for (const [worker, memory] of this.entries()) callback(memory, worker, this);
+  }
+
+  [Symbol.iterator](): MapIterator<[WorkerView, number]> {
+    return this.entries();
+  }
+}
+
+/** A suggestion whose task and candidates belong to the cluster. */
+interface ReadSuggestion extends Suggestion {
+  /** Without repetition. */
+  readonly candidates: readonly WorkerView[] | undefined;
+}
+
+/** A suggestion that cannot be meant. */
+interface RefusedSuggestion {
+  readonly suggestion: Suggestion;
+  readonly reason: RefusalReason;
+}
+
+/** What may be a suggestion, or anything. */
+type Unchecked = { readonly [Part in keyof Suggestion]?: unknown } | null | undefined;
+
+/**
+ * At most this many candidates more than twice the workers are read, so that an endless list ends.
+ */
+const CANDIDATES_MORE = 1024;
+
+/**
+ * What a policy yielded. In plain JavaScript the parts may also be written as an array, as in Dask:
+ * `yield ['drop', task, [worker]]`. Candidates that are no workers of the cluster are passed over.
+ * O(1) without candidates, else O(candidates).
+ *
+ * @throws YardmasterError `ERR_POLICY` when it is no suggestion at all, saying what it is instead
+ */
+function readSuggestion(
+  step: { readonly value?: unknown },
+  cluster: ClusterView,
+  loads: WorkerLoads,
+): ReadSuggestion | RefusedSuggestion {
+  const { value } = step;
+  const unchecked = (Array.isArray(value) ? fromParts(value) : value) as Unchecked;
+  const op = unchecked?.op;
+  if (op !== 'replicate' && op !== 'drop') {
+    throw new YardmasterError('ERR_POLICY', complaint(step), { op });
+  }
+  const given = unchecked as Suggestion;
+  // A policy that is not part of this package names views.
+  const own = original(given.task);
+  const suggestion = own === given.task ? given : { ...given, task: own };
+  const task = own as Partial<Suggestion['task']> | null | undefined;
+  if (task?.key === undefined || !isKnown(task as TaskView, cluster)) {
+    return { suggestion, reason: task?.state === undefined ? 'unknown-task' : stateReason(task) };
+  }
+  const candidates: unknown = suggestion.candidates;
+  // Most suggestions have none.
+  if (candidates === undefined) return suggestion as ReadSuggestion;
+  if (candidates === null) return { ...suggestion, candidates: undefined };
+  const workers = workersIn(candidates, cluster, loads);
+  if (workers.length === 0) return { suggestion, reason: 'unknown-candidates' };
+  return { ...suggestion, candidates: workers };
+}
+
+/**
+ * Whether the task is the cluster's own. A copy is dropped of a task with several, so those are looked for
+ * first, by identity: the look-up by key among all tasks would be a fifth of what a suggestion costs.
+ */
+function isKnown(task: TaskView, { replicated, tasks }: ClusterView): boolean {
+  return replicated.has(task) || tasks.get(task.key) === task;
+}
+
+/** A task that the cluster has forgotten has no result; anything else with a state is no task of it. */
+function stateReason({ state }: Partial<Suggestion['task']>): RefusalReason {
+  return state === 'forgotten' ? 'not-in-memory' : 'unknown-task';
+}
+
+function workersIn(
+  candidates: unknown,
+  { workers }: ClusterView,
+  loads: WorkerLoads,
+): readonly WorkerView[] {
+  const list = candidates as Partial<Iterable<unknown>>;
+  // The characters of an address are no candidates.
+  if (typeof candidates !== 'object' || typeof list[Symbol.iterator] !== 'function') return [];
+  const found = new Set<WorkerView>();
+  let left = 2 * workers.size + CANDIDATES_MORE;
+  for (const candidate of list as Iterable<unknown>) {
+    if (left-- === 0) break;
+    if (typeof candidate !== 'object' || candidate === null) continue;
+    const worker = original(candidate as WorkerView);
+    if (loads.of(worker) !== undefined) found.add(worker);
+  }
+  return [...found];
+}
+
+function fromParts([op, task, candidates]: readonly unknown[]): Unchecked {
+  return { op, task, candidates: candidates ?? undefined };
+}
+
+/** @throws YardmasterError `ERR_POLICY` when `run` is no generator */
+function checkGenerator(generator: unknown): asserts generator is SuggestionGenerator {
+  if (typeof (generator as { next?: unknown } | null | undefined)?.next === 'function') return;
+  const what = generator instanceof Promise ? 'a promise' : String(generator);
+  throw new YardmasterError(
+    'ERR_POLICY',
+    `its run returns ${what} and no generator; write *run(), and yield suggestions`,
+  );
+}
+
+function complaint(step: unknown): string {
+  if (step instanceof Promise) {
+    return 'its run is asynchronous; a round is one step of the scheduler, so write *run() without async';
+  }
+  const { value } = step as { readonly value?: unknown };
+  const advice = 'yield replicate(task) or drop(task)';
+  if (typeof value !== 'object' || value === null) {
+    return `${String(value)} is not a suggestion; ${advice}`;
+  }
+  const { op } = (Array.isArray(value) ? fromParts(value) : value) as { readonly op?: unknown };
+  return `"${String(op)}" is not a suggestion; ${advice}`;
+}
+
+/**
+ * The worker that receives one more copy: of the running candidates without one, the one with the
+ * least memory; or why there is none. O(1) without candidates as a rule, else O(candidates).
+ */
+function chooseRecipient(
+  loads: WorkerLoads,
+  running: { readonly size: number; has(worker: WorkerView): boolean },
+  { task, candidates }: ReadSuggestion,
+  coming: WorkerList,
+): WorkerLoad | RefusalReason {
+  if (task.state !== 'memory') return 'not-in-memory';
+  if (task.isActor) return 'actor';
+  if (candidates === undefined) {
+    return loads.emptiest(task, coming) ?? (running.size === 0 ? 'not-running' : 'no-recipient');
+  }
+  let best: WorkerLoad | undefined;
+  let isAnyRunning = false;
+  for (const worker of candidates) {
+    const load = loads.of(worker);
+    if (load === undefined || !running.has(worker)) continue;
+    isAnyRunning = true;
+    if (!isFree(worker, task, coming)) continue;
+    if (best === undefined || isEmptier(load, best)) best = load;
+  }
+  return best ?? (isAnyRunning ? 'no-recipient' : 'not-running');
+}
+
+/**
+ * The worker that drops its copy: of the candidates that hold one and do not need it for a task that
+ * is processing there, one that is not running, else the one with the most memory; or why there is
+ * none. O(candidates + waiters of the task).
+ *
+ * @param wanted - copies that are left at least, unless the suggestion forces it
+ */
+function chooseDropper(
+  loads: WorkerLoads,
+  { task, candidates, force }: ReadSuggestion,
+  going: WorkerList,
+  wanted: number,
+): WorkerLoad | RefusalReason {
+  if (task.whoHas.size === 0) return 'not-in-memory';
+  if (task.isActor) return 'actor';
+  const copies = task.whoHas.size - going.size;
+  if (copies < 2) return 'last-copy';
+  if (copies <= wanted && force !== true) return 'replicas-wanted';
+  const readers = readersOf(task);
+  let best: WorkerLoad | undefined;
+  let hasOtherFree = false;
+  let excluded = 0;
+  let excludedRunning = 0;
+  for (const worker of candidates ?? task.whoHas.items) {
+    if (candidates !== undefined && !worker.hasWhat.has(task)) continue;
+    if (going.size > 0 && going.has(worker)) continue;
+    if (readers?.has(worker) === true) {
+      excluded++;
+      if (worker.status === 'running') excludedRunning++;
+      continue;
+    }
+    const load = loads.of(worker);
+    if (load === undefined || load === best) continue;
+    hasOtherFree ||= best !== undefined;
+    if (best === undefined || isRatherDropped(load, best)) best = load;
+  }
+  if (best === undefined) return excluded > 0 ? 'in-use' : 'no-holder';
+  // A holder that is leaving but busy will be wanted gone next: the last running copy stays until
+  // then, or two policies would copy to and fro.
+  const isOnlyFree = !hasOtherFree && best.worker.status === 'running';
+  return isOnlyFree && excluded > 0 && excludedRunning === 0 ? 'last-running-copy' : best;
+}
+
+/** Workers on which a task is processing that reads this result; undefined when there are none. */
+function readersOf(task: TaskView): Set<WorkerView> | undefined {
+  if (task.waiterCount === 0) return undefined;
+  let readers: Set<WorkerView> | undefined;
+  for (const { processingOn } of task.waiters) {
+    if (processingOn !== undefined) (readers ??= new Set()).add(processingOn);
+  }
+  return readers;
+}
+
+/** Those that are not running go first, then those with the most memory, then the lowest rank. */
+function isRatherDropped(load: WorkerLoad, best: WorkerLoad): boolean {
+  const isLeaving = load.worker.status !== 'running';
+  if (isLeaving !== (best.worker.status !== 'running')) return isLeaving;
+  if (load.memory !== best.memory) return load.memory > best.memory;
+  return load.worker.rank < best.worker.rank;
+}
+
+type Policy = ActiveMemoryManagerPolicy<unknown>;
+
+/**
+ * A class is made with its options; an instance is taken as it is.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD` when it is no policy, or its constructor throws
+ */
+export function makePolicy(loaded: LoadedExtension): Policy {
+  const { source, exported } = loaded;
+  const instead = loaded.insteadOf('amm-policy');
+  const made = instead === '' && exported !== undefined ? loaded.create() : undefined;
+  checkPolicy(made, source, instead);
+  return made;
+}
+
+/**
+ * @param instead - what it is, for the end of the message
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`
+ */
+function checkPolicy(value: unknown, source = shown(value), instead = ''): asserts value is Policy {
+  const isObject = typeof value === 'object' && value !== null;
+  const run: unknown = isObject ? (value as { run?: unknown }).run : undefined;
+  if (typeof run !== 'function') {
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `${source} is no policy of the memory manager: it has no method run; extend ActiveMemoryManagerPolicy${instead}`,
+      { source },
+    );
+  }
+  if (run.constructor.name.startsWith('Async')) {
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `run of ${source} is asynchronous; a round is one step of the scheduler, so write *run(amm) without async`,
+      { source },
+    );
+  }
+}
+
+function shown(value: unknown): string {
+  if (typeof value === 'function') return `the class ${value.name}, which is no instance,`;
+  return typeof value === 'object' && value !== null ? value.constructor.name : String(value);
+}
+
+/** Puts an accepted suggestion into words, before it is booked. O(workers). */
+function explainMove(
+  { op, task, candidates }: Suggestion,
+  chosen: WorkerLoad,
+  loads: WorkerLoads,
+): PluginDecision {
+  const isCopy = op === 'replicate';
+  const named = candidates === undefined ? undefined : new Set<WorkerView>(candidates);
+  const eligible = [...loads.all].filter(({ worker }) => {
+    if (named?.has(worker) === false) return false;
+    return isCopy
+      ? worker.status === 'running' && !worker.hasWhat.has(task)
+      : worker.hasWhat.has(task);
+  });
+  const among = `of ${eligible.length} ${named === undefined ? 'workers' : 'named workers'}`;
+  // As they were chosen: the emptiest receives, the fullest drops.
+  const sign = isCopy ? 1 : -1;
+  eligible.sort(
+    (a, b) =>
+      Number(b === chosen) - Number(a === chosen) ||
+      sign * (a.memory - b.memory) ||
+      a.worker.rank - b.worker.rank,
+  );
+  return {
+    kind: op,
+    key: task.key,
+    outcome: chosen.worker.address,
+    rule: isCopy
+      ? `one more copy: the least memory ${among} without one`
+      : `one copy less: the most memory ${among} that can do without`,
+    candidates: eligible.slice(0, CANDIDATES_MAX).map(candidate),
+    candidateCount: eligible.length,
+  };
+}
+
+/** Puts a refusal into words. */
+function explainRefusal({ op, task }: Suggestion, reason: RefusalReason): PluginDecision {
+  return {
+    kind: op,
+    key: task.key,
+    outcome: 'refused',
+    rule: refusalText(reason),
+    candidates: [],
+    candidateCount: 0,
+  };
+}
+
+function candidate({ worker, memory }: WorkerLoad): DecisionCandidate {
+  return {
+    worker: worker.address,
+    memoryBytes: memory,
+    occupancyS: worker.occupancyS,
+    processingCount: worker.processing.size,
+  };
 }

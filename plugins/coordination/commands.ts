@@ -15,18 +15,13 @@ import {
   NO_PARAMETERS,
   parameters,
   TEXTS,
-} from '../../core/api/command-parameters.ts';
-import type { DataSets } from './data-sets.ts';
-import { refused } from './errors.ts';
-import type { Flags } from './flags.ts';
-import type { Leases } from './leases.ts';
-import type { Queues } from './queues.ts';
+} from '../../core/api/plugin.ts';
+import type { DataSets, Queues, Variables } from './variables.ts';
+import { refused } from './wait-queue.ts';
+import type { Flags, Leases, Semaphores } from './leases.ts';
 import type { CoordinationScope } from './scope.ts';
-import type { Semaphores } from './semaphores.ts';
-import type { PublishedTopics } from './published-topics.ts';
-import type { Topics } from './topics.ts';
+import type { PublishedTopics, Topics } from './topics.ts';
 import type { Value } from './values.ts';
-import type { Variables } from './variables.ts';
 
 /** What the commands are about. */
 export interface Parts {

@@ -1,9 +1,11 @@
-import type { Clock, ClusterView, NewStimulus, YardmasterError } from '../../core/api/index.ts';
-import { Budget } from './budget.ts';
-import { DisconnectCleanup } from './disconnect-cleanup.ts';
-import { ResultKeeper } from './result-keeper.ts';
-import { Values } from './values.ts';
-import type { WaitScope } from './wait-queue.ts';
+import {
+  type Clock,
+  type ClusterView,
+  type NewStimulus,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import { ResultKeeper, Values } from './values.ts';
+import { Budget, LinkedQueue, type WaitScope } from './wait-queue.ts';
 
 /** What all of coordination shares. */
 export interface CoordinationScope extends WaitScope {
@@ -49,4 +51,42 @@ export function makeScope(
 /** Fails all waiting calls. */
 export function failAll({ busyLines }: CoordinationScope, error: YardmasterError): void {
   for (const line of [...busyLines]) line.fail(error);
+}
+
+/** What is to be taken back when a client goes: its waiting calls, leases and so on, oldest first. */
+export class DisconnectCleanup {
+  private readonly byClient = new Map<string, LinkedQueue<(gone: YardmasterError) => void>>();
+
+  /** Returns what withdraws it. @param onLeave - called with what to fail its calls with */
+  add(client: string, onLeave: (gone: YardmasterError) => void): () => void {
+    let line = this.byClient.get(client);
+    if (line === undefined) {
+      line = new LinkedQueue();
+      this.byClient.set(client, line);
+    }
+    const ofClient = line;
+    const place = ofClient.push(onLeave);
+    return () => {
+      ofClient.remove(place);
+      if (ofClient.size === 0 && this.byClient.get(client) === ofClient) {
+        this.byClient.delete(client);
+      }
+    };
+  }
+
+  /** The client is gone. What it is given meanwhile (it may be next in a line) is taken back, too. */
+  leave(client: string): void {
+    if (!this.byClient.has(client)) return;
+    // One for all: a client may have left very many calls.
+    const gone = new YardmasterError('ERR_CLOSED', `the client ${client} is gone`, { client });
+    for (
+      let line = this.byClient.get(client);
+      line !== undefined;
+      line = this.byClient.get(client)
+    ) {
+      const onLeave = line.shift();
+      if (line.size === 0) this.byClient.delete(client);
+      onLeave?.(gone);
+    }
+  }
 }

@@ -1,20 +1,27 @@
-import type { Clock, EventSource } from '../../core/api/index.ts';
-import { approximateBytes } from '../../core/util/approximate-bytes.ts';
-import { type Budget, entryBytes } from './budget.ts';
-import type { DisconnectCleanup } from './disconnect-cleanup.ts';
-import { refused } from './errors.ts';
-import { LinkedQueue } from './linked-queue.ts';
-import { WaitQueue, type WaitScope } from './wait-queue.ts';
+import { type Clock, type EventSource, YardmasterError } from '../../core/api/index.ts';
+import { EVENT_BYTES_MAX } from '../../core/shared/call-options.ts';
+import { approximateBytes } from '../../core/util/bytes.ts';
+import type { DisconnectCleanup } from './scope.ts';
+import {
+  type Budget,
+  entryBytes,
+  LinkedQueue,
+  refused,
+  WaitQueue,
+  type WaitScope,
+} from './wait-queue.ts';
 
 /** Events that are kept for a client which does not fetch them; older ones are dropped, and counted. */
 const KEPT_MAX = 10_000;
+
 /** What they may occupy, roughly. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+
 /** Events in one answer. */
 const BATCH_MAX = 500;
 
 /** Something that was logged under a topic. */
-export interface TopicEvent {
+interface TopicEvent {
   readonly topic: string;
   readonly message: unknown;
   /** The scheduler's clock. */
@@ -46,7 +53,7 @@ interface Subscriber {
 }
 
 /** What topics need. */
-export interface TopicScope extends WaitScope {
+interface TopicScope extends WaitScope {
   readonly clock: Clock;
   readonly budget: Budget;
   readonly departures: DisconnectCleanup;
@@ -165,4 +172,49 @@ function takeBatch(subscriber: Subscriber): EventBatch {
   const { missed } = subscriber;
   subscriber.missed = 0;
   return { events, missed, done: false };
+}
+
+/** Different topics under which one client may log. */
+const TOPICS_MAX = 1000;
+
+/** Under which topics each client has logged events, and how large they may be. */
+export class PublishedTopics {
+  private readonly byClient = new Map<string, Set<string>>();
+
+  constructor(private readonly scope: Pick<TopicScope, 'budget' | 'departures'>) {}
+
+  /** @throws YardmasterError `ERR_QUOTA`; `ERR_COORDINATION` when the space for names is used up */
+  check(client: string, topics: readonly string[], message: unknown): void {
+    if (approximateBytes(message, EVENT_BYTES_MAX) > EVENT_BYTES_MAX) {
+      throw new YardmasterError(
+        'ERR_QUOTA',
+        `an event of the client ${client} is larger than ${EVENT_BYTES_MAX} bytes; log where the data is`,
+        { client, limitBytes: EVENT_BYTES_MAX },
+      );
+    }
+    const known = this.byClient.get(client) ?? this.added(client);
+    for (const topic of topics) if (!known.has(topic)) this.add(client, known, topic);
+  }
+
+  private added(client: string): Set<string> {
+    const topics = new Set<string>();
+    this.byClient.set(client, topics);
+    this.scope.departures.add(client, () => {
+      this.byClient.delete(client);
+      for (const topic of topics) this.scope.budget.free(entryBytes(topic));
+    });
+    return topics;
+  }
+
+  private add(client: string, known: Set<string>, topic: string): void {
+    if (known.size >= TOPICS_MAX) {
+      throw new YardmasterError(
+        'ERR_QUOTA',
+        `the client ${client} has logged events under ${TOPICS_MAX} topics; use one of them again`,
+        { client, topics: TOPICS_MAX },
+      );
+    }
+    this.scope.budget.charge(entryBytes(topic), `the topic "${topic.slice(0, 100)}"`);
+    known.add(topic);
+  }
 }

@@ -1,23 +1,28 @@
-import type {
-  ClusterView,
-  DecisionSink,
-  StealProposal,
-  TaskView,
-  WorkerView,
+import {
+  type ClusterView,
+  type DecisionCandidate,
+  type DecisionSink,
+  type PluginDecision,
+  type PolicyInCharge,
+  type Stealing,
+  type StealProposal,
+  type TaskView,
+  type Theft,
+  toErrorPayload,
+  type WorkerLoad,
+  type WorkerView,
+  YardmasterError,
 } from '../../core/api/index.ts';
-import { LEVEL_COUNT } from './cost-levels.ts';
-import { explainTheft } from './explain-theft.ts';
-import { type Load, Loads } from './loads.ts';
-import type { RoundRules } from './rules.ts';
-import type { StealCounters } from './steal-counters.ts';
-import { MutableTheft } from './theft.ts';
-import { Thieves } from './thieves.ts';
-import { isStealable, Victim } from './victim.ts';
+import { dask, DaskStealing } from '../../policies/stealing/dask.ts';
+import { LEVEL_COUNT, levelOf, type Load, Loads } from './levels.ts';
+import { isStealable, Thieves, Victim } from './thieves.ts';
 
 /** Work of one slice: about one unit for each examined task. A slice takes a millisecond or two. */
 const UNITS_PER_SLICE = 4_000;
+
 /** Tasks that one slice asks for; the kernel and the workers have work with each of them. */
 const PROPOSALS_PER_SLICE = 500;
+
 /** Work with a task that is chosen, besides its inputs. */
 const UNITS_PER_CHOICE = 3;
 
@@ -48,7 +53,7 @@ interface SliceResult {
  * Order: by cost level, then by victim, then the tasks that would run last. O(tasks on victims) and
  * O(log thieves) for each task that is considered.
  */
-export class Round {
+class Round {
   /** Tasks that were examined. */
   examined = 0;
   private unitsLeft = 0;
@@ -201,4 +206,319 @@ function stuck({ running, workers }: ClusterView, loads: Loads): Load[] {
 
 function isStillThere(worker: WorkerView, { workers }: ClusterView): boolean {
   return workers.get(worker.address) === worker;
+}
+
+/** A round that examined more tasks than this without a proposal is not repeated at once. */
+const FRUITLESS_TASKS = 1_000;
+
+/** Rounds that are left out at most. */
+const REST_MAX = 10;
+
+/** What the balancer is made of. */
+interface BalancerParts {
+  readonly cluster: () => ClusterView;
+  /** Read when a round begins; it decides the whole round. */
+  readonly policy: () => PolicyInCharge<'stealing'>;
+  /** Prefixes whose tasks are never stolen. */
+  readonly spared: ReadonlySet<string>;
+  readonly decisions?: DecisionSink;
+  /**
+   * Sends the proposals to the kernel, which also re-evaluates the victims that were examined. Not
+   * called when both are empty.
+   */
+  readonly enact: (proposals: readonly StealProposal[], victims: readonly string[]) => void;
+}
+
+/** What was done since the start. */
+interface StealMetrics {
+  readonly rounds: number;
+  readonly slices: number;
+  /** Tasks that were asked for, by cost level. */
+  readonly asked: readonly number[];
+  /** Seconds of work that victims would be rid of, by cost level. */
+  readonly askedS: readonly number[];
+  /** Tasks that were asked for and not answered for. */
+  readonly inFlight: number;
+}
+
+/** Takes rounds, slice by slice. It has no clock: its owner calls it at an interval. */
+export class Balancer {
+  private round: Round | undefined;
+  /** Of the latest round. */
+  private lastPolicy: Stealing | undefined;
+  /** Decides the round; undefined while {@link standard} does so in its place. */
+  private inCharge: PolicyInCharge<'stealing'> | undefined;
+  /** Decides in place of a policy that failed, and what a policy leaves out. */
+  private readonly standard = new DaskStealing();
+  /** What the journal counted when the round began. */
+  private countBefore = 0;
+  private rounds = 0;
+  private slices = 0;
+  private readonly journal = new StealCounters();
+  /** Rounds to leave out now, and after the next fruitless one. */
+  private restLeft = 0;
+  private restNext = 1;
+
+  constructor(private readonly parts: BalancerParts) {}
+
+  get metrics(): StealMetrics {
+    const { rounds, slices } = this;
+    const { asked, askedS } = this.journal;
+    const inFlight = this.parts.cluster().stealsInFlight;
+    return { rounds, slices, asked: [...asked], askedS: [...askedS], inFlight };
+  }
+
+  /** It is time for a round. Returns false when none is due, or one has not ended yet. */
+  begin(): boolean {
+    if (this.round !== undefined) return false;
+    const inCharge = this.parts.policy();
+    if (inCharge.policy !== this.lastPolicy) this.awake();
+    if (this.restLeft > 0) {
+      this.restLeft--;
+      return false;
+    }
+    this.start(inCharge);
+    return true;
+  }
+
+  /** One slice of the round. Returns whether more are to come. */
+  advance(): boolean {
+    const { round } = this;
+    if (round === undefined) return false;
+    this.slices++;
+    this.round = undefined; // Should enacting throw, the next round is another one.
+    const { isDone, proposals: proposals, victims, fault } = round.advance();
+    if (proposals.length > 0 || victims.length > 0) this.parts.enact(proposals, victims);
+    if (fault !== undefined) this.failed(fault.cause);
+    else if (isDone) this.finish(round);
+    else this.round = round;
+    return this.round !== undefined;
+  }
+
+  /** A whole round at once; one that has not ended is given up. Returns how many tasks it asked for. */
+  runOnce(): number {
+    this.start(this.parts.policy());
+    while (this.advance());
+    return this.journal.count - this.countBefore;
+  }
+
+  /** Something happened after which what was fruitless may bear fruit. */
+  awake(): void {
+    this.restLeft = 0;
+    this.restNext = 1;
+  }
+
+  /** Gives up a round that has not ended. */
+  stop(): void {
+    this.round = undefined;
+  }
+
+  private start(inCharge: PolicyInCharge<'stealing'>): void {
+    this.lastPolicy = inCharge.policy;
+    this.inCharge = inCharge;
+    this.rounds++;
+    this.countBefore = this.journal.count;
+    try {
+      this.round = this.roundOf(inCharge.name, inCharge.policy);
+    } catch (cause) {
+      this.failed(cause);
+    }
+  }
+
+  private roundOf(name: string, policy: Stealing): Round {
+    const { spared, decisions } = this.parts;
+    const { journal, standard } = this;
+    const cluster = this.parts.cluster();
+    const rules = new RoundRules(name, policy, standard, cluster);
+    return new Round({ cluster, rules, journal, spared, decisions });
+  }
+
+  /** The policy has failed, which ends its round; the built-in rules decide another one in its place. */
+  private failed(cause: unknown): void {
+    const { inCharge, standard } = this;
+    if (inCharge === undefined) throw cause; // The built-in rules have failed: a bug of this plugin.
+    const isUnusable = YardmasterError.is(cause, 'ERR_POLICY');
+    const { message } = toErrorPayload(cause);
+    inCharge.failed(isUnusable ? message : `threw: ${message}`, isUnusable ? undefined : cause);
+    this.inCharge = undefined;
+    this.round = this.roundOf(dask.name, standard);
+  }
+
+  /** To look at thousands of tasks ten times a second for nothing would be a waste. */
+  private finish({ examined }: Round): void {
+    if (this.journal.count > this.countBefore || examined <= FRUITLESS_TASKS) {
+      this.awake();
+      return;
+    }
+    this.restLeft = this.restNext;
+    this.restNext = Math.min(2 * this.restNext, REST_MAX);
+  }
+}
+
+/** Which of two tasks of one level is stolen first, as for a sort. Never 0 for two tasks. */
+export type TaskOrder = (a: TaskView, b: TaskView) => number;
+
+/** What decides a round: the policy in charge, checked, and Dask's rules where it has none. */
+export class RoundRules {
+  readonly order: TaskOrder;
+  private readonly taking: Pick<DaskStealing, 'mayTake'>;
+  private readonly choosing: Pick<Required<Stealing>, 'victims'>;
+  private readonly paying: Pick<DaskStealing, 'pays'>;
+  /** Undefined: every task may pay. */
+  private readonly bound: Pick<DaskStealing, 'mayPay'> | undefined;
+
+  /** Begins a round of the policy. @throws what the policy throws */
+  constructor(
+    /** For decisions that are recorded. */
+    readonly name: string,
+    private readonly policy: Stealing,
+    standard: DaskStealing,
+    cluster: ClusterView,
+  ) {
+    this.taking = has(policy, 'mayTake') ? policy : standard;
+    this.choosing = has(policy, 'victims') ? policy : standard;
+    this.paying = has(policy, 'pays') ? policy : standard;
+    if (has(policy, 'mayPay')) this.bound = policy;
+    else this.bound = this.paying === standard ? standard : undefined;
+    this.order = has(policy, 'order') ? checkedOrder(policy) : lastFirst;
+    standard.begin(cluster);
+    if (policy !== standard) policy.begin?.(cluster);
+  }
+
+  mayTake(thief: Load): boolean {
+    return yesOrNo('mayTake', this.taking.mayTake(thief));
+  }
+
+  victims(cluster: ClusterView, loads: Loads): Load[] {
+    const chosen: unknown = this.choosing.victims(cluster, (worker) => loads.of(worker));
+    if (typeof chosen !== 'object' || chosen === null || !(Symbol.iterator in chosen)) {
+      throw unusable(`answered victims with ${String(chosen)}; a list of workers is wanted`);
+    }
+    return Array.from(chosen as Iterable<WorkerView>, (worker) => {
+      const address = (worker as Partial<WorkerView> | undefined)?.address;
+      if (address !== undefined && cluster.workers.get(address) === worker) return loads.of(worker);
+      throw unusable(`chose a victim that is not a worker of the cluster: ${String(address)}`);
+    });
+  }
+
+  levelOf(task: TaskView, costs: ClusterView['costs']): number | undefined {
+    const level = levelOf(task, costs);
+    const { policy } = this;
+    if (policy.levelOf === undefined) return level;
+    const own = policy.levelOf(task, level);
+    if (own === undefined || (Number.isInteger(own) && own >= 0 && own < LEVEL_COUNT)) return own;
+    throw unusable(
+      `gave ${task.key} the cost level ${String(own)}; allowed are whole numbers from 0 to ${LEVEL_COUNT - 1}, and undefined`,
+    );
+  }
+
+  /** Whether a task of at least `computeS` can be worth stealing from the victim. */
+  mayPay(victim: Load, leastS: number, computeS: number): boolean {
+    if (victim.isStuck || this.bound === undefined) return true;
+    return yesOrNo('mayPay', this.bound.mayPay(victim, leastS, computeS));
+  }
+
+  pays(theft: Theft & { readonly victim: Load }): boolean {
+    return theft.victim.isStuck || yesOrNo('pays', this.paying.pays(theft));
+  }
+}
+
+/** By descending priority: what would run soon is not worth moving, and may have begun by then. */
+function lastFirst(a: TaskView, b: TaskView): number {
+  const user = b.negatedUserPriority - a.negatedUserPriority;
+  if (user !== 0) return user;
+  const generation = b.generation - a.generation;
+  if (generation !== 0) return generation;
+  const rank = b.rank - a.rank;
+  if (rank !== 0) return rank;
+  const arrival = b.arrival - a.arrival;
+  if (arrival !== 0) return arrival;
+  return a.key < b.key ? 1 : -1;
+}
+
+function checkedOrder(policy: Pick<Required<Stealing>, 'order'>): TaskOrder {
+  return (a, b) => {
+    const answer = policy.order(a, b);
+    if (typeof answer !== 'number' || Number.isNaN(answer)) {
+      throw unusable(`answered order with ${String(answer)}; a number is wanted`);
+    }
+    return answer || lastFirst(a, b);
+  };
+}
+
+function has<Name extends keyof Stealing>(
+  policy: Stealing,
+  name: Name,
+): policy is Stealing & Pick<Required<Stealing>, Name> {
+  return policy[name] !== undefined;
+}
+
+function yesOrNo(question: string, answer: unknown): boolean {
+  if (typeof answer === 'boolean') return answer;
+  throw unusable(`answered ${question} with ${String(answer)}; true or false is wanted`);
+}
+
+/** @param what - in words that follow the name of the policy */
+function unusable(what: string): YardmasterError {
+  return new YardmasterError('ERR_POLICY', what);
+}
+
+/**
+ * Puts a theft into words, before the loads change: where the task would wait, and for how long.
+ * @param policy - the name of the stealing policy
+ */
+function explainTheft(theft: Theft, level: number, policy: string): PluginDecision {
+  const { task, victim, thief, computeS, victimTransferS, thiefTransferS } = theft;
+  const there = victim.perThreadS + victimTransferS;
+  const here = thief.perThreadS + thiefTransferS;
+  return {
+    kind: 'steal',
+    policy,
+    key: task.key,
+    outcome: thief.worker.address,
+    rule:
+      `asked for from ${victim.worker.address}, cost level ${level}: ${text(computeS)} of computation; ` +
+      `${text(there)} of work per thread and transfers there, ${text(here)} here`,
+    candidates: [candidate(thief), candidate(victim)],
+    candidateCount: 2,
+  };
+}
+
+function candidate({ worker, workS, taskCount }: WorkerLoad): DecisionCandidate {
+  return { worker: worker.address, occupancyS: workS, processingCount: taskCount };
+}
+
+function text(seconds: number): string {
+  return `${Number(seconds.toPrecision(3))} s`;
+}
+
+/** How much was asked for since the start. */
+class StealCounters {
+  /** Tasks, all in all. */
+  count = 0;
+  /** Tasks by cost level. */
+  readonly asked = new Array<number>(LEVEL_COUNT).fill(0);
+  /** Seconds of work that victims would be rid of, by cost level. */
+  readonly askedS = new Array<number>(LEVEL_COUNT).fill(0);
+
+  add(level: number, seconds: number): void {
+    this.count++;
+    (this.asked[level] as number)++;
+    (this.askedS[level] as number) += seconds;
+  }
+}
+
+/** One object is filled in for one task after the other: a round considers tens of thousands. */
+export class MutableTheft implements Theft {
+  computeS: number;
+  thiefTransferS = 0;
+  victimTransferS = 0;
+
+  constructor(
+    public task: TaskView,
+    public victim: Load,
+    public thief: Load,
+  ) {
+    this.computeS = task.prefix.durationEstimateS;
+  }
 }

@@ -1,11 +1,11 @@
 import type { ClusterView, TaskView, WorkerView } from '../../core/api/index.ts';
-import { nbytesOf } from './cost-levels.ts';
-import type { Load, Loads } from './loads.ts';
-import type { MutableTheft } from './theft.ts';
-import { ThiefPool } from './thief-pool.ts';
+import { MinHeap } from '../../core/util/heaps.ts';
+import { LEVEL_COUNT, type Load, type Loads, nbytesOf } from './levels.ts';
+import type { MutableTheft, RoundRules, TaskOrder } from './round.ts';
 
 /** Results with more copies than this: only the best of their holders is considered. */
 const COPIES_LOOKED_AT = 16;
+
 /** Workers and hosts that are gone through one by one when a task names them. */
 const NAMES_LOOKED_AT = 32;
 
@@ -243,4 +243,124 @@ function comesBefore(
   }
   if (startS !== bestS) return startS < bestS;
   return load.nbytes !== best.nbytes ? load.nbytes < best.nbytes : load.rank < best.rank;
+}
+
+/** Members that are examined for a task that only some workers may run. */
+const LOOKED_AT_MAX = 32;
+
+interface Member {
+  readonly load: Load;
+  /** As it was when the member was last put into its place; a thief only gets more. */
+  perThreadS: number;
+}
+
+/** Thieves, the one with the least work on top. Loads that have grown meanwhile are noticed. */
+class ThiefPool {
+  private readonly members = new MinHeap<Member>(byLoad);
+
+  constructor(loads: Iterable<Load>) {
+    for (const load of loads) this.members.push({ load, perThreadS: load.perThreadS });
+  }
+
+  /** The thief with the least work; undefined when no member is a thief any more. */
+  top(): Load | undefined {
+    const { members } = this;
+    for (let first = members.peek(); first !== undefined; first = members.peek()) {
+      const { load } = first;
+      if (!load.isThief) {
+        members.pop();
+      } else if (first.perThreadS === load.perThreadS) {
+        return load;
+      } else {
+        first.perThreadS = load.perThreadS;
+        members.settleTop();
+      }
+    }
+    return undefined;
+  }
+
+  /** The first that will do, of a limited number. */
+  find(willDo: (load: Load) => boolean): Load | undefined {
+    const { members } = this;
+    const passedOver: Member[] = [];
+    let found: Load | undefined;
+    while (passedOver.length < LOOKED_AT_MAX) {
+      const load = this.top();
+      if (load === undefined) break;
+      if (willDo(load)) {
+        found = load;
+        break;
+      }
+      passedOver.push(members.pop() as Member);
+    }
+    for (const member of passedOver) members.push(member);
+    return found;
+  }
+}
+
+function byLoad(a: Member, b: Member): number {
+  if (a.perThreadS !== b.perThreadS) return a.perThreadS - b.perThreadS;
+  if (a.load.nbytes !== b.load.nbytes) return a.load.nbytes - b.load.nbytes;
+  return a.load.rank - b.load.rank;
+}
+
+/** Tasks of one level on one worker, the one that is stolen first on top. */
+class Level {
+  readonly tasks: MinHeap<TaskView>;
+  /** Seconds that the shortest of them takes. */
+  leastComputeS = Infinity;
+
+  constructor(order: TaskOrder) {
+    this.tasks = new MinHeap(order);
+  }
+}
+
+/** A worker from which tasks are stolen in a round, with what there is to steal. */
+export class Victim {
+  /** Whether its tasks have been examined. */
+  isSearched = false;
+  private readonly levels: (Level | undefined)[] = new Array<undefined>(LEVEL_COUNT);
+
+  constructor(
+    readonly load: Load,
+    private readonly rules: RoundRules,
+  ) {}
+
+  level(level: number): Level | undefined {
+    return this.levels[level];
+  }
+
+  /** Takes down a task, if it can be stolen at all and its prefix is not spared. */
+  consider(task: TaskView, costs: ClusterView['costs'], spared: ReadonlySet<string>): void {
+    if (!isStealable(task, this)) return;
+    if (isSpared(task.prefix.name, costs, spared)) return;
+    const index = this.rules.levelOf(task, costs);
+    if (index === undefined) return;
+    const level = (this.levels[index] ??= new Level(this.rules.order));
+    const computeS = task.prefix.durationEstimateS;
+    if (computeS < level.leastComputeS) level.leastComputeS = computeS;
+    level.tasks.push(task);
+  }
+}
+
+/** It is here, and may be asked for; things change between the slices of a round. */
+export function isStealable(task: TaskView, { load }: Victim): boolean {
+  const { worker } = load;
+  if (task.processingOn !== worker) return false;
+  if (worker.longRunning.size > 0 && worker.longRunning.has(task)) return false;
+  const { steal } = task;
+  return steal === undefined || steal.state === 'moved';
+}
+
+/** Tasks that are configured to be as short, in seconds, are not worth a message. */
+const FAST_S = 0.001;
+
+function isSpared(
+  prefix: string,
+  { defaultTaskDurationsS }: ClusterView['costs'],
+  spared: ReadonlySet<string>,
+): boolean {
+  if (spared.has(prefix)) return true;
+  if (defaultTaskDurationsS.size === 0) return false;
+  return (defaultTaskDurationsS.get(prefix) ?? Infinity) <= FAST_S;
 }

@@ -1,13 +1,11 @@
 import { definePolicy, type GraphTask } from '../../core/api/index.ts';
-import { submissionOrder } from './baselines/fifo.ts';
-import { criticalPathOrder } from './critical-path/critical-path.ts';
-import { depthFirstWalk, startsOf } from './critical-path/depth-first-walk.ts';
+import { submissionOrder } from './fifo.ts';
+import { criticalPathOrder, depthFirstWalk, startsOf, withoutData } from './dask.ts';
 import { freeingFirst, freeingFirstFromEnd } from './freeing-first.ts';
-import { type GraphIndex, indexGraph } from './critical-path/graph-index.ts';
-import { liveResults } from './critical-path/live-results.ts';
+import { type GraphIndex, indexGraph } from './graph-index.ts';
+import { liveResults } from './live-results.ts';
 import { marsOrder } from './mars.ts';
 import { needsFirst } from './needs-first.ts';
-import { withoutData } from './critical-path/without-data.ts';
 
 /** Orders that `best` can choose among, in the order in which they win when they are equal. */
 const CANDIDATES = ['dask', 'depth-first', 'needs-first', 'mars', 'fifo'] as const;

@@ -1,5 +1,5 @@
-import { type GraphIndex, rowLength } from './critical-path/graph-index.ts';
-import { NumberHeap } from './critical-path/number-heap.ts';
+import { type GraphIndex, rowLength } from './graph-index.ts';
+import { NumberHeap } from './number-heap.ts';
 
 /**
  * Improves an order: at each step the task is taken that frees the most results in comparison with what

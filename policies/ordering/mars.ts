@@ -1,6 +1,6 @@
 import { definePolicy, type GraphTask } from '../../core/api/index.ts';
-import { type GraphIndex, indexGraph, topologicalOrder } from './critical-path/graph-index.ts';
-import { NumberHeap } from './critical-path/number-heap.ts';
+import { type GraphIndex, indexGraph, topologicalOrder } from './graph-index.ts';
+import { NumberHeap } from './number-heap.ts';
 
 /**
  * Mars' rules for tasks that are ready: the deeper one first, then the one that deeper tasks need, then

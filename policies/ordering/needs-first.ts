@@ -1,5 +1,5 @@
-import { depthFirstWalk, withSortedDependencies } from './critical-path/depth-first-walk.ts';
-import { type GraphIndex, rowLength, topologicalOrder } from './critical-path/graph-index.ts';
+import { depthFirstWalk, withSortedDependencies } from './dask.ts';
+import { type GraphIndex, rowLength, topologicalOrder } from './graph-index.ts';
 
 /**
  * Depth first; at each task the dependency comes first whose computation has to keep the most

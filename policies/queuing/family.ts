@@ -1,18 +1,12 @@
 import {
   type ClusterView,
   definePolicy,
+  type Priority,
   type Queuing,
   type TaskView,
   type WorkerView,
 } from '../../core/api/index.ts';
-import { type Family, findFamilies } from './families.ts';
-import { FamilyLine } from './family-line.ts';
-import {
-  type FamilyMemory,
-  type FamilyTables,
-  rememberFamilies,
-  restoreFamilies,
-} from './family-memory.ts';
+import { saidRootish, waitsForSlot } from './is-rootish.ts';
 import { saturationOf, saturationSchema, slotLimit } from './root-ish.ts';
 
 /** Options of the policy `family`. */
@@ -189,4 +183,347 @@ function isMoreUrgent(a: TaskView, b: TaskView, isSameGraph: boolean): boolean {
   if (one === undefined || other === undefined) return false;
   if (one[0] !== other[0]) return one[0] < other[0];
   return !isSameGraph && one[1] < other[1];
+}
+
+/** A task with more dependencies than this is not a root; the others' dependencies are examined. */
+const ROOT_DEPENDENCIES_MAX = 4;
+
+/** An input with fewer dependents than this is not a common one. */
+const COMMON_DEPENDENTS_MIN = 8;
+
+/** A common input is needed by at least this share of the graph. */
+const COMMON_SHARE = 1 / 8;
+
+/**
+ * A family: root tasks that meet in the same task downstream, or that are only neighbours by
+ * priority.
+ */
+export class Family {
+  /** By priority, as soon as the graph has been analysed. */
+  readonly roots: TaskView[] = [];
+  /** The worker that takes its tasks as slots open there. */
+  worker: WorkerView | undefined = undefined;
+  /** Number of the graph in which it was found. */
+  graph = 0;
+  /** Whether it is in the queue of families that wait for a worker. */
+  isInLine = false;
+  /** Roots before this one have left the queue. */
+  private head = 0;
+
+  constructor(
+    /** Whether more roots are put into another family when it has as many as the policy allows. */
+    readonly isBounded: boolean,
+  ) {}
+
+  /** Roots that have not left the queue for good. */
+  get left(): readonly TaskView[] {
+    return this.roots.slice(this.head).filter(({ state }) => state !== 'forgotten');
+  }
+
+  /** The next root that is queued, or undefined when none is. O(1) for each root that has left. */
+  nextQueued(): TaskView | undefined {
+    for (; this.head < this.roots.length; this.head++) {
+      const root = this.roots[this.head] as TaskView;
+      if (waitsForSlot(root)) return root;
+      // This one may still come; it must not hide those behind it.
+      if (root.state === 'waiting' || root.state === 'released' || root.state === 'queued') {
+        return this.roots.slice(this.head).find(waitsForSlot);
+      }
+    }
+    return undefined;
+  }
+}
+
+/** Which tasks of a graph are roots, and which roots are a family. */
+interface FamilyTree {
+  readonly roots: ReadonlySet<TaskView>;
+  readonly families: ReadonlyMap<TaskView, Family>;
+}
+
+/**
+ * Finds the roots of a graph and the first task downstream in which each of them meets others.
+ *
+ * A root has no inputs, or only inputs that a large part of the graph needs. The annotation
+ * `rootish` (true or false) overrides this rule, and roots with the same annotation `family` are a
+ * family. Roots that meet no other root are divided into families by priority. The names of tasks
+ * and the size of the cluster do not matter. O(tasks log tasks + dependencies).
+ *
+ * @param tasks - dependencies first
+ * @param sizeMax - a family without a name is divided when it is larger
+ */
+export function findFamilies(tasks: readonly TaskView[], sizeMax: number): FamilyTree {
+  return new FamilyFinder(tasks, sizeMax).find();
+}
+
+/**
+ * What a task descends from: a root that has not met another one yet, or the family of the roots
+ * that met.
+ */
+type Descent = TaskView | Family;
+
+class FamilyFinder implements FamilyTree {
+  readonly roots = new Set<TaskView>();
+  readonly families = new Map<TaskView, Family>();
+  private readonly descents = new Map<TaskView, Descent>();
+  private readonly named = new Map<string, Family>();
+  private readonly commonDependents: number;
+
+  constructor(
+    private readonly tasks: readonly TaskView[],
+    private readonly sizeMax: number,
+  ) {
+    this.commonDependents = Math.max(COMMON_DEPENDENTS_MIN, tasks.length * COMMON_SHARE);
+  }
+
+  find(): FamilyTree {
+    for (const task of this.tasks) {
+      if (this.isRoot(task)) this.addRoot(task);
+      else this.meet(task);
+    }
+    this.divideLoners();
+    for (const family of new Set(this.families.values())) sortByPriority(family.roots);
+    return this;
+  }
+
+  private isRoot(task: TaskView): boolean {
+    const { restrictions, isActor, dependencies } = task;
+    const said = saidRootish(task);
+    if (said !== undefined) return said;
+    if (restrictions !== undefined || isActor) return false;
+    if (dependencies.length > ROOT_DEPENDENCIES_MAX) return false;
+    return dependencies.every((input) => input.dependentCount >= this.commonDependents);
+  }
+
+  private addRoot(root: TaskView): void {
+    this.roots.add(root);
+    this.descents.set(root, root);
+    const name = root.annotations?.['family'];
+    if (typeof name !== 'string') return;
+    let family = this.named.get(name);
+    if (family === undefined) this.named.set(name, (family = new Family(false)));
+    this.join(family, root);
+  }
+
+  /** Merges what a task descends from into one family, as far as it is not in one. */
+  private meet(task: TaskView): void {
+    let family: Family | undefined;
+    let first: TaskView | undefined;
+    let hasSeveral = false;
+    for (const dependency of task.dependencies) {
+      const descent = this.descentOf(dependency);
+      if (descent instanceof Family) family ??= descent;
+      else if (first === undefined) first = descent;
+      else if (descent !== undefined && descent !== first) hasSeveral = true;
+    }
+    if (first === undefined) {
+      if (family !== undefined) this.descents.set(task, family);
+      return;
+    }
+    if (family === undefined && !hasSeveral) {
+      this.descents.set(task, first);
+      return;
+    }
+    this.descents.set(task, this.unite(task, family));
+  }
+
+  private unite(task: TaskView, existing: Family | undefined): Family {
+    let family = existing;
+    for (const dependency of task.dependencies) {
+      const root = this.descentOf(dependency);
+      if (root === undefined || root instanceof Family) continue;
+      if (family === undefined || this.isFull(family)) family = new Family(true);
+      this.join(family, root);
+    }
+    return family as Family;
+  }
+
+  /** A root that has found its family since stands for that. */
+  private descentOf(task: TaskView): Descent | undefined {
+    const descent = this.descents.get(task);
+    if (descent === undefined || descent instanceof Family) return descent;
+    return this.families.get(descent) ?? descent;
+  }
+
+  private divideLoners(): void {
+    const loners = [...this.roots].filter((root) => !this.families.has(root));
+    sortByPriority(loners);
+    let family = new Family(true);
+    for (const root of loners) {
+      if (this.isFull(family)) family = new Family(true);
+      this.join(family, root);
+    }
+  }
+
+  private join(family: Family, root: TaskView): void {
+    family.roots.push(root);
+    this.families.set(root, family);
+  }
+
+  private isFull(family: Family): boolean {
+    return family.isBounded && family.roots.length >= this.sizeMax;
+  }
+}
+
+/** Negative when `a` runs sooner. */
+export function comparePriorities(a: Priority, b: Priority): number {
+  return a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
+}
+
+function sortByPriority(tasks: TaskView[]): void {
+  const priorities = new Map(tasks.map((task) => [task, task.priority ?? NO_PRIORITY]));
+  const of = (task: TaskView): Priority => priorities.get(task) ?? NO_PRIORITY;
+  tasks.sort((a, b) => comparePriorities(of(a), of(b)));
+}
+
+const NO_PRIORITY: Priority = [0, 0, 0];
+
+/** A family that waits, and the task because of which it does. */
+export interface Place {
+  readonly family: Family;
+  readonly priority: Priority;
+}
+
+/** Families that have queued tasks and no worker, the best first. */
+export class FamilyLine {
+  /** Ascending; those before {@link head} have gone. */
+  private places: Place[] = [];
+  private head = 0;
+
+  /**
+   * No-op when it is in the queue. O(1) when families come in the order of their priorities.
+   * @param priority - of the task because of which it is in the queue
+   */
+  add(family: Family, priority: Priority): void {
+    if (family.isInLine) return;
+    family.isInLine = true;
+    let at = this.places.length;
+    while (at > this.head && comparePriorities(priority, this.priorityAt(at - 1)) < 0) at--;
+    this.places.splice(at, 0, { family, priority });
+  }
+
+  /** The best family that still has a queued task and no worker that takes them. */
+  first(isServed: (family: Family) => boolean): Family | undefined {
+    for (; this.head < this.places.length; this.head++) {
+      const { family } = this.places[this.head] as Place;
+      if (!isServed(family) && family.nextQueued() !== undefined) return family;
+      family.isInLine = false;
+    }
+    this.places = [];
+    this.head = 0;
+    return undefined;
+  }
+
+  /** Those that wait, the best first. */
+  get waiting(): readonly Place[] {
+    return this.places.slice(this.head);
+  }
+
+  private priorityAt(index: number): Priority {
+    return (this.places[index] as Place).priority;
+  }
+}
+
+/** What the policy `family` remembers, as plain data. */
+export interface FamilyMemory {
+  readonly graphCount: number;
+  readonly families: readonly SavedFamily[];
+  /** Ids that have been given a meaning are below this. */
+  readonly idEnd: number;
+  /** Ids of roots. */
+  readonly roots: readonly number[];
+  /** Families of tasks that were not sent to a worker yet, by their ids. */
+  readonly memberships: readonly (readonly [task: number, family: number])[];
+  /** The family that a worker takes tasks from. */
+  readonly runs: readonly (readonly [worker: string, family: number])[];
+  readonly line: readonly (readonly [family: number, priority: Priority])[];
+}
+
+interface SavedFamily {
+  readonly isBounded: boolean;
+  readonly graph: number;
+  /** Address, or `null`. */
+  readonly worker: string | null;
+  /** Ids of tasks. */
+  readonly roots: readonly number[];
+}
+
+/** What the policy works on. */
+export interface FamilyTables {
+  readonly isRoot: boolean[];
+  readonly families: (Family | undefined)[];
+  readonly runs: Pick<WeakMap<WorkerView, Family>, 'get' | 'set'>;
+  readonly line: FamilyLine;
+}
+
+/** O(tasks). */
+export function rememberFamilies(
+  { isRoot, families, runs, line }: FamilyTables,
+  graphCount: number,
+  { tasks, workers }: ClusterView,
+): FamilyMemory {
+  const all = new Map<Family, number>();
+  const placeOf = (family: Family): number => {
+    const place = all.get(family) ?? all.size;
+    all.set(family, place);
+    return place;
+  };
+  const roots: number[] = [];
+  const memberships: [number, number][] = [];
+  for (const { id } of tasks.values()) {
+    if (isRoot[id] === true) roots.push(id);
+    const family = families[id];
+    if (family !== undefined) memberships.push([id, placeOf(family)]);
+  }
+  const memory = {
+    graphCount,
+    idEnd: isRoot.length,
+    roots,
+    memberships,
+    runs: [...workers.values()].flatMap((worker) => {
+      const family = runs.get(worker);
+      return family === undefined ? [] : [[worker.address, placeOf(family)] as const];
+    }),
+    line: line.waiting.map(({ family, priority }) => [placeOf(family), priority] as const),
+  };
+  const saved = [...all.keys()].map(({ isBounded, graph, worker, left }): SavedFamily => {
+    const isThere = worker !== undefined && workers.get(worker.address) === worker;
+    const address = isThere ? worker.address : null;
+    return { isBounded, graph, worker: address, roots: left.map(({ id }) => id) };
+  });
+  return { ...memory, families: saved };
+}
+
+/** The reverse of {@link rememberFamilies}, into empty tables. */
+export function restoreFamilies(
+  { isRoot, families, runs, line }: FamilyTables,
+  memory: FamilyMemory,
+  { tasks, workers }: ClusterView,
+): void {
+  const byId: (TaskView | undefined)[] = [];
+  for (const task of tasks.values()) byId[task.id] = task;
+  const all = memory.families.map(({ isBounded, graph, worker, roots }) => {
+    const family = new Family(isBounded);
+    family.graph = graph;
+    family.worker = worker === null ? undefined : workers.get(worker);
+    for (const id of roots) {
+      const root = byId[id];
+      if (root !== undefined) family.roots.push(root);
+    }
+    return family;
+  });
+  while (isRoot.length < memory.idEnd) {
+    isRoot.push(false);
+    families.push(undefined);
+  }
+  for (const id of memory.roots) isRoot[id] = true;
+  for (const [id, place] of memory.memberships) families[id] = all[place];
+  for (const [address, place] of memory.runs) {
+    const worker = workers.get(address);
+    const family = all[place];
+    if (worker !== undefined && family !== undefined) runs.set(worker, family);
+  }
+  for (const [place, priority] of memory.line) {
+    const family = all[place];
+    if (family !== undefined) line.add(family, priority);
+  }
 }

@@ -42,3 +42,8 @@ export function isRootish(task: TaskView, cluster: ClusterView, limits: RootishL
   }
   return true;
 }
+
+/** Whether a task is held back until a worker has an open slot. Those with a limit are queued for that instead. */
+export function waitsForSlot({ state, limit }: TaskView): boolean {
+  return state === 'queued' && limit === undefined;
+}

@@ -5,9 +5,9 @@ import {
   type TaskView,
   type WorkerView,
 } from '../../core/api/index.ts';
-import { MinHeap } from '../../core/util/collections/min-heap.ts';
+import { MinHeap } from '../../core/util/heaps.ts';
 import { divideSources } from '../worker-selection/source-ranges.ts';
-import { waitsForSlot } from './waits-for-slot.ts';
+import { waitsForSlot } from './is-rootish.ts';
 
 /** Inputs with more copies than this are everywhere, and say nothing about where a task should run. */
 const COMMON_COPIES = 32;

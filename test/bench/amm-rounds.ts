@@ -1,4 +1,4 @@
-import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { ActiveMemoryManagerPolicy, MoveReplicas } from '../../core/api/index.ts';
 import { trust } from '../../core/shared/read-only.ts';
 import { MemoryManager } from '../../plugins/amm/memory-manager.ts';

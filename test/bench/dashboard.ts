@@ -7,7 +7,7 @@ import { loadavg } from 'node:os';
 import { Command } from 'commander';
 import { type Browser, chromium, type Page } from 'playwright-core';
 
-import { tuneEngine } from '../../adapters/cli/engine-flags.ts';
+import { tuneEngine } from '../../adapters/cli/flags.ts';
 import { answerOf, pause, startLoaded } from './dashboard-load.ts';
 import { print, type Result, round } from './side-by-side.ts';
 

@@ -1,9 +1,9 @@
 import { noHooks } from '../kit/ports.ts';
-import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import { shieldedPolicy } from '../../core/plugin-host/policy-slots.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import { fifo } from '../../policies/fairness/fifo.ts';
-import { depthFirst } from '../../policies/ordering/baselines/depth-first.ts';
+import { depthFirst } from '../../policies/ordering/depth-first.ts';
 import { rootish } from '../../policies/queuing/root-ish.ts';
 import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
 import { SHAPES, type Shape } from './shapes.ts';

@@ -5,7 +5,7 @@
 import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
-import { tuneEngine } from '../../adapters/cli/engine-flags.ts';
+import { tuneEngine } from '../../adapters/cli/flags.ts';
 import { measureLife, WARM_UP_TASKS } from './kernel-life.ts';
 import { SHAPES } from './shapes.ts';
 import { median, print, pythonScript, round, run } from './side-by-side.ts';

@@ -1,11 +1,11 @@
 import { performance } from 'node:perf_hooks';
-import { checkIdleSaturated } from '../../core/kernel/placement/occupancy.ts';
+import { checkIdleSaturated } from '../../core/kernel/occupancy.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
-import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { StealRequest } from '../../core/messages/to-worker.ts';
 import { learnDuration } from '../../core/state/relations.ts';
 import type { WorkerState } from '../../core/state/task.ts';
-import { Balancer } from '../../plugins/work-stealing/balancer.ts';
+import { Balancer } from '../../plugins/work-stealing/round.ts';
 import { DaskStealing } from '../../policies/stealing/dask.ts';
 import { makePorts } from '../kit/ports.ts';
 

@@ -8,7 +8,7 @@ import type { ChildProcess } from 'node:child_process';
 import { loadavg } from 'node:os';
 import { Command } from 'commander';
 
-import { tuneEngine } from '../../adapters/cli/engine-flags.ts';
+import { tuneEngine } from '../../adapters/cli/flags.ts';
 import { answerOf, type LoadedScheduler, pause, self, startLoaded } from './dashboard-load.ts';
 import { print, round } from './side-by-side.ts';
 

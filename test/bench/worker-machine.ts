@@ -1,5 +1,5 @@
 /** What a worker's machine costs per task, without runs, transfers and network. */
-import type { WorkerEvent } from '../../core/worker/events/events.ts';
+import type { WorkerEvent } from '../../core/worker/events.ts';
 import { WorkerKernel } from '../../core/worker/worker-kernel.ts';
 import { median, type Result, round } from './side-by-side.ts';
 

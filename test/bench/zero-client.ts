@@ -4,7 +4,7 @@
  */
 import { Channel, PROTOCOL, VERSION, type WireMessage } from '../../core/api/index.ts';
 import { SystemClock } from '../../adapters/clocks/index.ts';
-import { inParts } from '../../adapters/client/session/graph-parts.ts';
+import { inParts } from '../../adapters/client/message-limit.ts';
 import { tcp } from '../../adapters/transports/tcp/index.ts';
 import { SHAPES } from './shapes.ts';
 import { print, round } from './side-by-side.ts';

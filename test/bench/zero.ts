@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Command } from 'commander';
 import { startScheduler } from '../../adapters/app/start-scheduler.ts';
-import { tuneEngine } from '../../adapters/cli/engine-flags.ts';
+import { tuneEngine } from '../../adapters/cli/flags.ts';
 import { startZeroWorkers } from '../../adapters/zero-worker/index.ts';
 import { SHAPES } from './shapes.ts';
 import { print, type Result, round } from './side-by-side.ts';

@@ -11,7 +11,7 @@ import {
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import { MemoryManager } from '../../plugins/amm/memory-manager.ts';
 import { EnsureBroadcast } from '../../policies/amm/ensure-broadcast.ts';
-import { planRebalance } from '../../policies/amm/plan-rebalance.ts';
+import { planRebalance } from '../../policies/amm/balance-memory.ts';
 import { ReduceReplicas } from '../../policies/amm/reduce-replicas.ts';
 import { RetireWorker } from '../../policies/amm/retire-worker.ts';
 import { ScriptedPolicy } from './scripted-policy.ts';

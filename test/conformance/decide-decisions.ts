@@ -1,4 +1,4 @@
-import { placeTask } from '../../core/kernel/placement/placement.ts';
+import { placeTask } from '../../core/kernel/placement.ts';
 import type { ClusterState } from '../../core/state/cluster.ts';
 import {
   addReplica,
@@ -6,8 +6,7 @@ import {
   linkDependencies,
   setNbytes,
 } from '../../core/state/relations.ts';
-import type { Restrictions } from '../../core/state/restrictions.ts';
-import type { TaskState, WorkerState } from '../../core/state/task.ts';
+import type { Restrictions, TaskState, WorkerState } from '../../core/state/task.ts';
 import { type WorkerStatus, GenericWorker } from '../../core/state/worker.ts';
 import type { CoAssignment } from '../../policies/queuing/co-assign.ts';
 import type { RootishQueuing } from '../../policies/queuing/root-ish.ts';

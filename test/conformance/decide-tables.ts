@@ -1,5 +1,5 @@
-import { classify } from '../../core/kernel/placement/occupancy.ts';
-import { groupOfKey, prefixOfKey } from '../../core/state/key-names.ts';
+import { classify } from '../../core/kernel/occupancy.ts';
+import { groupOfKey, prefixOfKey } from '../../core/state/groups.ts';
 import { DEFAULT_ROOTISH_LIMITS, isRootish } from '../../policies/queuing/is-rootish.ts';
 import { slotLimit } from '../../policies/queuing/root-ish.ts';
 import type { CaseResult } from './report.ts';

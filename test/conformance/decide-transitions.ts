@@ -1,6 +1,6 @@
 import type { TransitionDetails } from '../../core/api/hooks.ts';
-import { settle, transition } from '../../core/kernel/transitions/transition-loop.ts';
-import type { TaskStateName } from '../../core/state/task-state-name.ts';
+import { settle, transition } from '../../core/kernel/transitions.ts';
+import type { TaskStateName } from '../../core/state/state-names.ts';
 import { withoutLostBeforeCancelled } from './documented-differences.ts';
 import { comparable, compareMessages, ownToClients, ownToWorkers } from './messages.ts';
 import type { CaseResult } from './report.ts';

@@ -1,8 +1,8 @@
 import type { GraphTask } from '../../core/api/index.ts';
 import { best } from '../../policies/ordering/best.ts';
-import { daskOrder } from '../../policies/ordering/critical-path/dask.ts';
-import { indexGraph } from '../../policies/ordering/critical-path/graph-index.ts';
-import { liveResults } from '../../policies/ordering/critical-path/live-results.ts';
+import { daskOrder } from '../../policies/ordering/dask.ts';
+import { indexGraph } from '../../policies/ordering/graph-index.ts';
+import { liveResults } from '../../policies/ordering/live-results.ts';
 import { evaluate } from './order-properties.ts';
 import type { CaseResult, PartResult } from './report.ts';
 import { ranksOf } from '../kit/orders.ts';

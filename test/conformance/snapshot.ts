@@ -1,4 +1,4 @@
-import { isRootish } from '../../core/kernel/placement/placement.ts';
+import { isRootish } from '../../core/kernel/placement.ts';
 import type { KernelScope } from '../../core/kernel/scope.ts';
 import type { TaskState, WorkerState } from '../../core/state/task.ts';
 import type { TraceChange } from './trace-format.ts';

@@ -1,7 +1,7 @@
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import type { WorkerState } from '../../core/state/task.ts';
 import type { TaskView } from '../../core/api/index.ts';
-import { Balancer } from '../../plugins/work-stealing/balancer.ts';
+import { Balancer } from '../../plugins/work-stealing/round.ts';
 import { DaskStealing } from '../../policies/stealing/dask.ts';
 import { runTrace } from './decide-traces.ts';
 import type { CaseResult } from './report.ts';

@@ -1,13 +1,13 @@
 import { noHooks } from '../kit/ports.ts';
-import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import type { KernelScope } from '../../core/kernel/scope.ts';
-import { checkIdleSaturated } from '../../core/kernel/placement/occupancy.ts';
+import { checkIdleSaturated } from '../../core/kernel/occupancy.ts';
 import { parseDurationMs } from '../../core/util/units.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
 import type { WorkerMetrics, WorkerStatus } from '../../core/state/worker.ts';
 import { fifo } from '../../policies/fairness/fifo.ts';
-import { depthFirst } from '../../policies/ordering/baselines/depth-first.ts';
+import { depthFirst } from '../../policies/ordering/depth-first.ts';
 import { rootish } from '../../policies/queuing/root-ish.ts';
 import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
 import { putInCanonicalOrder } from './canonical-order.ts';

@@ -1,8 +1,7 @@
 /** Kernels that are wrong, each in its own way: the search has to find every one of them. */
 import type { MakeKernel } from '../../adapters/simulator/index.ts';
-import type { KernelOptions } from '../../core/kernel/options.ts';
+import type { KernelOptions, KernelPorts } from '../../core/kernel/ports.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
-import type { KernelPorts } from '../../core/kernel/ports.ts';
 import { RecordingKernel } from '../../core/log/recording-kernel.ts';
 import { NO_LOG } from '../../core/log/replay.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';

@@ -5,7 +5,7 @@
 import { readdirSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { makeHistories } from './make-histories.ts';
-import { replayRecording } from '../../adapters/app/recording/replay-recording.ts';
+import { replayRecording } from '../../adapters/app/past.ts';
 
 if (process.env['UPDATE_HISTORIES'] === '1') await makeHistories();
 

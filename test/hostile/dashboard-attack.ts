@@ -8,7 +8,7 @@ import { namesInSources } from './names-in-sources.ts';
 import type { Random, SchemaValues } from './schema-values.ts';
 
 const ROUTES = namesInSources(['adapters/dashboard'], /app\.(?:get|post)[^'\n]*'(\/[^']*)'/g);
-const FIELDS = namesInSources(['adapters/dashboard/routes'], /textIn\([^']*'([a-z]+)'/g);
+const FIELDS = namesInSources(['adapters/dashboard'], /textIn\([^']*'([a-z]+)'/g);
 const REQUESTS_OF_ROUND = 25;
 
 /** Routes that change innocent work when they are asked properly. */

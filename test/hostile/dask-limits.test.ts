@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SystemClock } from '../../adapters/clocks/index.ts';
-import { encodeMessage } from '../../adapters/dask/codec/index.ts';
+import { encodeMessage } from '../../adapters/dask/codec.ts';
 import { Comm } from '../../adapters/dask/connection/comm.ts';
 import { packFrames } from '../../adapters/dask/connection/frames.ts';
 import { Runs } from '../kit/runs.ts';

@@ -7,7 +7,7 @@ import type { Random, SchemaValues } from './schema-values.ts';
 import { WirePeer } from './wire-peer.ts';
 
 const FRAMES_OF_CONNECTION = 25;
-const METHODS = namesInSources(['core/worker-host/serving'], /case '([a-z-]+)'/g);
+const METHODS = namesInSources(['core/worker-host'], /case '([a-z-]+)'/g);
 const FIELDS = ['keys', 'values', 'nbytes', 'handle', 'handles', 'inParts', 'mayBeBusy', 'actor'];
 
 /** Sends hostile requests to a worker's data port, one connection after the other. */

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { GraphTask } from '../../core/messages/stimulus.ts';
 import type { Unnamed } from '../kit/env.ts';
 import { makePorts } from '../kit/ports.ts';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import type { WorkerReport } from '../../core/messages/stimulus.ts';
-import { checkWorkerReport } from '../../core/scheduler-host/sessions/message-validation.ts';
+import { checkWorkerReport } from '../../core/scheduler-host/message-checks.ts';
 import { SchedulerEnv } from '../kit/env.ts';
 import type { Schema } from './schema-values.ts';
 

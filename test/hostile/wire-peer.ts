@@ -3,11 +3,9 @@ import { connect, type Socket } from 'node:net';
 
 import { encode } from '@msgpack/msgpack';
 
-import { MsgpackCodec } from '../../adapters/codecs/msgpack/index.ts';
-import { FrameReader } from '../../adapters/transports/tcp/framing.ts';
-import { PREAMBLE } from '../../adapters/transports/tcp/preamble.ts';
-import { PROTOCOL } from '../../core/api/index.ts';
-import type { WireMessage } from '../../core/api/index.ts';
+import { MsgpackCodec } from '../../adapters/codecs/msgpack.ts';
+import { FrameReader, PREAMBLE } from '../../adapters/transports/tcp/framing.ts';
+import { PROTOCOL, type WireMessage } from '../../core/api/index.ts';
 
 /** A peer that writes the bytes of the protocol by hand, so that it can send any. */
 export class WirePeer {

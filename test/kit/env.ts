@@ -1,15 +1,14 @@
 import { expect } from 'vitest';
-import type { KernelOptions } from '../../core/kernel/options.ts';
+import type { KernelOptions, PolicyFailure } from '../../core/kernel/ports.ts';
 import type { LoggedEvent, Outbox } from '../../core/kernel/outbox.ts';
-import type { PolicyFailure } from '../../core/kernel/ports.ts';
-import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { HeldResults } from '../../core/messages/protocol.ts';
 import type { Stimulus, UpdateGraph } from '../../core/messages/stimulus.ts';
 import type { ToClientMessage } from '../../core/messages/to-client.ts';
 import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
 import type { ClusterState } from '../../core/state/cluster.ts';
 import type { TaskFailure, TaskState, WorkerState } from '../../core/state/task.ts';
-import type { TaskStateName } from '../../core/state/task-state-name.ts';
+import type { TaskStateName } from '../../core/state/state-names.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../../core/state/worker.ts';
 import { graphTasks, sinks, type TerseGraph } from './graph.ts';
 import {

@@ -1,7 +1,7 @@
-import type { TransitionRecord } from '../../core/kernel/insight/story.ts';
+import type { TransitionRecord } from '../../core/kernel/story.ts';
 import type { ToClientMessage } from '../../core/messages/to-client.ts';
 import type { ReplicaLocations, ToWorkerMessage } from '../../core/messages/to-worker.ts';
-import { unreachable } from '../../core/util/assert.ts';
+import { unreachable } from '../../core/util/values.ts';
 
 /** Workers of tests listen at `tcp://NAME:1`; in short they are called by their name. */
 export function nameOf(address: string): string {

@@ -1,5 +1,5 @@
 import type { Outbox } from '../../core/kernel/outbox.ts';
-import type { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { ComputeTask } from '../../core/messages/to-worker.ts';
 import type { WorkerState } from '../../core/state/task.ts';
 import { check } from './check.ts';

@@ -1,26 +1,22 @@
-import type { KernelOptions } from '../../core/kernel/options.ts';
+import type { KernelOptions, KernelPorts } from '../../core/kernel/ports.ts';
 import { type Outbox, OutboxWriter } from '../../core/kernel/outbox.ts';
-import type { KernelPorts } from '../../core/kernel/ports.ts';
-import { DeferredReleases } from '../../core/kernel/transitions/deferred-releases.ts';
-import { DeferredVisits } from '../../core/kernel/transitions/deferred-visits.ts';
-import { RecommendationStack } from '../../core/kernel/transitions/recommendations.ts';
+import {
+  DeferredReleases,
+  DeferredVisits,
+  RecommendationStack,
+} from '../../core/kernel/recommendations.ts';
 import { RecordingKernel } from '../../core/log/recording-kernel.ts';
 import { NO_LOG } from '../../core/log/replay.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
-import { ClusterState } from '../../core/state/cluster.ts';
-import { StateCounts } from '../../core/state/task-state-name.ts';
-import { TaskLimits } from '../../core/state/limits/task-limits.ts';
-import { ProcessingList, ReplicaList } from '../../core/state/place-list.ts';
-import { RefusedTasks } from '../../core/state/refused-tasks.ts';
-import { RunTable } from '../../core/state/run-table.ts';
+import { ClusterState, RefusedTasks, RunTable } from '../../core/state/cluster.ts';
+import { StateCounts } from '../../core/state/state-names.ts';
+import { TaskLimits } from '../../core/state/task-limits.ts';
+import { ProcessingList, ReplicaList } from '../../core/state/relations.ts';
 import { TaskQueue } from '../../core/state/task-queue.ts';
 import type { TaskState } from '../../core/state/task.ts';
 import { GenericWorker } from '../../core/state/worker.ts';
-import { LazySet } from '../../core/util/collections/lazy-set.ts';
-import { RankedHeap } from '../../core/util/collections/ranked-heap.ts';
-import { RankedSet } from '../../core/util/collections/ranked-set.ts';
-import { SteadyMap, SteadySet } from '../../core/util/collections/steady-map.ts';
-import { Tally } from '../../core/util/collections/tally.ts';
+import { LazySet, SteadyMap, SteadySet, Tally } from '../../core/util/collections.ts';
+import { RankedHeap, RankedSet } from '../../core/util/heaps.ts';
 
 /** What is thrown. */
 class PlantedError extends Error {}

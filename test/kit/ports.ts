@@ -2,7 +2,7 @@ import { HOOK_NAMES, type HookName } from '../../core/api/hooks.ts';
 import type { KernelSlots } from '../../core/api/policies.ts';
 import type { HookCalls, KernelPorts, PolicyFailure } from '../../core/kernel/ports.ts';
 import { fifo } from '../../policies/fairness/fifo.ts';
-import { depthFirst } from '../../policies/ordering/baselines/depth-first.ts';
+import { depthFirst } from '../../policies/ordering/depth-first.ts';
 import { rootish, type RootishOptions } from '../../policies/queuing/root-ish.ts';
 import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { KernelOptions } from '../../core/kernel/options.ts';
+import type { KernelOptions } from '../../core/kernel/ports.ts';
 import type { GraphTask } from '../../core/messages/stimulus.ts';
 import { addressOf } from './in-short.ts';
 

@@ -1,8 +1,8 @@
 import type { KernelSlots } from '../../core/api/policies.ts';
-import { validWorkers } from '../../core/kernel/placement/restrictions.ts';
-import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import { validWorkers } from '../../core/kernel/restrictions.ts';
+import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
-import { FIRE_AND_FORGET } from '../../core/state/client.ts';
+import { FIRE_AND_FORGET } from '../../core/state/cluster.ts';
 import type { TaskState } from '../../core/state/task.ts';
 import { check } from './check.ts';
 import { failureOf, NO_METRICS, type Unnamed } from './env.ts';

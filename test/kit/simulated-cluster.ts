@@ -1,9 +1,9 @@
 import { SimulatedWorld } from '../../adapters/simulator/world.ts';
 import { VirtualClock } from '../../adapters/clocks/virtual-clock.ts';
 import type { KernelSlots } from '../../core/api/policies.ts';
-import type { KernelOptions } from '../../core/kernel/options.ts';
+import type { KernelOptions } from '../../core/kernel/ports.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
-import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { GraphTask, UpdateGraph } from '../../core/messages/stimulus.ts';
 import type { Unnamed } from './env.ts';
 import { sinks } from './graph.ts';

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
-import type { KernelOptions } from '../../core/kernel/options.ts';
-import type { KernelPorts } from '../../core/kernel/ports.ts';
-import { validWorkers } from '../../core/kernel/placement/restrictions.ts';
-import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import type { KernelOptions, KernelPorts } from '../../core/kernel/ports.ts';
+import { validWorkers } from '../../core/kernel/restrictions.ts';
+import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { TaskState } from '../../core/state/task.ts';
 import { check } from './check.ts';
 import type { Unnamed } from './env.ts';

@@ -4,7 +4,7 @@
  */
 import { LocalCluster, ref, task, wait } from '../../adapters/app/index.ts';
 import { loadWorkload, simulate, type SimulatedWorkload } from '../../adapters/simulator/index.ts';
-import { textTable } from '../../adapters/cli/text-table.ts';
+import { textTable } from '../../adapters/cli/terminal.ts';
 import { work } from './real-tasks.ts';
 
 const WORKERS = 4;

@@ -7,7 +7,7 @@ import {
   loadWorkload,
   policyVariant,
 } from '../../adapters/simulator/index.ts';
-import { cells, COLUMNS } from '../../adapters/simulator/lab/render.ts';
+import { cells, COLUMNS } from '../../adapters/simulator/lab/compare.ts';
 import { WHICH_POLICY } from './which-policy.ts';
 
 /** What each workload is, by what names it on the command line. */

@@ -7,13 +7,7 @@ import { join } from 'node:path';
 const CHAPTERS: readonly (readonly [title: string, paths: readonly string[]])[] = [
   [
     'What plugins and policies see',
-    [
-      'core/api/views.ts',
-      'core/state/task.ts',
-      'core/state/worker.ts',
-      'core/state/memory.ts',
-      'core/state/groups.ts',
-    ],
+    ['core/api/views.ts', 'core/state/task.ts', 'core/state/worker.ts', 'core/state/groups.ts'],
   ],
   [
     'Plugins of the scheduler',
@@ -21,7 +15,6 @@ const CHAPTERS: readonly (readonly [title: string, paths: readonly string[]])[] 
       'core/api/plugin.ts',
       'core/api/token.ts',
       'core/api/hooks.ts',
-      'core/api/events.ts',
       'core/api/clock.ts',
       'core/api/insight.ts',
     ],
@@ -32,7 +25,7 @@ const CHAPTERS: readonly (readonly [title: string, paths: readonly string[]])[] 
       'core/messages/stimulus.ts',
       'core/messages/from-client.ts',
       'core/messages/from-worker.ts',
-      'core/util/value-types.ts',
+      'core/util/values.ts',
     ],
   ],
   ['Policies', ['core/api/policies.ts']],
@@ -50,6 +43,8 @@ const LEFT_OUT = new Set([
   'GenericWorker',
   'ClientState',
   'Steal',
+  'GenericSteal',
+  'RecentGroups',
   'Builtins',
   'UnmanagedHistory',
 ]);

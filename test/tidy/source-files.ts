@@ -9,7 +9,7 @@ export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 export const PRODUCT = ['core', 'policies', 'plugins', 'adapters'] as const;
 
 export interface SourceFile {
-  /** From the root of the project: `core/kernel/placement/queue.ts`. */
+  /** From the root of the project: `core/kernel/fill-slots.ts`. */
   readonly path: string;
   readonly text: string;
 }

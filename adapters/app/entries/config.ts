@@ -23,4 +23,4 @@ export {
   type WorkerMemoryConfig,
   type WorkStealingConfig,
 } from '../../../core/config/types.ts';
-export type { ConfigLayers } from '../../../core/config/layers.ts';
+export type { ConfigLayers } from '../../../core/config/load.ts';

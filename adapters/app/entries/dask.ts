@@ -14,4 +14,4 @@ export {
   type NdArray,
   python,
   type TypedArray,
-} from '../../dask/python/index.ts';
+} from '../../dask/python.ts';

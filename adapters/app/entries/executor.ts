@@ -6,10 +6,10 @@
  */
 export * from '../../../core/api/executor.ts';
 export * from '../../../core/api/result-store.ts';
-export type { ErrorPayload } from '../../../core/messages/payload.ts';
+export type { ErrorPayload } from '../../../core/messages/protocol.ts';
 export { type RunningWorker, startWorker } from '../start-worker.ts';
-export type { StartWorkerOptions } from '../start-worker-options.ts';
-export { InlineExecutor, type InlineExecutorOptions } from '../../executors/inline/index.ts';
+export type { StartWorkerOptions } from '../start-worker.ts';
+export { InlineExecutor, type InlineExecutorOptions } from '../../executors/inline.ts';
 export type { ResultStoreOption } from '../../client/index.ts';
 export type { ClusterReach } from '../../tasks/index.ts';
 export type { Lifetime } from '../lifetime.ts';

@@ -25,7 +25,7 @@ export {
   type UseEntry,
   type WantedExtensions,
 } from '../../../core/api/plugin.ts';
-export type { ParametersOf, ParametersSchema } from '../../../core/api/command-parameters.ts';
+export type { ParametersOf, ParametersSchema } from '../../../core/api/plugin.ts';
 export {
   type GraphUpdate,
   type Hook,
@@ -37,7 +37,7 @@ export {
   type TransitionDetails,
   type WorkerLoss,
 } from '../../../core/api/hooks.ts';
-export type { EventName, EventSource, SchedulerEvents } from '../../../core/api/events.ts';
+export type { EventName, EventSource, SchedulerEvents } from '../../../core/api/hooks.ts';
 export type { DecisionSink, PluginDecision } from '../../../core/api/insight.ts';
 export type { Injectable, Provider, Services } from '../../../core/api/token.ts';
 export type { Clock, Timer } from '../../../core/api/clock.ts';
@@ -51,7 +51,7 @@ export type {
   TaskView,
   WorkerView,
 } from '../../../core/api/views.ts';
-export type { TaskStateName } from '../../../core/state/task-state-name.ts';
-export type { AddPluginOptions, PluginInfo } from '../../../core/plugin-host/plugin-info.ts';
+export type { TaskStateName } from '../../../core/state/state-names.ts';
+export type { AddPluginOptions, PluginInfo } from '../../../core/plugin-host/plugin-host.ts';
 export type { HookCounters } from '../../../core/plugin-host/hook-table.ts';
 export type { OnError } from '../../../core/config/types.ts';

@@ -5,7 +5,6 @@
  * @module yardmaster/policy
  */
 export * from '../../../core/api/policies.ts';
-export * from '../../../core/api/stealing.ts';
 export * from '../../../core/api/amm.ts';
 export type {
   AmmPolicyFailure,
@@ -25,6 +24,6 @@ export type {
   WorkerView,
 } from '../../../core/api/views.ts';
 export type { GraphTask } from '../../../core/messages/stimulus.ts';
-export type { MemoryMeasure } from '../../../core/state/memory.ts';
+export type { MemoryMeasure } from '../../../core/state/worker.ts';
 export type { Steps } from '../../../core/util/steps.ts';
-export type { SchedulerPolicies } from '../../../core/scheduler-host/commands/policy-admin.ts';
+export type { SchedulerPolicies } from '../../../core/scheduler-host/policy-admin.ts';

@@ -9,4 +9,4 @@ export {
   type ProgressCounts,
   type ProgressOptions,
 } from '../../client/progress.ts';
-export { showProgress, type ShowProgressOptions } from '../../client/show-progress.ts';
+export { showProgress, type ShowProgressOptions } from '../../client/progress.ts';

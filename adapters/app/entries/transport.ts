@@ -9,5 +9,5 @@ export { Channel, type ChannelHandlers, type RequestHandler } from '../../../cor
 export type { Clock, Timer } from '../../../core/api/clock.ts';
 export type { Role } from '../../../core/messages/protocol.ts';
 export { RemoteError, YardmasterError } from '../../../core/api/errors.ts';
-export type { TransportInput } from '../../../core/host/transport-table.ts';
-export { MsgpackCodec } from '../../codecs/msgpack/index.ts';
+export type { TransportInput } from '../../../core/plugin-host/transport-table.ts';
+export { MsgpackCodec } from '../../codecs/msgpack.ts';

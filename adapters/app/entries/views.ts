@@ -12,12 +12,12 @@ export type {
   PersistSpec,
   RetrySpec,
   StoreSpec,
-} from '../../../core/messages/payload.ts';
+} from '../../../core/messages/protocol.ts';
 export type { ActionTiming } from '../../../core/state/groups.ts';
-export { groupOfKey, prefixOfKey } from '../../../core/state/key-names.ts';
-export { MEMORY_MEASURES, type MemoryMeasure, MemoryState } from '../../../core/state/memory.ts';
-export type { Restrictions } from '../../../core/state/restrictions.ts';
+export { groupOfKey, prefixOfKey } from '../../../core/state/groups.ts';
+export { MEMORY_MEASURES, type MemoryMeasure, MemoryState } from '../../../core/state/worker.ts';
+export type { Restrictions } from '../../../core/state/task.ts';
 export type { Priority, TaskFailure } from '../../../core/state/task.ts';
-export { TASK_STATE_NAMES, type TaskStateName } from '../../../core/state/task-state-name.ts';
+export { TASK_STATE_NAMES, type TaskStateName } from '../../../core/state/state-names.ts';
 export type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../../../core/state/worker.ts';
-export type { TransitionRecord } from '../../../core/kernel/insight/story.ts';
+export type { TransitionRecord } from '../../../core/kernel/story.ts';

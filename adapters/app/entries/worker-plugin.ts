@@ -11,5 +11,5 @@ export type { HookResult } from '../../../core/api/hooks.ts';
 export type { Clock, Timer } from '../../../core/api/clock.ts';
 export { YardmasterError } from '../../../core/api/errors.ts';
 export type { WorkerIdentity, WorkerStatus } from '../../../core/state/worker.ts';
-export type { WorkerTaskStateName } from '../../../core/state/worker-task-state-name.ts';
+export type { WorkerTaskStateName } from '../../../core/state/state-names.ts';
 export type { LocalEntry } from '../../../core/plugin-host/local-plugins.ts';

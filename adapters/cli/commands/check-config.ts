@@ -1,8 +1,7 @@
 import { YardmasterError } from '../../../core/api/index.ts';
-import { describeDaskSettings, readDaskSettings } from '../../app/dask-settings/index.ts';
+import { describeDaskSettings, readDaskSettings } from '../../app/dask-settings.ts';
 import { checkConfig } from '../../app/start-scheduler.ts';
-import { type LogFlags, stderrLogger } from '../logger.ts';
-import { say } from '../terminal.ts';
+import { type LogFlags, say, stderrLogger } from '../terminal.ts';
 
 /** Flags of `check-config`. */
 export interface CheckConfigFlags extends LogFlags {

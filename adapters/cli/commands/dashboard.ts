@@ -1,6 +1,6 @@
-import { openPast } from '../../app/recording/open-past.ts';
-import { printable } from '../../../core/util/printable.ts';
-import { untilStopped } from '../until-stopped.ts';
+import { openPast } from '../../app/past.ts';
+import { printable } from '../../../core/util/values.ts';
+import { untilStopped } from '../with-client.ts';
 import { say } from '../terminal.ts';
 
 /** Flags of `dashboard`. */
@@ -18,7 +18,7 @@ export async function dashboardCommand(
   { port = 8787, allowPolicies = false }: DashboardFlags,
 ): Promise<number> {
   const past = await openPast(path, { allowPolicies });
-  const { openPastDashboard } = await import('../../dashboard/past/past-dashboard.ts');
+  const { openPastDashboard } = await import('../../dashboard/past.ts');
   const dashboard = await openPastDashboard(past, { host: HOST, port });
   const { fromS, toS } = past.samples.range;
   const lines = [

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { YardmasterError } from '../../../core/api/index.ts';
 import { pythonCommands, type PythonCommand } from '../../dask/graph/index.ts';
-import { untilDone } from '../until-stopped.ts';
+import { untilDone } from '../with-client.ts';
 
 const PROGRAM = fileURLToPath(new URL('../main.js', import.meta.url));
 const SCRIPT = fileURLToPath(new URL('../../demo/dask/demo.py', import.meta.url));

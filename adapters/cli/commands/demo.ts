@@ -15,14 +15,23 @@ import {
   type NearDuplicates,
   stageOf,
 } from '../../demo/index.ts';
-import { Chaos } from '../demo/chaos.ts';
-import { demoConfig, type DemoFlags, findText, print } from '../demo/demo-flags.ts';
-import { type LiveView, startLiveView } from '../demo/live-view.ts';
-import { checkOutcome, type Outcome, outcomeLines } from '../demo/outcome.ts';
-import { DemoStats } from '../demo/stats.ts';
-import { schedulerChaosCommand } from '../demo/scheduler-chaos.ts';
-import { PASTE, whyLine } from '../demo/take-away.ts';
-import { untilDone } from '../until-stopped.ts';
+import {
+  Chaos,
+  checkOutcome,
+  demoConfig,
+  type DemoFlags,
+  DemoStats,
+  findText,
+  type LiveView,
+  type Outcome,
+  outcomeLines,
+  PASTE,
+  print,
+  startLiveView,
+  whyLine,
+} from '../demo-run.ts';
+import { schedulerChaosCommand } from '../demo-scheduler-chaos.ts';
+import { untilDone } from '../with-client.ts';
 
 /** Of `--chaos` without a number. */
 const KILLS = 10;

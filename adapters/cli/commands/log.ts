@@ -5,13 +5,12 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { YardmasterError } from '../../../core/api/index.ts';
 import type { LogHeader } from '../../../core/log/format.ts';
-import { chromeTrace, ndjson } from '../../app/recording/export-recording.ts';
-import { repairLog } from '../../app/journal/repair-segment.ts';
-import { recordingFiles } from '../../app/recording/recording-paths.ts';
-import { readRecording } from '../../app/recording/replay-recording.ts';
-import { printableLines } from '../../../core/util/printable.ts';
-import { sizeText, textTable } from '../text-table.ts';
-import { say } from '../terminal.ts';
+import { chromeTrace, ndjson } from '../../app/export-recording.ts';
+import { repairLog } from '../../app/journal-folder.ts';
+import { recordingFiles } from '../../app/recorder.ts';
+import { readRecording } from '../../app/past.ts';
+import { printableLines } from '../../../core/util/values.ts';
+import { say, sizeText, textTable } from '../terminal.ts';
 
 /** Flags of `log inspect` and `log verify`. */
 export interface LogFlags {

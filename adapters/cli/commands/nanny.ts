@@ -1,15 +1,12 @@
 import { resolve } from 'node:path';
 import { AllowedModules } from '../../tasks/index.ts';
-import { NannyPlugins } from '../../app/nanny-plugins.ts';
-import type { WorkerSettings } from '../../app/worker-settings.ts';
+import { NannyPlugins, type WorkerSettings } from '../../app/start-worker.ts';
 import { SystemClock } from '../../clocks/index.ts';
 import { Nanny } from '../../nanny/index.ts';
-import { type LogFlags, stderrLogger } from '../logger.ts';
-import { fromHere } from '../flags/dask-flags.ts';
-import { inspectArgument } from '../../nanny/inspect-argument.ts';
-import type { WorkerFlags } from '../worker-flags.ts';
-import { untilStopped } from '../until-stopped.ts';
-import { say } from '../terminal.ts';
+import { type LogFlags, say, stderrLogger } from '../terminal.ts';
+import { fromHere, type WorkerFlags } from '../flags.ts';
+import { inspectArgument } from '../../nanny/worker-process.ts';
+import { untilStopped } from '../with-client.ts';
 
 /** `yardmaster worker` with a nanny: this process looks after another one, which is the worker. */
 export async function nannyCommand(

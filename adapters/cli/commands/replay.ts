@@ -1,8 +1,8 @@
 import type { Why } from '../../../core/api/index.ts';
 import type { ReplayDifference } from '../../../core/log/replay.ts';
-import { checkpointBefore, type CheckpointPlace } from '../../app/recording/checkpoint-index.ts';
-import { type ReplayResult, replayRecording } from '../../app/recording/replay-recording.ts';
-import { printable } from '../../../core/util/printable.ts';
+import { checkpointBefore, type CheckpointPlace } from '../../app/recorder.ts';
+import { type ReplayResult, replayRecording } from '../../app/past.ts';
+import { printable } from '../../../core/util/values.ts';
 import { ReplaySteps } from '../replay-steps.ts';
 import { whyText } from './why.ts';
 import { say } from '../terminal.ts';

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
-import { type RecordedHistory, recordingHistory } from '../../app/recording/recording-history.ts';
-import { printableLines } from '../../../core/util/printable.ts';
+import { type RecordedHistory, recordingHistory } from '../../app/past.ts';
+import { printableLines } from '../../../core/util/values.ts';
 import { type Report, reportOf } from '../../report/index.ts';
 import { say } from '../terminal.ts';
 

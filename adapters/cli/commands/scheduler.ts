@@ -1,14 +1,11 @@
 import { YardmasterError } from '../../../core/api/index.ts';
-import { durabilityOf, type JournalOptions } from '../../app/journal/journal-options.ts';
+import { durabilityOf, type JournalOptions } from '../../app/journal-folder.ts';
 import { openScheduler } from '../../app/start-scheduler.ts';
-import { tuneEngine } from '../engine-flags.ts';
-import { stderrLogger } from '../logger.ts';
-import { writePidFile } from '../pid-file.ts';
+import { prepareCommand, type SchedulerFlags, tuneEngine } from '../flags.ts';
+import { say, stderrLogger } from '../terminal.ts';
+import { untilStopped, writePidFile } from '../with-client.ts';
 import { showDashboard } from '../show-dashboard.ts';
 import { listen } from '../scheduler-addresses.ts';
-import { prepareCommand, type SchedulerFlags } from '../scheduler-flags.ts';
-import { untilStopped } from '../until-stopped.ts';
-import { say } from '../terminal.ts';
 
 /** `yardmaster scheduler`. Runs until it is stopped. */
 export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {

@@ -4,9 +4,8 @@ import {
   simulate,
   type SimulationReport,
 } from '../../simulator/index.ts';
-import { type ClusterFlags, clusterOptions } from '../flags/simulator-flags.ts';
-import { sizeText } from '../text-table.ts';
-import { say } from '../terminal.ts';
+import { type ClusterFlags, clusterOptions } from '../flags.ts';
+import { say, sizeText } from '../terminal.ts';
 
 /** Flags of `simulate`. */
 export interface SimulateFlags extends ClusterFlags {

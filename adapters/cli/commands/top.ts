@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { TaskSummary } from '../../../core/api/index.ts';
-import { printableLines } from '../../../core/util/printable.ts';
+import { printableLines } from '../../../core/util/values.ts';
 import type { Client, SchedulerIdentity } from '../../client/index.ts';
-import { sizeText, textTable } from '../text-table.ts';
+import { sizeText, textTable } from '../terminal.ts';
 import { type ClientFlags, print, withClient } from '../with-client.ts';
 
 /** Flags of `top`. */

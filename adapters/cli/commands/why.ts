@@ -1,5 +1,5 @@
 import type { Decision, DecisionCandidate, Why } from '../../../core/api/index.ts';
-import { printable } from '../../../core/util/printable.ts';
+import { printable } from '../../../core/util/values.ts';
 import { withClient } from '../with-client.ts';
 import { say } from '../terminal.ts';
 

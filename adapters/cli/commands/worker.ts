@@ -2,22 +2,24 @@ import { resolve } from 'node:path';
 import { loadConfigFile, loadConfigObject } from '../../../core/config/load.ts';
 import type { WorkerMemoryConfig } from '../../../core/config/types.ts';
 import type { WorkerEnd } from '../../../core/worker-host/worker-options.ts';
-import { configuredTransports } from '../../app/configured-transports.ts';
+import { configuredTransports } from '../../app/start-scheduler.ts';
 import { YardmasterError } from '../../../core/api/index.ts';
-import { inBackground } from '../../../core/shared/background.ts';
-import { type RunningWorker, startWorker } from '../../app/start-worker.ts';
-import { readSettings, settingsOf, type WorkerSettings } from '../../app/worker-settings.ts';
+import { inBackground } from '../../../core/shared/timers.ts';
+import {
+  readSettings,
+  type RunningWorker,
+  settingsOf,
+  startWorker,
+  type WorkerSettings,
+} from '../../app/start-worker.ts';
 import { SystemClock } from '../../clocks/index.ts';
-import { openChannelTo } from '../../peers/open-channel.ts';
+import { openChannelTo } from '../../peers/peers.ts';
 import { type LastWords, NannyLink } from '../../nanny/index.ts';
-import { type LogFlags, stderrLogger } from '../logger.ts';
-import { fromHere } from '../flags/dask-flags.ts';
-import { limitEnvironment } from '../limit-environment.ts';
-import { INSPECT_PORT } from '../../nanny/inspect-argument.ts';
-import type { WorkerFlags } from '../worker-flags.ts';
+import { type LogFlags, say, stderrLogger } from '../terminal.ts';
+import { fromHere, limitEnvironment, type WorkerFlags } from '../flags.ts';
+import { INSPECT_PORT } from '../../nanny/worker-process.ts';
 import { nannyCommand } from './nanny.ts';
-import { untilStopped } from '../until-stopped.ts';
-import { say } from '../terminal.ts';
+import { untilStopped } from '../with-client.ts';
 
 const RETIRE_MS = 10_000;
 const PROBE_MS = 2000;

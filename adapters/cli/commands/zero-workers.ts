@@ -1,6 +1,6 @@
-import { transportsOfFile } from '../../app/configured-transports.ts';
+import { transportsOfFile } from '../../app/start-scheduler.ts';
 import { startZeroWorkers } from '../../zero-worker/index.ts';
-import { untilStopped } from '../until-stopped.ts';
+import { untilStopped } from '../with-client.ts';
 import { say } from '../terminal.ts';
 
 /** Flags of `zero-workers`. */

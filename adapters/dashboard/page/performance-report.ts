@@ -1,6 +1,4 @@
-import { PrefixNumbers } from '../feed/prefix-numbers.ts';
-import { streamWindow } from '../feed/stream-window.ts';
-import { TaskRecorder } from '../feed/task-recorder.ts';
+import { PrefixNumbers, streamWindow, TaskRecorder } from '../task-recorder.ts';
 import type { Row, State } from './link.ts';
 import { Stream } from './views/stream.ts';
 

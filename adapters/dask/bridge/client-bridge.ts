@@ -1,25 +1,40 @@
 import {
+  type CancelledKeys,
   type Channel,
   type ChannelHandlers,
   type ClientReport,
+  type Clock,
+  type ClusterView,
+  type TaskView,
+  type Timer,
   type ToClientMessage,
+  type UpdateData,
   type WireMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import { sayHello } from '../../../core/shared/open-channel.ts';
-import { inBackground } from '../../../core/shared/background.ts';
+import { sayHello } from '../../../core/shared/channels.ts';
+import { inBackground } from '../../../core/shared/timers.ts';
+import {
+  asList,
+  type Dialect,
+  dialectOf,
+  entriesOf,
+  isFields,
+  textIn,
+  toNumber,
+  type TypeTable,
+  versionIn,
+} from '../codec.ts';
+import { openChannel } from '../connection/comm-pool.ts';
 import type { Comm } from '../connection/comm.ts';
 import type { Fields } from '../context.ts';
-import { type Dialect, dialectOf, versionIn } from '../codec/dialect.ts';
-import { batchIntervalMs } from './batch-interval.ts';
-import type { BridgedClient, BridgeHost } from './bridge-host.ts';
 import type { PythonFailure, UnpackedGraph } from '../graph/index.ts';
-import { openChannel } from '../connection/own-channel.ts';
+import type { Relay } from '../interop/dask-peer.ts';
 import { checkParameters } from '../rpc/parameters.ts';
-import { asPythonException, opaqueException } from '../rpc/py-errors.ts';
-import { stimulusOf } from './translate-from-worker.ts';
-import { simpleClientReport, toClient } from './translate-client.ts';
-import { asList, entriesOf, isFields, textIn } from '../codec/values.ts';
+import { asPythonException, failureForClient, opaqueException } from '../rpc/py-errors.ts';
+import type { KeyTable } from './key-table.ts';
+import { type BridgedClient, type BridgeHost, stimulusOf } from './translate.ts';
+import { batchIntervalMs } from './worker-bridge.ts';
 
 /**
  * A Dask client as a client of the scheduler. Its messages take effect in their order, also when a graph
@@ -305,4 +320,201 @@ function failureOf(error: unknown): Pick<PythonFailure, 'exception' | 'traceback
     return { exception: opaqueException(asPythonException(error)), traceback: null };
   }
   return { exception: raised['exception'], traceback: raised['traceback'] };
+}
+
+// Translation of the messages between Dask clients and the scheduler.
+
+/** Translates a message to a client into messages of its stream. */
+export function toClient(
+  message: ToClientMessage,
+  dialect: Dialect,
+  keys: KeyTable,
+  types: TypeTable,
+  relay: Pick<Relay, 'sourcesOf'>,
+): readonly Fields[] {
+  switch (message.op) {
+    case 'key-in-memory': {
+      const type = types.pickleOf(message.type);
+      return [
+        {
+          op: 'key-in-memory',
+          key: keys.wireOf(message.key),
+          workers: relay.sourcesOf(message.workers),
+          ...(type === undefined ? {} : { type }),
+        },
+      ];
+    }
+    case 'task-erred': {
+      const { exception, traceback } = failureForClient(message.failure, message.blame, keys);
+      return [{ op: 'task-erred', key: keys.wireOf(message.key), exception, traceback }];
+    }
+    case 'cancelled-keys':
+    case 'data-refused':
+      return cancelledKeys(message, dialect, keys);
+    case 'lost-data':
+    case 'task-retried':
+      return [{ op: message.op, key: keys.wireOf(message.key) }];
+    case 'restart':
+      return [{ op: 'restart' }];
+  }
+}
+
+/** As the release of the client understands it. */
+function cancelledKeys(
+  { keys: texts, reason, message }: Omit<CancelledKeys, 'op'>,
+  dialect: Dialect,
+  keys: KeyTable,
+): readonly Fields[] {
+  const wires = keys.wiresOf(texts);
+  if (!dialect.hasCancelledKeys) return wires.map((key) => ({ op: 'cancelled-key', key }));
+  if (!dialect.hasCancelReasons) return [{ op: 'cancelled-keys', keys: wires }];
+  return [{ op: 'cancelled-keys', keys: wires, reason, msg: message ?? null }];
+}
+
+/** Reports that need only a translation. Undefined for all other messages. */
+export function simpleClientReport(
+  message: Fields,
+  keys: KeyTable,
+): Exclude<ClientReport, { readonly op: 'graph-part' }> | undefined {
+  const stimulusId = stimulusOf(message);
+  switch (message['op']) {
+    case 'client-releases-keys':
+      return { op: 'client-releases-keys', keys: keys.textsOf(message['keys']), stimulusId };
+    case 'report-key':
+      return { op: 'report-key', key: keys.textOf(message['key']), stimulusId };
+    case 'update-data':
+      return { op: 'update-data', items: dataItems(message, keys), stimulusId };
+    case 'cancel-keys': {
+      return {
+        op: 'cancel-keys',
+        keys: keys.textsOf(message['keys']),
+        force: message['force'] === true,
+        ...cancellationIn(message),
+        stimulusId,
+      };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** Why a client of Dask cancels: `reason`, and `msg` for people. */
+export function cancellationIn(request: Fields): { reason?: string; message?: string } {
+  const { reason, msg } = request;
+  return {
+    ...(typeof reason === 'string' && reason !== '' ? { reason } : {}),
+    ...(typeof msg === 'string' && msg !== '' ? { message: msg } : {}),
+  };
+}
+
+/** `who_has` and `nbytes`, both by key. */
+export function dataItems(message: Fields, keys: KeyTable): UpdateData['items'] {
+  const sizes = new Map(
+    entriesOf(message['nbytes']).map(([key, size]) => [keys.textOf(key), toNumber(size) ?? -1]),
+  );
+  return entriesOf(message['who_has']).map(([wire, holders]) => {
+    const key = keys.textOf(wire);
+    const nbytes = sizes.get(key) ?? -1;
+    return {
+      key,
+      ...(nbytes < 0 ? {} : { nbytes }),
+      workers: (asList(holders) ?? []).map(String),
+    };
+  });
+}
+
+/** What {@link PendingWants} needs of the scheduler. */
+interface WantScope {
+  readonly cluster: ClusterView;
+  readonly clock: Clock;
+  /** Sends the wanted keys to the scheduler, after everything that the client has sent before. */
+  want(client: string, keys: readonly string[]): void;
+  /** Ends when no graph is being unpacked. */
+  graphsSettled(): Promise<void>;
+}
+
+/**
+ * How long a client may want a key that the scheduler does not know, counted from when all graphs
+ * are unpacked. Futures travel between clients faster than the graphs that create their keys.
+ */
+const PATIENCE_MS = 10_000;
+
+/**
+ * Keys that clients want and the scheduler does not know yet. An entry ends when a graph brings the
+ * key. After a time-out the client receives the message that the key does not exist.
+ */
+export class PendingWants {
+  /** Clients by key. */
+  private readonly pending = new Map<string, Set<string>>();
+  private readonly timers = new Set<Timer>();
+
+  constructor(private readonly scope: WantScope) {}
+
+  desire(client: string, keys: readonly string[]): void {
+    const { cluster } = this.scope;
+    const known = keys.filter((key) => cluster.tasks.has(key));
+    if (known.length > 0) this.scope.want(client, known);
+    if (known.length === keys.length) return;
+    const unknown = keys.filter((key) => !cluster.tasks.has(key));
+    for (const key of unknown) {
+      const clients = this.pending.get(key);
+      if (clients === undefined) this.pending.set(key, new Set([client]));
+      else clients.add(client);
+    }
+    this.wait(client, unknown);
+  }
+
+  release(client: string, keys: readonly string[]): void {
+    if (this.pending.size === 0) return;
+    for (const key of keys) this.take(key, client);
+  }
+
+  dropClient(client: string): void {
+    this.release(client, [...this.pending.keys()]);
+  }
+
+  tasksAdded(tasks: readonly TaskView[]): void {
+    if (this.pending.size === 0) return;
+    for (const { key } of tasks) {
+      const clients = this.pending.get(key);
+      if (clients === undefined) continue;
+      this.pending.delete(key);
+      for (const client of clients) {
+        this.scope.want(client, [key]);
+      }
+    }
+  }
+
+  close(): void {
+    for (const timer of this.timers) timer.cancel();
+    this.timers.clear();
+    this.pending.clear();
+  }
+
+  private wait(client: string, keys: readonly string[]): void {
+    const timer = this.scope.clock.setTimer(PATIENCE_MS, () => {
+      this.timers.delete(timer);
+      const settled = this.scope.graphsSettled().then(() => this.giveUp(client, keys));
+      inBackground(settled, () => this.giveUp(client, keys));
+    });
+    this.timers.add(timer);
+  }
+
+  /**
+   * Passes the unknown keys on, so that the scheduler answers the client that it does not know
+   * them.
+   */
+  private giveUp(client: string, keys: readonly string[]): void {
+    const lost = keys.filter((key) => this.take(key, client));
+    if (lost.length === 0) return;
+    this.scope.want(client, lost);
+  }
+
+  /** Removes an entry. Returns whether it was there. */
+  private take(key: string, client: string): boolean {
+    const clients = this.pending.get(key);
+    if (clients?.delete(client) !== true) return false;
+    if (clients.size === 0) this.pending.delete(key);
+    return true;
+  }
 }

@@ -1,5 +1,5 @@
 import { YardmasterError } from '../../../core/api/index.ts';
-import { PyFloat } from '../codec/index.ts';
+import { PyFloat } from '../codec.ts';
 
 /** A key as it travels: a text, or (since 2023.9) a tuple, number or bytes. */
 type WireKey = unknown;

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 
 import type { Clock } from '../../../core/api/index.ts';
 import { TurnEnd } from '../../../core/shared/turn.ts';
-import { WriteQueue } from '../../transports/tcp/write-queue.ts';
+import { WriteQueue } from '../../transports/tcp/connection.ts';
 import { MessageWriter } from '../connection/message-writer.ts';
 
 /** A batch is sent before the end of the turn when it reaches this many bytes or frames. */

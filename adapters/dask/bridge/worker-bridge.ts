@@ -1,41 +1,51 @@
 import {
   type Channel,
   type ChannelHandlers,
+  type ClusterView,
   type ComputeTask,
   type RegisterWorkerReply,
   type StealRequest,
-  type ToWorkerMessage,
   toErrorPayload,
+  type ToWorkerMessage,
   type WireMessage,
   type WorkerReport,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import { sayHello } from '../../../core/shared/open-channel.ts';
+import { sayHello } from '../../../core/shared/channels.ts';
+import { inBackground } from '../../../core/shared/timers.ts';
 import { unreachableAddress } from '../../../core/util/hosts.ts';
-import { inBackground } from '../../../core/shared/background.ts';
-import { pythonCallOf } from '../python/index.ts';
-import { pythonRunSpec } from '../interop/python-task.ts';
-import type { Comm } from '../connection/comm.ts';
-import type { Fields } from '../context.ts';
-import { type Dialect, dialectOf, versionIn } from '../codec/dialect.ts';
-import type { BridgedWorker, BridgeHost } from './bridge-host.ts';
-import { ownHosts } from '../connection/network-interface.ts';
-import { openChannel } from '../connection/own-channel.ts';
-import { PythonException } from '../rpc/py-errors.ts';
-import { failureOf } from '../rpc/py-failure.ts';
 import {
+  asList,
+  type Dialect,
+  dialectOf,
+  entriesOf,
+  isFields,
+  numberIn,
+  versionIn,
+} from '../codec.ts';
+import { openChannel } from '../connection/comm-pool.ts';
+import type { Comm } from '../connection/comm.ts';
+import { ownHosts } from '../connection/listener.ts';
+import type { Fields } from '../context.ts';
+import { pythonRunSpec } from '../interop/dask-peer.ts';
+import { pythonCallOf } from '../python.ts';
+import { checkParameters } from '../rpc/parameters.ts';
+import { failureOf, PythonException } from '../rpc/py-errors.ts';
+import {
+  type BridgedWorker,
+  type BridgeHost,
+  computeTask,
   heartbeatOf,
   identityOf,
+  isPythonTask,
   metricsOf,
   simpleReport,
   statusOf,
   stimulusOf,
   taskErred,
   taskFinished,
-} from './translate-from-worker.ts';
-import { checkParameters } from '../rpc/parameters.ts';
-import { computeTask, isPythonTask, toWorker } from './translate-to-worker.ts';
-import { asList, entriesOf, isFields, numberIn } from '../codec/values.ts';
+  toWorker,
+} from './translate.ts';
 
 const NO_FIELDS: Fields = {};
 
@@ -397,4 +407,55 @@ function refuse(comm: Comm, host: BridgeHost, message: string): void {
   host.log.warn({ peer: comm.peerAddress }, message);
   comm.write({ status: 'error', message, time: host.nowS() });
   inBackground(comm.close(), (failed) => comm.abort(failed));
+}
+
+/** The nannies that are between their registration and the start of their worker. */
+export class NannyStarts {
+  private readonly starting = new Set<Comm>();
+  private readonly waiters: (() => void)[] = [];
+
+  /**
+   * Called when a nanny has registered. The nanny reports on the same connection how the start of
+   * its worker went.
+   */
+  begin(comm: Comm): void {
+    this.starting.add(comm);
+    const ended = comm.closed.then(() => this.end(comm));
+    inBackground(ended, 'the end of the connection of a nanny could not be followed');
+  }
+
+  /** Called when the nanny has reported, or its connection has ended. */
+  end(comm: Comm): void {
+    if (!this.starting.delete(comm) || this.starting.size > 0) return;
+    for (const resolve of this.waiters.splice(0)) resolve();
+  }
+
+  /** Resolves when there is none. */
+  over(): Promise<void> {
+    if (this.starting.size === 0) return Promise.resolve();
+    return new Promise((resolve) => this.waiters.push(resolve));
+  }
+}
+
+/** Dask's value. */
+const INTERVAL_MS = 2;
+
+const BACKLOG_INTERVAL_MS = 10;
+
+/** Queued tasks for each thread that keep workers busy for so long. */
+const BACKLOG_TASKS = 10;
+
+/**
+ * Upper bound of the delay of messages to a client while there are many of them. A message by itself
+ * costs scheduler and client far more than one among others; and while many tasks are queued, no worker
+ * waits for what the client does with a result.
+ */
+export function batchIntervalMs({
+  queued,
+  totalThreads,
+}: {
+  readonly queued: Pick<ClusterView['queued'], 'size'>;
+  readonly totalThreads: number;
+}): number {
+  return queued.size > BACKLOG_TASKS * totalThreads ? BACKLOG_INTERVAL_MS : INTERVAL_MS;
 }

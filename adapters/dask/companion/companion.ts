@@ -1,4 +1,13 @@
-import { every, YardmasterError } from '../../../core/api/index.ts';
+import { fileURLToPath } from 'node:url';
+import {
+  type Clock,
+  every,
+  type Logger,
+  type Timer,
+  YardmasterError,
+} from '../../../core/api/index.ts';
+import { TurnEnd } from '../../../core/shared/turn.ts';
+import { asList, isFields } from '../codec.ts';
 import type {
   ClientOp,
   DaskClient,
@@ -10,17 +19,16 @@ import type {
   RpcTable,
   WorkerOp,
 } from '../context.ts';
-import type { UploadedFile } from '../graph/index.ts';
+import type { PythonCommand, UploadedFile } from '../graph/index.ts';
+import { HelperProcess } from '../graph/python-helper.ts';
 import type { DaskOptions } from '../options.ts';
-import type { AddedOperations, Operations } from '../rpc/operations.ts';
-import { clusterState } from '../rpc/cluster/diagnostics.ts';
-import { dumpToUrl, needsFsspec } from '../rpc/cluster/dump.ts';
-import { requireClient } from '../rpc/known-peers.ts';
-import { PythonError, PythonException } from '../rpc/py-errors.ts';
-import { asList, isFields } from '../codec/values.ts';
-import { CompanionProcess } from './companion-process.ts';
-import { EventFeed } from './events.ts';
+import { clusterState, dumpToUrl, needsFsspec } from '../rpc/cluster.ts';
+import { type AddedOperations, type Operations, requireClient } from '../rpc/operations.ts';
+import { PythonError, PythonException, uncaughtAnswer } from '../rpc/py-errors.ts';
 import { stateQueries } from './state-queries.ts';
+import { EventFeed } from './views.ts';
+
+export { makeTallies, Tallies } from './tallies.ts';
 
 /** How long plugins have for their `before_close` and `close`, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 5000;
@@ -30,6 +38,7 @@ const PRELOAD_NOTE_MS = 10_000;
 
 /** Levels of Python's `logging`. */
 const WARNING = 30;
+
 const ERROR = 40;
 
 /** Handlers do not get a connection: those that need one answer with an error. */
@@ -356,4 +365,341 @@ function without(field: string, message: Fields): Fields {
 
 function textsOf(list: unknown): string[] {
   return (asList(list) ?? []).map(String);
+}
+
+// The Python process beside the scheduler: requests to it, and what it asks in turn.
+
+/** A folder that Python can run. It stands beside this module, in the sources as in the package. */
+const PROGRAM = fileURLToPath(new URL('./yardmaster_companion', import.meta.url));
+
+/** What the process needs of its surroundings. */
+interface CompanionPort {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** What Python asks for. It may throw, or answer later. */
+  answer(op: string, fields: Fields): unknown;
+  /** See {@link Outbox}. */
+  holdPeers(isHeld: boolean): void;
+  /** It is gone, whatever the reason. Called once. */
+  ended(reason: YardmasterError): void;
+}
+
+interface Waiting {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (reason: Error) => void;
+}
+
+/** One life of the process. It starts with its construction. */
+class CompanionProcess {
+  private readonly process: HelperProcess;
+  private readonly outbox: Outbox;
+  private readonly waiting = new Map<number, Waiting>();
+  private count = 0;
+  private end: YardmasterError | undefined;
+
+  constructor(
+    command: PythonCommand,
+    private readonly port: CompanionPort,
+  ) {
+    const { log } = port;
+    this.process = new HelperProcess(
+      command,
+      {
+        ready: (versions) => {
+          log.info(
+            { command, versions, pid: this.pid },
+            'the Python beside the scheduler is ready',
+          );
+        },
+        answer: (message) => this.take(message),
+        line: (text) => log.info({ text }, `Python beside the scheduler: ${text}`),
+        ended: (reason) => this.bury(reason),
+      },
+      { program: PROGRAM, name: 'the Python beside the scheduler', purpose: PURPOSE },
+    );
+    this.outbox = new Outbox({
+      clock: port.clock,
+      send: (message) => this.write(message),
+      holdPeers: (isHeld) => port.holdPeers(isHeld),
+      giveUp: (reason) => this.kill(reason),
+    });
+  }
+
+  get pid(): number | undefined {
+    return this.process.pid;
+  }
+
+  addEvent(event: CompanionEvent): void {
+    this.outbox.addEvent(event);
+  }
+
+  /** A message of the stream of a peer, for a handler that a plugin has added. */
+  pass(handler: string, fields: Fields): void {
+    if (this.end === undefined) this.outbox.addRequest({ op: 'stream', handler, fields });
+  }
+
+  /**
+   * A request, in its order with the events.
+   * @throws PythonError what Python raised; YardmasterError `ERR_CLOSED`, `ERR_CONNECT`, `ERR_TIMEOUT`
+   *   when the process has ended
+   */
+  request(op: string, fields: Fields): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      if (this.end !== undefined) {
+        reject(this.end);
+        return;
+      }
+      const id = ++this.count;
+      this.waiting.set(id, { resolve, reject });
+      this.outbox.addRequest({ ...fields, op, id });
+    });
+  }
+
+  /** Ends it at once; what waits for it fails. */
+  kill(reason: YardmasterError): void {
+    this.process.kill();
+    this.bury(reason);
+  }
+
+  private write(message: Fields): void {
+    if (this.end !== undefined) return;
+    try {
+      this.process.send(message);
+    } catch (cause) {
+      this.writeParts(message, cause as Error);
+    }
+  }
+
+  /**
+   * Handles a message of which one part cannot be expressed in Python: a request fails, an event is
+   * left out.
+   */
+  private writeParts(message: Fields, cause: Error): void {
+    const { events, id } = message;
+    if (typeof id === 'number') {
+      this.waiting.get(id)?.reject(cause);
+      this.waiting.delete(id);
+      return;
+    }
+    const list = Array.isArray(events) ? (events as readonly CompanionEvent[]) : [];
+    if (list.length > 1) {
+      for (const event of list) this.write({ op: 'events', events: [event] });
+      return;
+    }
+    const [name] = list[0] ?? [String(message['op'])];
+    const text = `the event ${name} cannot be passed to plugins in Python: ${cause.message}`;
+    this.port.log.warn({ err: cause, event: name }, text);
+    this.outbox.handled(list.length);
+  }
+
+  private take(message: Fields): void {
+    const { acknowledged, ask, id } = message;
+    if (typeof acknowledged === 'number') this.outbox.handled(acknowledged);
+    else if (ask !== undefined) this.answer(ask, message);
+    else if (typeof id === 'number') {
+      const waiting = this.waiting.get(id);
+      this.waiting.delete(id);
+      const { error, result } = message;
+      if (isFields(error)) waiting?.reject(new PythonError(textOf(error), error));
+      else waiting?.resolve(result ?? null);
+    }
+  }
+
+  private answer(ask: unknown, { op, fields }: Fields): void {
+    const reply = (value: unknown): void => {
+      if (ask === null || this.end !== undefined) return;
+      try {
+        this.process.send({ answer: ask, value: value ?? null });
+      } catch (error) {
+        fail(error);
+      }
+    };
+    const fail = (error: unknown): void => {
+      if (ask !== null) this.process.send({ answer: ask, error: uncaughtAnswer(error) });
+      else this.port.log.warn({ err: error, op }, `${String(op)} for Python failed`);
+    };
+    try {
+      const answered = this.port.answer(String(op), isFields(fields) ? fields : {});
+      if (answered instanceof Promise) answered.then(reply, fail);
+      else reply(answered);
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  private bury(reason: YardmasterError): void {
+    if (this.end !== undefined) return;
+    this.end = reason;
+    this.outbox.close();
+    const waiting = [...this.waiting.values()];
+    this.waiting.clear();
+    for (const { reject } of waiting) reject(reason);
+    this.port.ended(reason);
+  }
+}
+
+const PURPOSE = 'run_on_scheduler, plugins of the scheduler and performance_report need';
+
+function textOf(error: Fields): string {
+  const { exception_text: text } = error;
+  return typeof text === 'string' ? text : 'an exception in Python';
+}
+
+/** An event for the hooks of scheduler plugins: its name, then what the hook needs. */
+export type CompanionEvent = readonly [name: string, ...fields: unknown[]];
+
+/** What the outbox does with the process and the cluster. */
+interface OutboxPort {
+  readonly clock: Clock;
+  /** Writes one message to the process. */
+  send(message: Fields): void;
+  /** Stops, or starts again, the reading from those peers that cause events. */
+  holdPeers(isHeld: boolean): void;
+  /** The process is of no more use. */
+  giveUp(reason: YardmasterError): void;
+}
+
+/** Limits of {@link Outbox}. */
+interface OutboxLimits {
+  /** Events that the process may have without having handled them. */
+  readonly window: number;
+  /** Number of waiting events at which peers are paused; they resume at half of it. */
+  readonly holdAt: number;
+  /** Waiting events at which the process is given up: some peers cannot be held. */
+  readonly max: number;
+  /** How long the process may handle no event while peers are held, in milliseconds. */
+  readonly stallMs: number;
+}
+
+const LIMITS: OutboxLimits = { window: 1024, holdAt: 50_000, max: 500_000, stallMs: 60_000 };
+
+/** Events of one message. */
+const BATCH_MAX = 256;
+
+/** Handled entries are cut off when there are this many. */
+const CUT_AT = 4096;
+
+/**
+ * Events and requests for the companion, in the order in which they happened. At most `window` events
+ * are in the process; the others wait here, and when too many wait, the peers that cause them do.
+ */
+export class Outbox {
+  private entries: (CompanionEvent | Fields)[] = [];
+  /** Entries before it have been sent. */
+  private next = 0;
+  private unhandled = 0;
+  private isPlanned = false;
+  private isHolding = false;
+  private isClosed = false;
+  private stallTimer: Timer | undefined;
+  private readonly turnEnd = new TurnEnd();
+
+  constructor(
+    private readonly port: OutboxPort,
+    private readonly limits: OutboxLimits = LIMITS,
+  ) {}
+
+  /** Entries that have not been sent. */
+  get waiting(): number {
+    return this.entries.length - this.next;
+  }
+
+  addEvent(event: CompanionEvent): void {
+    if (this.isClosed) return;
+    this.entries.push(event);
+    this.limit();
+    if (this.isPlanned) return;
+    this.isPlanned = true;
+    this.turnEnd.add(() => {
+      this.isPlanned = false;
+      this.flush();
+    });
+  }
+
+  /** A request, behind all events that were added before. */
+  addRequest(message: Fields): void {
+    this.entries.push(message);
+    this.flush();
+  }
+
+  /** The process has handled this many events. */
+  handled(count: number): void {
+    this.unhandled -= count;
+    this.flush();
+    this.limit();
+    if (this.isHolding) this.watchStall();
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.entries = [];
+    this.next = 0;
+    this.hold(false);
+  }
+
+  private flush(): void {
+    while (this.next < this.entries.length) {
+      const entry = this.entries[this.next] as CompanionEvent | Fields;
+      if (!isEvent(entry)) {
+        this.next++;
+        this.port.send(entry);
+        continue;
+      }
+      const free = Math.min(BATCH_MAX, this.limits.window - this.unhandled);
+      if (free <= 0) break;
+      const events = this.takeEvents(free);
+      this.unhandled += events.length;
+      this.port.send({ op: 'events', events });
+    }
+    if (this.next < CUT_AT && this.next < this.entries.length) return;
+    this.entries = this.entries.slice(this.next);
+    this.next = 0;
+  }
+
+  private takeEvents(max: number): CompanionEvent[] {
+    const events: CompanionEvent[] = [];
+    while (events.length < max) {
+      const entry = this.entries[this.next];
+      if (entry === undefined || !isEvent(entry)) break;
+      events.push(entry);
+      this.next++;
+    }
+    return events;
+  }
+
+  private limit(): void {
+    const { waiting, limits } = this;
+    if (waiting >= limits.max) {
+      this.port.giveUp(
+        new YardmasterError(
+          'ERR_TIMEOUT',
+          `the plugins in Python fell behind: ${waiting} events wait for them`,
+          { waiting },
+        ),
+      );
+    } else if (waiting >= limits.holdAt) this.hold(true);
+    else if (waiting <= limits.holdAt / 2) this.hold(false);
+  }
+
+  private hold(isHeld: boolean): void {
+    if (this.isHolding === isHeld) return;
+    this.isHolding = isHeld;
+    this.port.holdPeers(isHeld);
+    if (isHeld) this.watchStall();
+    else this.stallTimer?.cancel();
+  }
+
+  private watchStall(): void {
+    const { clock } = this.port;
+    const { stallMs } = this.limits;
+    this.stallTimer?.cancel();
+    this.stallTimer = clock.setTimer(stallMs, () => {
+      const message = `the plugins in Python have handled no event for ${stallMs / 1000} s`;
+      this.port.giveUp(new YardmasterError('ERR_TIMEOUT', message, { stallMs }));
+    });
+  }
+}
+
+function isEvent(entry: CompanionEvent | Fields): entry is CompanionEvent {
+  return Array.isArray(entry);
 }

@@ -2,8 +2,8 @@
 import type { TaskView } from '../../../core/api/index.ts';
 import type { DaskContext, RpcHandler, RpcTable } from '../context.ts';
 import { PythonException } from '../rpc/py-errors.ts';
-import { type Transition, transitionRow } from '../rpc/cluster/transitions.ts';
-import { listIn, textIn } from '../codec/values.ts';
+import { type Transition, transitionRow } from '../rpc/cluster.ts';
+import { listIn, textIn } from '../codec.ts';
 import {
   clientFields,
   goneWorkerFields,

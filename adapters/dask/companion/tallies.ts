@@ -1,6 +1,5 @@
 /** What a scheduler of Dask counts from its start on, for those who look at it from Python and in dumps. */
-import { toNumber } from '../codec/index.ts';
-import { entriesOf, isFields } from '../codec/values.ts';
+import { entriesOf, isFields, toNumber } from '../codec.ts';
 import type { DaskContext, DaskExtension, Fields } from '../context.ts';
 
 /** Changes of the number of threads that are kept, the newest at least. */

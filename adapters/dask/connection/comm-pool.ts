@@ -1,5 +1,10 @@
-import { YardmasterError } from '../../../core/api/index.ts';
-import { inBackground } from '../../../core/shared/background.ts';
+import {
+  Channel,
+  type ChannelHandlers,
+  type PluginContext,
+  YardmasterError,
+} from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/timers.ts';
 import { Comm, type ConnectOptions } from './comm.ts';
 
 /** How a pool calls peers. */
@@ -115,4 +120,15 @@ export class CommPool {
     if (isWanted && !comm.isClosed) peer.idle.push(comm);
     else inBackground(comm.close(), (failed) => comm.abort(failed));
   }
+}
+
+/** A connection to the own scheduler, as a client, a worker or a peer of it has. It has to say hello. */
+export function openChannel(plugin: PluginContext, handlers: ChannelHandlers): Channel {
+  let channel: Channel | undefined;
+  // Opened before `connect` returns.
+  plugin.connect((connection) => {
+    channel = new Channel(connection, plugin.clock, handlers);
+    return channel;
+  });
+  return channel as unknown as Channel;
 }

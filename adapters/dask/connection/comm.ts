@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net';
-
+import { MessageChannel } from 'node:worker_threads';
 import { type Clock, type Timer, YardmasterError } from '../../../core/api/index.ts';
 import { TurnBudget } from '../../../core/shared/turn.ts';
+import { PacedReads } from '../../transports/tcp/connection.ts';
 import {
   asError,
   brokenError,
@@ -10,16 +11,29 @@ import {
   stuckError,
 } from '../../transports/tcp/errors.ts';
 import { FRAME_STALL_MS, FrameDeadline } from '../../transports/tcp/frame-deadline.ts';
-import { PacedReads } from '../../transports/tcp/paced-reads.ts';
-import { formatDaskAddress, parseDaskAddress } from './address.ts';
-import { decodeMessage } from '../codec/index.ts';
-import { DirectSocket } from './direct-socket.ts';
-import { CALLER_LIMITS, FRAME_LIMITS, type FrameLimits, FrameReader } from './frames.ts';
-import { checkHandshake, HANDSHAKE, HANDSHAKE_LIMITS, type PeerInfo } from './handshake.ts';
 import { Incoming, type IncomingMessage } from '../bridge/incoming.ts';
-import { localAddressOf, openSocket, type SocketOptions } from './open-socket.ts';
 import { Outgoing } from '../bridge/outgoing.ts';
+import { decodeMessage, Opaque } from '../codec.ts';
 import { throwIfUncaught } from '../rpc/py-errors.ts';
+import {
+  CALLER_LIMITS,
+  FRAME_LIMITS,
+  type FrameLimits,
+  FrameReader,
+  LARGE_FRAME_BYTES,
+} from './frames.ts';
+import {
+  checkHandshake,
+  DirectSocket,
+  formatDaskAddress,
+  HANDSHAKE,
+  HANDSHAKE_LIMITS,
+  localAddressOf,
+  openSocket,
+  parseDaskAddress,
+  type PeerInfo,
+  type SocketOptions,
+} from './sockets.ts';
 
 /** Receiver of the messages of a connection. */
 export interface CommHandlers {
@@ -443,3 +457,37 @@ function silentError(peer: string, timeoutMs: number): YardmasterError {
     { peer, timeoutMs },
   );
 }
+
+const { port1: closedPort } = new MessageChannel();
+
+closedPort.close();
+
+/**
+ * Gives the memory of large frames back to the system now: a collection of garbage would do so at some
+ * later time, or never in a process that has little to do. The frames are empty from then on. One leaves
+ * in each turn of the event loop, because the system takes a millisecond for each few megabytes.
+ * @param values - opaque values that were passed on, and to which nothing else refers
+ */
+export function releaseFrames(values: Iterable<unknown>, clock: Clock): void {
+  const memory: ArrayBuffer[] = [];
+  for (const value of values) if (value instanceof Opaque) memory.push(...largeFramesOf(value));
+  const releaseNext = (): void => {
+    const next = memory.pop();
+    if (next === undefined) return;
+    // What is transferred leaves this thread, and a closed port drops it.
+    closedPort.postMessage(null, [next]);
+    if (memory.length > 0) clock.setTimer(0, releaseNext);
+  };
+  releaseNext();
+}
+
+/** The memory of those that share it with nothing else. */
+function largeFramesOf({ frames }: Opaque): ArrayBuffer[] {
+  return frames.flatMap(({ buffer, length }) => {
+    const isAlone = length >= LARGE_FRAME_BYTES && length === buffer.byteLength;
+    return isAlone && buffer instanceof ArrayBuffer ? [buffer] : [];
+  });
+}
+
+/** What a handler gives back that has answered by itself. */
+export const NO_REPLY: unique symbol = Symbol('no reply');

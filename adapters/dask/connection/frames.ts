@@ -1,24 +1,26 @@
-/**
- * The layout of messages on a Dask stream, with all numbers unsigned, 64 bits, little-endian:
- *
- *     total     bytes that follow, of this message
- *     count     number of frames
- *     length    of each frame
- *     frames
- *
- * From 2023.11 on a peer's `total` leaves out the large frames at the end, which simply follow. The
- * lengths are right in both forms, so a reader uses them. Messages are written in the older form,
- * which peers of all versions read.
- */
 import { YardmasterError } from '../../../core/api/index.ts';
 
+// The layout of messages on a Dask stream, with all numbers unsigned, 64 bits, little-endian:
+//
+// total     bytes that follow, of this message
+// count     number of frames
+// length    of each frame
+// frames
+//
+// From 2023.11 on a peer's `total` leaves out the large frames at the end, which simply follow. The
+// lengths are right in both forms, so a reader uses them. Messages are written in the older form,
+// which peers of all versions read.
+
 const WORD = 8;
+
 const HEAD_BYTES = 2 * WORD;
 
 /** A frame of at least this size has separate memory and is never copied again. */
 export const LARGE_FRAME_BYTES = 64 * 1024;
+
 /** Smaller frames that follow each other share memory of this size. */
 const SEGMENT_BYTES = 256 * 1024;
+
 /** Memory that is set aside for a frame of which nothing has come. Dask cuts frames at this size. */
 const TRUSTED_BYTES = 64 * 1024 * 1024;
 

@@ -1,4 +1,4 @@
-import { Encoder } from '../codec/encode.ts';
+import { Encoder } from '../codec.ts';
 import { LARGE_FRAME_BYTES, preludeBytes, writePrelude } from './frames.ts';
 
 /** Space in front of a message for its prelude with up to six frames and the header of a batch. */

@@ -5,7 +5,7 @@ import type { Clock } from '../../../core/api/index.ts';
 import { Comm } from './comm.ts';
 import { PythonException, uncaughtAnswer } from '../rpc/py-errors.ts';
 import type { Fields } from '../context.ts';
-import { isFields } from '../codec/values.ts';
+import { isFields } from '../codec.ts';
 
 /** The request that a scheduler of ours answers with its addresses for workers and clients of ours. */
 export const OWN_ADDRESSES = 'yardmaster_addresses';

@@ -1,28 +1,13 @@
-import { YardmasterError } from '../../../core/api/index.ts';
+import { randomUUID } from 'node:crypto';
+import { type Timer, YardmasterError } from '../../../core/api/index.ts';
+import { asList, listIn, numberIn, textIn } from '../codec.ts';
 import type { DaskContext, DaskExtension, Fields, MakeExtension } from '../context.ts';
+import { MEASURES } from '../options.ts';
 import { PythonException } from '../rpc/py-errors.ts';
-import { asList, listIn } from '../codec/values.ts';
 import { Coordination, type GivenValue, nameIn } from './coordination.ts';
 
 /** How long a data set may be ahead of its graphs. */
 const PATIENCE_MS = 10_000;
-
-/** `client.publish_dataset`: published data sets of the scheduler's coordination. */
-export const makePublish: MakeExtension = (context): DaskExtension => {
-  const publish = new Publish(context);
-  return {
-    rpc: {
-      publish_list: () => publish.list(),
-      publish_put: (request) => publish.put(request),
-      publish_wait_flush: (request) => publish.streamOf(request),
-      publish_get: (request) => publish.get(request),
-      publish_delete: (request) => publish.delete(request),
-    },
-    clientOps: {
-      publish_flush_batched_send: ({ uid }) => publish.flushed(uid),
-    },
-  };
-};
 
 class Publish {
   /** Names as Dask knows them, by text. */
@@ -143,6 +128,23 @@ class Publish {
   }
 }
 
+/** `client.publish_dataset`: published data sets of the scheduler's coordination. */
+export const makePublish: MakeExtension = (context): DaskExtension => {
+  const publish = new Publish(context);
+  return {
+    rpc: {
+      publish_list: () => publish.list(),
+      publish_put: (request) => publish.put(request),
+      publish_wait_flush: (request) => publish.streamOf(request),
+      publish_get: (request) => publish.get(request),
+      publish_delete: (request) => publish.delete(request),
+    },
+    clientOps: {
+      publish_flush_batched_send: ({ uid }) => publish.flushed(uid),
+    },
+  };
+};
+
 /** Dask's clients publish pickles, whatever they hold. */
 function unreadable(name: string): Error {
   return new Error(
@@ -174,4 +176,189 @@ async function ifKnown<T>(call: Promise<T>): Promise<T | undefined> {
 
 function isRefused(error: unknown, reason: string): boolean {
   return YardmasterError.is(error, 'ERR_COORDINATION') && error.data['reason'] === reason;
+}
+
+interface Topic {
+  /** Addresses of workers that publish. */
+  readonly publishers: Set<string>;
+  /** Addresses of workers that listen. */
+  readonly workers: Set<string>;
+  /** Ids of clients that listen. */
+  readonly clients: Set<string>;
+}
+
+class Topics {
+  private readonly topics = new Map<string, Topic>();
+
+  constructor(private readonly context: DaskContext) {}
+
+  addPublisher(request: Fields): Fields {
+    const topic = this.open(nameIn(request));
+    topic.publishers.add(String(request['worker']));
+    return {
+      subscribers: Object.fromEntries([...topic.workers].map((address) => [address, {}])),
+      'publish-scheduler': topic.clients.size > 0,
+    };
+  }
+
+  addWorker(name: string, address: string): void {
+    const topic = this.open(name);
+    topic.workers.add(address);
+    this.tellPublishers(topic, { op: 'pubsub-add-subscriber', address, name });
+  }
+
+  removeWorker(name: string, address: string): void {
+    const topic = this.topics.get(name);
+    if (topic?.workers.delete(address) !== true) return;
+    this.tellPublishers(topic, { op: 'pubsub-remove-subscriber', address, name });
+    this.dropUnused(name, topic);
+  }
+
+  removePublisher(name: string, address: string): void {
+    const topic = this.topics.get(name);
+    if (topic?.publishers.delete(address) === true) this.dropUnused(name, topic);
+  }
+
+  addClient(name: string, id: string): void {
+    const topic = this.open(name);
+    topic.clients.add(id);
+    this.tellPublishers(topic, { op: 'pubsub-publish-scheduler', name, publish: true });
+  }
+
+  removeClient(name: string, id: string): void {
+    const topic = this.topics.get(name);
+    if (topic?.clients.delete(id) !== true) return;
+    if (topic.clients.size === 0) {
+      this.tellPublishers(topic, { op: 'pubsub-publish-scheduler', name, publish: false });
+    }
+    this.dropUnused(name, topic);
+  }
+
+  toClients(name: string, { msg }: Fields): void {
+    for (const id of this.topics.get(name)?.clients ?? []) {
+      this.context.clients.get(id)?.send({ op: 'pubsub-msg', name, msg });
+    }
+  }
+
+  toWorkers(name: string, { msg }: Fields): void {
+    for (const address of this.topics.get(name)?.workers ?? []) {
+      this.context.workers.get(address)?.send({ op: 'pubsub-msg', name, msg });
+    }
+  }
+
+  forgetClient(id: string): void {
+    for (const name of [...this.topics.keys()]) this.removeClient(name, id);
+  }
+
+  forgetWorker(address: string): void {
+    for (const name of [...this.topics.keys()]) {
+      this.removeWorker(name, address);
+      this.removePublisher(name, address);
+    }
+  }
+
+  private open(name: string): Topic {
+    let topic = this.topics.get(name);
+    if (topic === undefined) {
+      topic = { publishers: new Set(), workers: new Set(), clients: new Set() };
+      this.topics.set(name, topic);
+    }
+    return topic;
+  }
+
+  private tellPublishers({ publishers }: Topic, message: Fields): void {
+    for (const address of publishers) this.context.workers.get(address)?.send(message);
+  }
+
+  private dropUnused(name: string, { publishers, workers, clients }: Topic): void {
+    if (publishers.size + workers.size + clients.size === 0) this.topics.delete(name);
+  }
+}
+
+/** `distributed.Pub` and `Sub` (until 2025): workers talk to each other, and to clients through us. */
+export const makePubSub: MakeExtension = (context): DaskExtension => {
+  const topics = new Topics(context);
+  return {
+    rpc: {
+      pubsub_add_publisher: (request) => topics.addPublisher(request),
+    },
+    workerOps: {
+      'pubsub-add-subscriber': (message, worker) =>
+        topics.addWorker(nameIn(message), worker.address),
+      'pubsub-remove-subscriber': (message, worker) =>
+        topics.removeWorker(nameIn(message), worker.address),
+      'pubsub-remove-publisher': (message, worker) =>
+        topics.removePublisher(nameIn(message), worker.address),
+      'pubsub-msg': (message) => topics.toClients(nameIn(message), message),
+    },
+    clientOps: {
+      'pubsub-add-subscriber': (message, client) => topics.addClient(nameIn(message), client.id),
+      'pubsub-remove-subscriber': (message, client) =>
+        topics.removeClient(nameIn(message), client.id),
+      'pubsub-msg': (message) => {
+        topics.toClients(nameIn(message), message);
+        topics.toWorkers(nameIn(message), message);
+      },
+    },
+    clientGone: ({ id }) => topics.forgetClient(id),
+    hooks: { workerRemoved: ({ address }) => topics.forgetWorker(address) },
+  };
+};
+
+interface Sampling {
+  readonly timer: Timer;
+  /** Seconds since 1970, and bytes. */
+  readonly samples: (readonly [number, number])[];
+}
+
+/** `distributed.diagnostics.MemorySampler`: how much memory the workers use together, over time. */
+export const makeMemorySampler: MakeExtension = (context): DaskExtension => {
+  const running = new Map<string, Sampling>();
+
+  function start(request: Fields): string {
+    const measure = measureIn(request);
+    const client = textIn(request, 'client');
+    const intervalMs = 1000 * (numberIn(request, 'interval') ?? 0.5);
+    const key = randomUUID();
+    const samples: (readonly [number, number])[] = [[context.nowS(), sum(context, measure)]];
+    const timer = context.plugin.every(intervalMs, () => {
+      if (context.clients.has(client)) samples.push([context.nowS(), sum(context, measure)]);
+      else stop(key);
+    });
+    running.set(key, { timer, samples });
+    return key;
+  }
+
+  function stop(key: string): Sampling['samples'] {
+    const sampling = running.get(key);
+    if (sampling === undefined) throw new PythonException('KeyError', key);
+    running.delete(key);
+    sampling.timer.cancel();
+    return sampling.samples;
+  }
+
+  return {
+    rpc: {
+      memory_sampler_start: (request) => start(request),
+      memory_sampler_stop: (request) => stop(textIn(request, 'key')),
+    },
+    close: () => {
+      for (const { timer } of running.values()) timer.cancel();
+    },
+  };
+};
+
+function measureIn(request: Fields): keyof typeof MEASURES {
+  const measure = textIn(request, 'measure');
+  if (Object.hasOwn(MEASURES, measure)) return measure as keyof typeof MEASURES;
+  throw new PythonException(
+    'ValueError',
+    `${measure} is no measure of memory; there are ${Object.keys(MEASURES).join(', ')}`,
+  );
+}
+
+function sum({ cluster }: DaskContext, measure: keyof typeof MEASURES): number {
+  let nbytes = 0;
+  for (const { memory } of cluster.workers.values()) nbytes += memory[MEASURES[measure]];
+  return nbytes;
 }

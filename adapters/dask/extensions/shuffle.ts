@@ -1,20 +1,20 @@
-/**
- * The P2P shuffle of Dask since 2023.3.1: how dataframes and arrays rearrange their partitions. Workers send
- * each other the pieces; the scheduler decides which worker gets which output partition, and starts a
- * shuffle over when one of its workers is gone.
- *
- * A shuffle is known by its barrier, the task between its inputs and its outputs. Since 2023.8.1 only Python
- * can read what describes the shuffle, so the Python helper places the partitions.
- */
-import type { TaskStateName, TaskView, WorkerView } from '../../../core/api/index.ts';
+import {
+  type TaskStateName,
+  type TaskView,
+  type WorkerView,
+  YardmasterError,
+} from '../../../core/api/index.ts';
+import { asList, isFields, numberIn, textIn, toNumber } from '../codec.ts';
 import type { DaskContext, DaskExtension, Fields, MakeExtension } from '../context.ts';
-import { Call, Name, writePickle } from '../interop/write-pickle.ts';
+import { Call, Name, writePickle } from '../interop/pickle.ts';
 import { PythonException, uncaughtAnswer } from '../rpc/py-errors.ts';
-import { numberIn, textIn } from '../codec/values.ts';
-import { tellInputsDone } from './shuffle-barrier.ts';
-import { OutputRestrictions } from './shuffle-outputs.ts';
-import { type ShuffleSource, sourceIn } from './shuffle-sources.ts';
-import { failedAnswer, inconsistent, type Shuffle, ShuffleRuns } from './shuffle-runs.ts';
+
+// The P2P shuffle of Dask since 2023.3.1: how dataframes and arrays rearrange their partitions. Workers send
+// each other the pieces; the scheduler decides which worker gets which output partition, and starts a
+// shuffle over when one of its workers is gone.
+//
+// A shuffle is known by its barrier, the task between its inputs and its outputs. Since 2023.8.1 only Python
+// can read what describes the shuffle, so the Python helper places the partitions.
 
 /** The key of a barrier is this and the id of its shuffle. */
 const BARRIER_PREFIX = 'shuffle-barrier-';
@@ -25,26 +25,157 @@ const WORKER_PLUGIN = writePickle(
   false,
 ).bytes;
 
-/** Serves the `shuffle_*` operations. */
-export const makeShuffle: MakeExtension = (context): DaskExtension => {
-  const shuffles = new Shuffles(context);
-  return {
-    rpc: {
-      shuffle_get: (request) => shuffles.get(request),
-      shuffle_get_or_create: (request) => shuffles.getOrCreate(request),
-      shuffle_restrict_task: (request) => shuffles.restrictTask(request),
-      shuffle_barrier: (request) => shuffles.barrier(request),
-    },
-    hooks: {
-      taskTransition: (task, start, finish, stimulusId) => {
-        shuffles.onTransition(task, start, finish, stimulusId);
-      },
-      workerRemoved: (worker, stimulusId) => shuffles.onWorkerRemoved(worker, stimulusId),
-    },
-    workerPluginsFor: ({ dialect }) => (dialect.hasShufflePlugin ? { shuffle: WORKER_PLUGIN } : {}),
-    restarted: () => shuffles.clear(),
-  };
-};
+/**
+ * Where the outputs of shuffles run. They start anywhere, find out which worker has their partition, and
+ * are restricted to that one.
+ */
+class OutputRestrictions {
+  /** Workers and names of before, by key. */
+  private readonly originals = new Map<string, readonly string[]>();
+
+  constructor(private readonly context: DaskContext) {}
+
+  /** No-op for a task of two shuffles, which agree on the worker. */
+  restrict(task: TaskView, worker: string): void {
+    if (this.originals.has(task.key)) return;
+    const { workers = [], names = [] } = task.restrictions ?? {};
+    this.originals.set(task.key, [...workers, ...names]);
+    this.context.plugin.enqueue({
+      op: 'set-restrictions',
+      changes: [{ key: task.key, workers: [worker] }],
+    });
+  }
+
+  /**
+   * Excludes outputs from queuing: in the wrong place they run almost at once, so holding them back
+   * would only delay the shuffle.
+   */
+  letGo(outputs: readonly TaskView[]): void {
+    const changes = outputs.map(({ key }) => ({ key, isQueueable: false }));
+    this.context.plugin.enqueue({ op: 'set-restrictions', changes });
+  }
+
+  /** Back to where they might run before. */
+  restore(outputs: readonly TaskView[]): void {
+    const changes = outputs.flatMap(({ key }) => {
+      const workers = this.originals.get(key);
+      this.originals.delete(key);
+      return workers === undefined ? [] : [{ key, workers }];
+    });
+    if (changes.length > 0) this.context.plugin.enqueue({ op: 'set-restrictions', changes });
+  }
+
+  clear(): void {
+    this.originals.clear();
+  }
+}
+
+/** The shuffles that are under way. */
+class ShuffleRuns {
+  /** By id. */
+  readonly active = new Map<string, Shuffle>();
+  private readonly beginning = new Map<string, Promise<Shuffle>>();
+  private runCount = 0;
+  private shift = 0;
+  /** Changes when all is forgotten. */
+  private epoch = 0;
+
+  constructor(
+    private readonly context: DaskContext,
+    private readonly barrierOf: (id: string) => TaskView | undefined,
+    private readonly idOf: (key: string) => string | undefined,
+  ) {}
+
+  /** One run, however many workers ask for it at once. */
+  begin(id: string, barrier: TaskView, source: ShuffleSource): Promise<Shuffle> {
+    let begun = this.beginning.get(id);
+    if (begun === undefined) {
+      begun = this.place(id, barrier, source).finally(() => this.beginning.delete(id));
+      this.beginning.set(id, begun);
+    }
+    return begun;
+  }
+
+  clear(): void {
+    this.epoch++;
+    this.active.clear();
+    this.beginning.clear();
+  }
+
+  private async place(id: string, barrier: TaskView, source: ShuffleSource): Promise<Shuffle> {
+    const { epoch } = this;
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+      await this.partnersOf(barrier);
+      const shuffle = await this.describe(id, barrier, source);
+      if (this.epoch !== epoch || this.barrierOf(id) !== barrier) break;
+      const { workers } = this.context.cluster;
+      if (![...shuffle.participants].every((address) => workers.has(address))) continue;
+      this.active.set(id, shuffle);
+      this.context.log.info(
+        { shuffle: id, runId: shuffle.runId, workers: shuffle.participants.size },
+        'a P2P shuffle begins',
+      );
+      return shuffle;
+    }
+    throw inconsistent(`Shuffle ${id} could not begin: its tasks or workers are gone`);
+  }
+
+  private async describe(id: string, barrier: TaskView, source: ShuffleSource): Promise<Shuffle> {
+    const runId = ++this.runCount;
+    const [workers, placed] = [this.workersOf(barrier), this.placedWith(barrier)];
+    if (source.kind === 'fields') {
+      const placement = placeByFields(source.spec, workers, placed);
+      const fields = answerByFields(source, runId, placement);
+      return shuffleOf(id, runId, placement, { kind: 'fields', fields });
+    }
+    const described = source.kind === 'spec' ? { spec: source.spec } : { barrier: barrier.runSpec };
+    const run = await this.context.graphs.shuffleRun({ ...described, workers, placed, runId });
+    const { runSpec, workerFor } = run;
+    return shuffleOf(id, runId, workerFor, { kind: 'run-spec', runSpec });
+  }
+
+  /** Those that the barrier may run on. Each run begins with another one, so that small ones spread. */
+  private workersOf({ restrictions }: TaskView): string[] {
+    const wanted = restrictions?.workers;
+    const all = [...this.context.workers.keys()];
+    const allowed = wanted === undefined ? all : all.filter((address) => wanted.has(address));
+    if (allowed.length === 0)
+      throw inconsistent('There is no worker that may take part in the shuffle');
+    const shift = this.shift++ % allowed.length;
+    return [...allowed.slice(shift), ...allowed.slice(0, shift)];
+  }
+
+  /**
+   * The two sides of a join have output tasks in common, so both put each partition on the same worker.
+   * The workers may have changed since the other side began, so its choice counts.
+   */
+  private placedWith(barrier: TaskView): (readonly [unknown, string])[] {
+    const placed = new Map<string, readonly [unknown, string]>();
+    for (const partner of this.partners(barrier)) {
+      const shuffle = this.active.get(partner);
+      for (const [text, entry] of shuffle?.workerFor ?? []) placed.set(text, entry);
+    }
+    return [...placed.values()];
+  }
+
+  /** One side of a join must be placed before the other is. */
+  private async partnersOf(barrier: TaskView): Promise<void> {
+    for (const partner of this.partners(barrier)) {
+      await this.beginning.get(partner)?.catch(() => undefined);
+    }
+  }
+
+  private partners(barrier: TaskView): Set<string> {
+    const ids = new Set<string>();
+    for (const output of barrier.dependents) {
+      for (const other of output.dependencies) {
+        const id = other === barrier ? undefined : this.idOf(other.key);
+        if (id !== undefined) ids.add(id);
+      }
+    }
+    return ids;
+  }
+}
 
 class Shuffles {
   private readonly runs: ShuffleRuns;
@@ -261,6 +392,233 @@ class Shuffles {
   }
 }
 
+/** Serves the `shuffle_*` operations. */
+export const makeShuffle: MakeExtension = (context): DaskExtension => {
+  const shuffles = new Shuffles(context);
+  return {
+    rpc: {
+      shuffle_get: (request) => shuffles.get(request),
+      shuffle_get_or_create: (request) => shuffles.getOrCreate(request),
+      shuffle_restrict_task: (request) => shuffles.restrictTask(request),
+      shuffle_barrier: (request) => shuffles.barrier(request),
+    },
+    hooks: {
+      taskTransition: (task, start, finish, stimulusId) => {
+        shuffles.onTransition(task, start, finish, stimulusId);
+      },
+      workerRemoved: (worker, stimulusId) => shuffles.onWorkerRemoved(worker, stimulusId),
+    },
+    workerPluginsFor: ({ dialect }) => (dialect.hasShufflePlugin ? { shuffle: WORKER_PLUGIN } : {}),
+    restarted: () => shuffles.clear(),
+  };
+};
+
 function barrierId(key: string): string | undefined {
   return key.startsWith(BARRIER_PREFIX) ? key.slice(BARRIER_PREFIX.length) : undefined;
+}
+
+/** Attempts of which none reached any worker more before it is given up. */
+const IDLE_ATTEMPTS_MAX = 3;
+
+const PAUSE_MS = 100;
+
+/**
+ * Informs all workers of a shuffle that it has received its last pieces, so that they write what
+ * they have.
+ * @throws PythonException `RuntimeError`, `P2PIllegalStateError`
+ */
+async function tellInputsDone(context: DaskContext, shuffle: Shuffle): Promise<void> {
+  let waiting = [...shuffle.participants];
+  let idleCount = 0;
+  while (waiting.length > 0) {
+    const unreached = await tell(context, shuffle, waiting);
+    const gone = unreached.filter((address) => !context.workers.has(address));
+    if (gone.length > 0) {
+      throw new PythonException(
+        'RuntimeError',
+        `Worker ${gone.join(', ')} left during shuffle ${shuffle.id}`,
+      );
+    }
+    idleCount = unreached.length === waiting.length ? idleCount + 1 : 0;
+    if (idleCount >= IDLE_ATTEMPTS_MAX) {
+      throw new PythonException(
+        'RuntimeError',
+        `the workers ${unreached.join(', ')} of shuffle ${shuffle.id} cannot be reached; they may be overloaded`,
+      );
+    }
+    waiting = unreached;
+    if (waiting.length > 0) await pause(context);
+  }
+}
+
+/** Addresses of the workers that could not be reached. */
+async function tell(
+  { pool }: DaskContext,
+  { id, runId }: Shuffle,
+  addresses: readonly string[],
+): Promise<string[]> {
+  const parameters = { shuffle_id: id, run_id: runId };
+  const unreached: string[] = [];
+  await Promise.all(
+    addresses.map(async (address) => {
+      try {
+        await pool.call(address, 'shuffle_inputs_done', parameters);
+      } catch (error) {
+        if (YardmasterError.is(error)) unreached.push(address);
+        else {
+          const text = error instanceof Error ? error.message : String(error);
+          throw new PythonException(
+            'RuntimeError',
+            `Unexpected error encountered during P2P barrier: ${text}`,
+            { cause: error },
+          );
+        }
+      }
+    }),
+  );
+  return unreached;
+}
+
+function pause({ clock }: DaskContext): Promise<void> {
+  return new Promise((resolve) => {
+    clock.setTimer(PAUSE_MS, resolve);
+  });
+}
+
+/** A run of a shuffle. */
+interface Shuffle {
+  readonly id: string;
+  /** Grows with each run of any shuffle. */
+  readonly runId: number;
+  /** Which worker has which output partition, by the partition as text. */
+  readonly workerFor: ReadonlyMap<string, readonly [partition: unknown, worker: string]>;
+  /** What workers are answered that take part: an object of Python, or all fields of the answer. */
+  readonly description:
+    | { readonly kind: 'run-spec'; readonly runSpec: unknown }
+    | { readonly kind: 'fields'; readonly fields: Fields };
+  /** Addresses of workers that send or receive. */
+  readonly participants: Set<string>;
+}
+
+/** Times that a run is placed anew because a worker left while Python was placing it. */
+const ATTEMPTS_MAX = 5;
+
+function shuffleOf(
+  id: string,
+  runId: number,
+  placement: Placement,
+  description: Shuffle['description'],
+): Shuffle {
+  return {
+    id,
+    runId,
+    workerFor: new Map(placement.map((entry) => [JSON.stringify(entry[0]), entry])),
+    description,
+    participants: new Set(placement.map(([, worker]) => worker)),
+  };
+}
+
+/** What a worker did does not fit to the state of the shuffle; it reports its task as failed or comes back. */
+function inconsistent(message: string): PythonException {
+  return new PythonException('P2PConsistencyError', message);
+}
+
+/** The answer for an inconsistency, which the worker raises itself. @throws other errors */
+function failedAnswer(error: unknown): Fields {
+  if (!(error instanceof PythonException) || error.type !== 'P2PConsistencyError') throw error;
+  return { ...uncaughtAnswer(error), status: 'error', message: error.message };
+}
+
+// How a shuffle describes itself, which differs between the releases of Dask's workers.
+
+/** Which worker gets which output partition. */
+type Placement = readonly (readonly [partition: unknown, worker: string])[];
+
+type ShuffleSource =
+  /** Since 2024.11 the barrier task has the specification, which only Python reads. */
+  | { readonly kind: 'barrier' }
+  /** 2023.8.1 to 2024.10: workers send it, as an object of Python. */
+  | { readonly kind: 'spec'; readonly spec: unknown }
+  /** Before 2023.8.1 workers send it as plain data. */
+  | { readonly kind: 'fields'; readonly type: unknown; readonly spec: Fields };
+
+/** The source in a `shuffle_get_or_create`. */
+function sourceIn({ type, spec }: Fields): ShuffleSource {
+  if (type !== undefined && isFields(spec)) return { kind: 'fields', type, spec };
+  return spec === undefined ? { kind: 'barrier' } : { kind: 'spec', spec };
+}
+
+/**
+ * Spreads the output partitions of a shuffle that is described by plain data. O(partitions).
+ * @param workers - at least one; neighbouring partitions go to the same one
+ * @param placed - partitions whose workers are settled already
+ */
+function placeByFields(spec: Fields, workers: readonly string[], placed: Placement): Placement {
+  const settled = new Map(placed.map(([partition, worker]) => [JSON.stringify(partition), worker]));
+  return [...partitionsOf(spec)].map(({ partition, position, count }) => {
+    const share = workers[Math.floor((workers.length * position) / count)] as string;
+    return [partition, settled.get(JSON.stringify(partition)) ?? share];
+  });
+}
+
+interface Partition {
+  readonly partition: unknown;
+  /** Among all of the shuffle, those that are not wanted included. */
+  readonly position: number;
+  readonly count: number;
+}
+
+/** Of a dataframe `parts_out` of `npartitions`; of an array each of the `new` chunks. */
+function* partitionsOf({
+  npartitions,
+  parts_out: wanted,
+  new: chunks,
+}: Fields): Iterable<Partition> {
+  const axes = asList(chunks)?.map((axis) => asList(axis)?.length ?? 0);
+  if (axes !== undefined) {
+    const count = axes.reduce((product, length) => product * length, 1);
+    for (let position = 0; position < count; position++) {
+      yield { partition: indexAt(position, axes), position, count };
+    }
+    return;
+  }
+  const count = toNumber(npartitions);
+  if (count === undefined) {
+    throw new PythonException('TypeError', 'a shuffle is a dataframe shuffle or an array rechunk');
+  }
+  const all = asList(wanted) ?? Array.from({ length: count }, (_, index) => index);
+  for (const partition of all) {
+    yield { partition, position: Math.min(count - 1, toNumber(partition) ?? 0), count };
+  }
+}
+
+/** The last axis changes fastest. */
+function indexAt(position: number, axes: readonly number[]): number[] {
+  const index: number[] = [];
+  let rest = position;
+  for (const length of axes.toReversed()) {
+    index.unshift(rest % length);
+    rest = Math.floor(rest / length);
+  }
+  return index;
+}
+
+/** Fields of a specification that workers do not want back. */
+const FOR_PLACING: ReadonlySet<string> = new Set(['npartitions', 'parts_out']);
+
+/** The answer to a worker that takes part in a shuffle of plain data. */
+function answerByFields(
+  { type, spec }: Extract<ShuffleSource, { kind: 'fields' }>,
+  runId: number,
+  placement: Placement,
+): Fields {
+  const described = Object.entries(spec).filter(([name]) => !FOR_PLACING.has(name));
+  return {
+    status: 'OK',
+    type,
+    run_id: runId,
+    worker_for: new Map(placement),
+    output_workers: new Set(placement.map(([, worker]) => worker)),
+    ...Object.fromEntries(described),
+  };
 }

@@ -4,15 +4,25 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { removePrivateFolder } from '../../log/private-folder.ts';
-import { isMaterialized, unpackMaterialized, type GraphMessage } from './materialized.ts';
-import { HelperPool } from './helper-pool.ts';
-import { findPythons, nothingWorksWithout } from './python-commands.ts';
-import type { HelperAnswer, HelperOptions, PythonCommand } from './python-helper.ts';
-import { assembleGraph } from './unpack-answers.ts';
-import type { GraphContext, UnpackedGraph } from './unpacked.ts';
+import {
+  assembleGraph,
+  type GraphContext,
+  type GraphMessage,
+  isMaterialized,
+  type UnpackedGraph,
+  unpackMaterialized,
+} from './materialized.ts';
+import {
+  findPythons,
+  type HelperAnswer,
+  type HelperOptions,
+  HelperPool,
+  nothingWorksWithout,
+  type PythonCommand,
+} from './python-helper.ts';
 
 export type { GraphMessage } from './materialized.ts';
-export { defaultMemoryBytes, isNamed, pythonCommands } from './python-commands.ts';
+export { defaultMemoryBytes, isNamed, pythonCommands } from './python-helper.ts';
 export type {
   HelperAnswer,
   HelperOptions,
@@ -20,7 +30,12 @@ export type {
   PythonFailure,
   PythonLimits,
 } from './python-helper.ts';
-export { isCallSpec, type CallSpec, type GraphContext, type UnpackedGraph } from './unpacked.ts';
+export {
+  isCallSpec,
+  type CallSpec,
+  type GraphContext,
+  type UnpackedGraph,
+} from './materialized.ts';
 
 /** Fields of a client's message that describe the tasks; the rest need not go to Python. */
 const GRAPH_FIELDS = ['hlg', 'graph_header', 'graph_frames', 'expr_ser', 'keys', 'annotations'];

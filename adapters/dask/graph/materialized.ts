@@ -1,19 +1,16 @@
-/**
- * Graphs of clients before 2023.4 (`update-graph-hlg`): layers in topological order, of which those
- * that list their tasks are read here, without Python.
- */
-import type { GraphTask } from '../../../core/api/index.ts';
-import { type KeyNames, namesOfWireKey } from './key-names.ts';
-import { readAnnotations } from './annotations.ts';
 import {
-  durationMs,
-  entriesOf,
-  isRecord,
-  itemsOf,
-  numberOf,
-  type GraphContext,
-  type UnpackedGraph,
-} from './unpacked.ts';
+  type GraphTask,
+  groupOfKey,
+  prefixOfKey,
+  YardmasterError,
+} from '../../../core/api/index.ts';
+import { show } from '../../../core/shared/words.ts';
+import { reprOf } from '../bridge/key-table.ts';
+import { Opaque } from '../codec.ts';
+import type { HelperAnswer } from './python-helper.ts';
+
+// Graphs of clients before 2023.4 (`update-graph-hlg`): layers in topological order, of which those
+// that list their tasks are read here, without Python.
 
 /** Layers whose state lists tasks and dependencies. A layer without a module is of the same form. */
 const LISTING_LAYERS = new Set(['MaterializedLayer', 'BasicLayer']);
@@ -59,7 +56,7 @@ export function unpackMaterialized(message: GraphMessage, context: GraphContext)
 }
 
 /** What a message says about the submission as a whole. */
-export function submissionOf(
+function submissionOf(
   message: GraphMessage,
   context: GraphContext,
 ): Pick<UnpackedGraph, 'fifoTimeoutMs' | 'submittingTask'> {
@@ -73,7 +70,7 @@ export function submissionOf(
 }
 
 /** `actors=True` means all wanted keys. Undefined: none. */
-export function actorsOf(
+function actorsOf(
   actors: unknown,
   keys: readonly string[],
   context: GraphContext,
@@ -84,7 +81,7 @@ export function actorsOf(
 }
 
 /** The static order, when the client has given one. */
-export function ranksOf(
+function ranksOf(
   priority: unknown,
   context: GraphContext,
 ): ReadonlyMap<string, number> | undefined {
@@ -215,3 +212,352 @@ function setOwn(record: Record<string, unknown>, name: string, value: unknown): 
   if (name !== '__proto__') record[name] = value;
   else Object.defineProperty(record, name, { value, enumerable: true, configurable: true });
 }
+
+// What Dask's annotations of a task mean to the scheduler.
+
+/** Fields of a task that come from its annotations. */
+type Annotated = Pick<
+  GraphTask,
+  | 'userPriority'
+  | 'retries'
+  | 'workers'
+  | 'hosts'
+  | 'allowOtherWorkers'
+  | 'resources'
+  | 'annotations'
+>;
+
+/**
+ * Reads the annotations that have a meaning to the scheduler; all of them stay with the task, because
+ * workers and plugins see them. What cannot be meant (`retries="x"`) is only kept.
+ *
+ * @throws YardmasterError `ERR_GRAPH_INVALID` when resources are no numbers by name
+ */
+export function readAnnotations(
+  annotations: Readonly<Record<string, unknown>>,
+  context: GraphContext,
+): Annotated {
+  const read: { -readonly [Field in keyof Annotated]: Annotated[Field] } = { annotations };
+  const priority = numberOf(annotations['priority']);
+  if (priority !== undefined) read.userPriority = priority;
+  const retries = numberOf(annotations['retries']);
+  if (retries !== undefined) read.retries = retries;
+  const places = annotations['workers'] ?? annotations['restrictions'];
+  if (places !== undefined && places !== null) Object.assign(read, readPlaces(places, context));
+  const isLoose = annotations['allow_other_workers'] ?? annotations['loose_restrictions'];
+  if (typeof isLoose === 'boolean') read.allowOtherWorkers = isLoose;
+  const amounts = annotations['resources'];
+  if (amounts !== undefined && amounts !== null) read.resources = readResources(amounts);
+  return read;
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID`: a task that ignored them would run where it must not */
+function readResources(amounts: unknown): Readonly<Record<string, number>> {
+  const resources: Record<string, number> = {};
+  for (const [name, amount] of Object.entries(isRecord(amounts) ? amounts : { '': amounts })) {
+    const value = numberOf(amount);
+    if (value !== undefined && name !== '') resources[name] = value;
+    else {
+      throw new YardmasterError(
+        'ERR_GRAPH_INVALID',
+        `resources of a task are numbers by name, such as {"GPU": 1}, not ${show(amounts)}`,
+      );
+    }
+  }
+  return resources;
+}
+
+/** An entry is an address, the name of a worker (also a number), or else a host. */
+function readPlaces(places: unknown, context: GraphContext): Annotated {
+  const workers: string[] = [];
+  const hosts: string[] = [];
+  for (const place of itemsOf(places)) {
+    if (Array.isArray(place)) {
+      workers.push(`tcp://${place.map(String).join(':')}`);
+      continue;
+    }
+    const name = String(place);
+    if (context.isWorkerName(name)) workers.push(name);
+    else if (name.includes('://')) workers.push(name);
+    else if (/:\d+$/.test(name)) workers.push(`tcp://${name}`);
+    else hosts.push(name);
+  }
+  return {
+    ...(workers.length > 0 ? { workers } : {}),
+    ...(hosts.length > 0 ? { hosts } : {}),
+  };
+}
+
+// Prefix and group of keys that are no texts, as Dask's `key_split` and `key_split_group` give them.
+
+/** The names that a task gets from its key. */
+interface KeyNames {
+  readonly prefix: string;
+  readonly group: string;
+}
+
+const OTHER: KeyNames = { prefix: 'Other', group: 'Other' };
+
+let latest: { readonly first: string; readonly names: KeyNames | undefined } | undefined;
+
+/**
+ * The names of a tuple come from its first element, not from what the tuple looks like as a text:
+ * `("x-abc-de", 0)` has the prefix `x-abc-de`, and the text `('x-abc-de', 0)` has `x-abc`. Undefined where
+ * the scheduler finds the same names in the text. Tuples of one collection come in a row, so the latest
+ * answer is kept.
+ */
+export function namesOfWireKey(key: unknown): KeyNames | undefined {
+  if (typeof key === 'string') return undefined;
+  if (key instanceof Uint8Array) return namesOfText(Buffer.from(key).toString());
+  if (!Array.isArray(key) || key.length === 0) return OTHER;
+  const first = key[0] as unknown;
+  if (typeof first !== 'string') {
+    return { prefix: prefixOfNested(first), group: reprOf(first) };
+  }
+  if (latest?.first !== first) latest = { first, names: namesOfTuple(first) };
+  return latest.names;
+}
+
+function namesOfTuple(first: string): KeyNames | undefined {
+  const names = { prefix: prefixOfKey(first), group: first };
+  const asText = namesOfText(reprOf([first, 0]));
+  return names.prefix === asText.prefix && names.group === asText.group ? undefined : names;
+}
+
+function namesOfText(text: string): KeyNames {
+  return { prefix: prefixOfKey(text), group: groupOfKey(text) };
+}
+
+/** Of a tuple within a tuple the first element decides, however deep it is. */
+function prefixOfNested(key: unknown): string {
+  if (typeof key === 'string') return prefixOfKey(key);
+  if (key instanceof Uint8Array) return prefixOfKey(Buffer.from(key).toString());
+  return Array.isArray(key) && key.length > 0 ? prefixOfNested(key[0]) : OTHER.prefix;
+}
+
+// What a client of Dask submits, in the words of our scheduler.
+
+/** What the unpacking of a graph must know about the cluster and its keys. */
+export interface GraphContext {
+  /** The text under which the scheduler knows a key; tuples among them have one, too. */
+  keyOf(wire: unknown): string;
+  /** Whether a worker has this name; decides whether `workers=` means a worker or a host. */
+  isWorkerName(name: string): boolean;
+}
+
+/** A graph, ready for `update-graph`. */
+export interface UnpackedGraph {
+  /** Tasks that are needed for the keys, or all of the graph. */
+  readonly tasks: GraphTask[];
+  /** Wanted keys. */
+  readonly keys: string[];
+  /** As `UpdateGraph.fifoTimeoutMs`. */
+  readonly fifoTimeoutMs: number;
+  /** As `UpdateGraph.submittingTask`. */
+  readonly submittingTask?: string;
+}
+
+/**
+ * How a worker computes a task, as it goes into `compute-task`: the run specification is either an
+ * opaque object, or a call whose parts take three fields of the message.
+ */
+export interface CallSpec {
+  /** Pickled function. */
+  readonly function: Uint8Array;
+  /** Pickled or opaque. */
+  readonly args: unknown;
+  readonly kwargs?: unknown;
+}
+
+/** Whether a run specification is a call (`function`, `args`, `kwargs`), and not one opaque object. */
+export function isCallSpec(spec: unknown): spec is CallSpec {
+  return isRecord(spec) && spec['function'] instanceof Uint8Array;
+}
+
+/** Whether it is an object with named fields, as a map of msgpack with only string keys is. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+/** The entries of a map of msgpack, whatever its keys are. */
+function entriesOf(map: unknown): Iterable<readonly [unknown, unknown]> {
+  if (map instanceof Map) return map as ReadonlyMap<unknown, unknown>;
+  return isRecord(map) ? Object.entries(map) : [];
+}
+
+/** The items of a list, tuple or set of Python; a single value counts as a list of itself. */
+function itemsOf(list: unknown): readonly unknown[] {
+  if (Array.isArray(list)) return list as unknown[];
+  if (list instanceof Set) return [...(list as ReadonlySet<unknown>)];
+  return list === null || list === undefined ? [] : [list];
+}
+
+/** A number of the wire, also when it is an integral float; undefined for anything else. */
+function numberOf(value: unknown): number | undefined {
+  if (typeof value === 'number') return value;
+  if (typeof value === 'bigint' || value instanceof Number) return Number(value);
+  return undefined;
+}
+
+const DURATION = /^\s*(-?[\d.]*(?:e[-+]?\d+)?)\s*([a-zµ]*)\s*$/i;
+
+const UNITS_MS: Readonly<Record<string, number>> = {
+  '': 1000,
+  s: 1000,
+  sec: 1000,
+  second: 1000,
+  ms: 1,
+  millisecond: 1,
+  us: 1e-3,
+  µs: 1e-3,
+  microsecond: 1e-3,
+  ns: 1e-6,
+  nanosecond: 1e-6,
+  m: 60e3,
+  min: 60e3,
+  minute: 60e3,
+  h: 3600e3,
+  hr: 3600e3,
+  hour: 3600e3,
+  d: 86_400e3,
+  day: 86_400e3,
+  w: 7 * 86_400e3,
+  week: 7 * 86_400e3,
+};
+
+/** A duration of Dask (`"100 ms"`, `"60s"`, seconds) in milliseconds; 0 when it is none. */
+export function durationMs(duration: unknown): number {
+  const seconds = numberOf(duration);
+  if (seconds !== undefined) return seconds * 1000;
+  if (typeof duration !== 'string') return 0;
+  const [, digits = '', unit = ''] = DURATION.exec(duration) ?? [];
+  const scale = UNITS_MS[unit] ?? UNITS_MS[unit.toLowerCase().replace(/(?<=..)s$/, '')];
+  const count = digits === '' ? 1 : Number(digits);
+  return scale === undefined || !Number.isFinite(count) ? 0 : count * scale;
+}
+
+// Puts the parts of a graph together that a helper has read.
+
+/** As in helper.py. */
+const KINDS = ['pickled', 'serialized'] as const;
+
+const CALL = 2;
+
+/**
+ * O(tasks + dependencies).
+ * @param message - of the client
+ * @throws YardmasterError `ERR_PROTOCOL` when the answers do not fit together
+ */
+export function assembleGraph(
+  message: GraphMessage,
+  answers: readonly HelperAnswer[],
+  context: GraphContext,
+): UnpackedGraph {
+  const names = namesOf(answers, context);
+  const keys = itemsOf(message['keys']).map((key) => context.keyOf(key));
+  const actors = actorsOf(message['actors'], keys, context);
+  const ranks = ranksOf(message['priority'] ?? message['internal_priority'], context);
+  const annotations: Annotated[] = [];
+  const blobs: Uint8Array[] = [];
+  const tasks: GraphTask[] = [];
+  for (const answer of answers) {
+    for (const blob of answer.blobs) blobs.push(blob);
+    for (const fresh of listOf(answer, 'annotations', false)) {
+      annotations.push(readAnnotations(isRecord(fresh) ? fresh : {}, context));
+    }
+    const wireKeys = listOf(answer, 'keys');
+    const links = listOf(answer, 'links');
+    const specs = listOf(answer, 'specs');
+    const annotated = listOf(answer, 'annotated', false);
+    const producers = new Set(listOf(answer, 'producers', false));
+    for (let index = 0; index < links.length; index++) {
+      const key = names[tasks.length] as string;
+      const task: { -readonly [Field in keyof GraphTask]: GraphTask[Field] } = {
+        key,
+        dependencies: inputsOfAnswer(links[index], names),
+        runSpec: specOf(specs[index], blobs),
+        ...namesOfWireKey(wireKeys[index]),
+      };
+      const rank = ranks?.get(key);
+      if (rank !== undefined) task.rank = rank;
+      if (actors?.has(key) === true) task.actor = true;
+      if (producers.has(index)) task.dataProducer = true;
+      const position = annotated[index];
+      if (typeof position === 'number' && position >= 0) {
+        Object.assign(task, annotations[position]);
+      }
+      tasks.push(task);
+    }
+  }
+  return { tasks, keys, ...submissionOf(message, context) };
+}
+
+/** Keys of the tasks, then of their inputs from outside. */
+function namesOf(answers: readonly HelperAnswer[], context: GraphContext): string[] {
+  const names: string[] = [];
+  for (const answer of answers) {
+    for (const key of listOf(answer, 'keys')) names.push(context.keyOf(key));
+  }
+  for (const answer of answers) {
+    for (const key of listOf(answer, 'outside', false)) names.push(context.keyOf(key));
+  }
+  return names;
+}
+
+function inputsOfAnswer(links: unknown, names: readonly string[]): string[] {
+  const inputs: string[] = [];
+  for (const position of links as readonly number[]) {
+    const name = names[position];
+    if (name === undefined) throw doesNotFit(`there is no task ${position}`);
+    inputs.push(name);
+  }
+  return inputs;
+}
+
+function specOf(spec: unknown, blobs: readonly Uint8Array[]): unknown {
+  if (spec instanceof Uint8Array) return new Opaque('pickled', spec, NO_FRAMES);
+  if (!Array.isArray(spec)) throw doesNotFit('a run specification has no known form');
+  const [kind, first, second, third] = spec as unknown[];
+  if (kind === CALL) {
+    const call = { function: blobAt(first, blobs), args: partOf(second, blobs) };
+    return third === null || third === undefined ? call : { ...call, kwargs: partOf(third, blobs) };
+  }
+  const name = KINDS[kind as number];
+  if (name === undefined || !(first instanceof Uint8Array) || !Array.isArray(second)) {
+    throw doesNotFit(`a run specification has the form ${String(kind)}`);
+  }
+  return new Opaque(
+    name,
+    first,
+    (second as unknown[]).map((position) => blobAt(position, blobs)),
+  );
+}
+
+/** Arguments are pickled or opaque. */
+function partOf(part: unknown, blobs: readonly Uint8Array[]): unknown {
+  return Array.isArray(part) ? specOf(part, blobs) : part;
+}
+
+function blobAt(position: unknown, blobs: readonly Uint8Array[]): Uint8Array {
+  const blob = blobs[position as number];
+  if (blob === undefined) throw doesNotFit(`there is no blob ${String(position)}`);
+  return blob;
+}
+
+function listOf({ message }: HelperAnswer, name: string, isNeeded = true): readonly unknown[] {
+  const list = message[name];
+  if (Array.isArray(list)) return list as unknown[];
+  if (!isNeeded) return [];
+  throw doesNotFit(`"${name}" is missing`);
+}
+
+function doesNotFit(what: string): YardmasterError {
+  return new YardmasterError(
+    'ERR_PROTOCOL',
+    `the Python helper answered with a graph that does not fit together: ${what}. Is helper.py of another version?`,
+  );
+}
+
+const NO_FRAMES: readonly Uint8Array[] = [];

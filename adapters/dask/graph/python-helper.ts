@@ -1,7 +1,17 @@
-/** Asks a Python process, which is started when it is needed and replaced when it dies. */
-import { YardmasterError, type Clock, type Logger, type Timer } from '../../../core/api/index.ts';
-import { GRAPH_READER, HelperProcess, type HelperEvents } from './helper-process.ts';
-import { isRecord } from './unpacked.ts';
+import { type ChildProcessWithoutNullStreams, execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { totalmem } from 'node:os';
+import { join } from 'node:path';
+import { StringDecoder } from 'node:string_decoder';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { type Clock, type Logger, type Timer, YardmasterError } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/timers.ts';
+import { decodeMessage, encodeMessage } from '../codec.ts';
+import { FrameReader, packFrames } from '../connection/frames.ts';
+import { isRecord } from './materialized.ts';
+
+// Asks a Python process, which is started when it is needed and replaced when it dies.
 
 /** A program and arguments for it. */
 export type PythonCommand = readonly [string, ...string[]];
@@ -57,7 +67,7 @@ interface Request {
  * Requests are answered one by one, in their order. When the process dies over one, it is tried once more
  * in a fresh process; when that dies, too, this one fails and the others go to the next process.
  */
-export class PythonHelper {
+class PythonHelper {
   private process: HelperProcess | undefined;
   private isReady = false;
   private isClosed = false;
@@ -335,4 +345,380 @@ function pythonError(error: Readonly<Record<string, unknown>>): YardmasterError 
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
+}
+
+/** How long a request waits for a process that is busy before another one is started, in milliseconds. */
+const PATIENCE_MS = 200;
+
+/** A process beyond the first ends when it has had nothing to do for this long, in milliseconds. */
+const IDLE_MS = 60_000;
+
+/** Processes that may read at the same time unless the options say otherwise. */
+const PROCESSES_MAX = 4;
+
+type Message = Readonly<Record<string, unknown>>;
+
+interface QueuedRequest {
+  readonly message: Message;
+  readonly resolve: (answers: readonly HelperAnswer[]) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/**
+ * Several Python processes that read graphs: each reads one at a time, so that a graph which takes long
+ * delays at most those that find all processes busy. The first process stays; others come and go.
+ */
+export class HelperPool {
+  private readonly first: PythonHelper;
+  private readonly others = new Map<PythonHelper, Timer | undefined>();
+  private readonly busy = new Set<PythonHelper>();
+  private readonly waiting: QueuedRequest[] = [];
+  private patience: Timer | undefined;
+  private isClosed = false;
+
+  constructor(private readonly options: HelperOptions) {
+    this.first = new PythonHelper(options);
+  }
+
+  get versions(): Message {
+    return this.first.versions;
+  }
+
+  /** Process id of the first. */
+  get pid(): number | undefined {
+    return this.first.pid;
+  }
+
+  /** How many processes there are. */
+  get size(): number {
+    return this.others.size + 1;
+  }
+
+  /** As {@link PythonHelper.prepare}, for the first. */
+  prepare(version?: string): void {
+    this.first.prepare(version);
+  }
+
+  /**
+   * Asks a process that is free, or the next that becomes so.
+   * @throws YardmasterError as {@link PythonHelper.ask}
+   */
+  ask(message: Message): Promise<readonly HelperAnswer[]> {
+    return new Promise((resolve, reject) => {
+      this.waiting.push({ message, resolve, reject });
+      this.assign();
+    });
+  }
+
+  /**
+   * Asks every process that is running. Those that start later are not asked. Resolves when all have
+   * answered that were free; a busy one answers before its next graph, and its failure is logged.
+   */
+  async askAll(message: Message): Promise<void> {
+    const running = [this.first, ...this.others.keys()].filter(({ pid }) => pid !== undefined);
+    const answers: Promise<unknown>[] = [];
+    for (const helper of running) {
+      const answer = helper.ask(message);
+      if (this.busy.has(helper)) answer.catch((error: unknown) => this.warn(message, error));
+      else answers.push(answer);
+    }
+    await Promise.all(answers);
+  }
+
+  /**
+   * The Python that reads graphs: the one that the options name, or else the one that is found.
+   * @throws YardmasterError `ERR_CONNECT` when there is none
+   */
+  async command(): Promise<PythonCommand> {
+    const [only, ...others] = this.options.commands;
+    if (only !== undefined && others.length === 0) return only;
+    if (this.first.command === undefined) await this.ask({ op: 'packages' });
+    return this.first.command ?? (only as PythonCommand);
+  }
+
+  /** Ends all; what is not answered yet fails. */
+  close(): void {
+    this.isClosed = true;
+    this.patience?.cancel();
+    for (const timer of this.others.values()) timer?.cancel();
+    for (const helper of [this.first, ...this.others.keys()]) helper.close();
+    for (const { reject } of this.waiting.splice(0)) {
+      reject(new YardmasterError('ERR_CLOSED', 'the scheduler closes'));
+    }
+  }
+
+  private warn({ op }: Message, err: unknown): void {
+    this.options.log.warn({ err, op }, `a Python that reads graphs failed at ${String(op)}`);
+  }
+
+  private assign(): void {
+    for (;;) {
+      const free = this.isClosed ? this.first : this.free();
+      const request = free === undefined ? undefined : this.waiting.shift();
+      if (free === undefined || request === undefined) break;
+      inBackground(this.serve(free, request), 'a request of the Python helper was not served');
+    }
+    if (this.waiting.length > 0) this.waitForAnother();
+    else {
+      this.patience?.cancel();
+      this.patience = undefined;
+    }
+  }
+
+  private free(): PythonHelper | undefined {
+    if (!this.busy.has(this.first)) return this.first;
+    for (const helper of this.others.keys()) if (!this.busy.has(helper)) return helper;
+    return undefined;
+  }
+
+  private async serve(
+    helper: PythonHelper,
+    { message, resolve, reject }: QueuedRequest,
+  ): Promise<void> {
+    this.busy.add(helper);
+    if (this.others.has(helper)) this.others.get(helper)?.cancel();
+    await helper.ask(message).then(resolve, reject);
+    this.busy.delete(helper);
+    if (this.isClosed) return;
+    if (this.others.has(helper)) this.endWhenIdle(helper);
+    this.assign();
+  }
+
+  private waitForAnother(): void {
+    const { clock, processesMax = PROCESSES_MAX } = this.options;
+    if (this.patience !== undefined || this.size >= processesMax || this.isClosed) return;
+    this.patience = clock.setTimer(PATIENCE_MS, () => {
+      this.patience = undefined;
+      const { command } = this.first;
+      const commands = command === undefined ? this.options.commands : [command];
+      this.others.set(new PythonHelper({ ...this.options, commands }), undefined);
+      this.assign();
+    });
+  }
+
+  private endWhenIdle(helper: PythonHelper): void {
+    const timer = this.options.clock.setTimer(IDLE_MS, () => {
+      this.others.delete(helper);
+      helper.close();
+    });
+    this.others.set(helper, timer);
+  }
+}
+
+// One life of the Python process that reads graphs.
+
+/** Stands beside this module, in the sources as in the package. */
+const PROGRAM = fileURLToPath(new URL('./helper.py', import.meta.url));
+
+/** Of what it wrote on standard error, for messages about its end. */
+const LAST_WORDS_MAX = 2000;
+
+/** Callbacks to the owner of a process. */
+interface HelperEvents {
+  /** The process is ready for requests. Called once. */
+  ready(versions: Readonly<Record<string, unknown>>): void;
+  /** @param frames - of the whole message; the blobs of an answer are at their end */
+  answer(message: Readonly<Record<string, unknown>>, frames: readonly Uint8Array[]): void;
+  /** A line that it, or user code in it, printed. */
+  line(text: string): void;
+  /** It is gone. Called once, also when it could not be started; nothing is called afterwards. */
+  ended(reason: YardmasterError): void;
+}
+
+/** What a process is for. */
+interface HelperRole {
+  /** File or folder that Python runs. */
+  readonly program: string;
+  readonly parameters?: readonly string[];
+  /** In messages. */
+  readonly name: string;
+  /** In messages, before "a Python with dask and distributed". */
+  readonly purpose: string;
+}
+
+/** Reads graphs. */
+const GRAPH_READER: HelperRole = {
+  program: PROGRAM,
+  name: 'the Python helper',
+  purpose: 'Graphs of clients from 2023.4 on, arrays and data frames need',
+};
+
+/** Starts with its construction. */
+export class HelperProcess {
+  private readonly child: ChildProcessWithoutNullStreams;
+  private readonly reader: FrameReader;
+  private lastWords = '';
+  private isReady = false;
+  private hasEnded = false;
+
+  /** @param command - the Python to use, with its arguments */
+  constructor(
+    private readonly command: readonly [string, ...string[]],
+    private readonly events: HelperEvents,
+    private readonly role: HelperRole = GRAPH_READER,
+  ) {
+    const [program, ...args] = command;
+    const parameters = [...args, role.program, ...(role.parameters ?? [])];
+    this.child = spawn(program, parameters, { stdio: 'pipe', windowsHide: true });
+    this.reader = new FrameReader((frames) => this.receive(frames));
+    this.child.stdout.on('data', (chunk: Buffer) => this.read(chunk));
+    this.listenToErrors();
+    // An error here means that the process has died, which 'close' reports.
+    this.child.stdin.on('error', () => undefined);
+    this.child.once('error', (cause) => this.end(this.cannotStart(cause)));
+    this.child.once('close', (code, signal) => this.end(this.died(code, signal)));
+  }
+
+  get pid(): number | undefined {
+    return this.child.pid;
+  }
+
+  /** @throws YardmasterError `ERR_NOT_SERIALISABLE` when the request cannot be written */
+  send(request: unknown): void {
+    for (const part of packFrames(encodeMessage(request))) this.child.stdin.write(part);
+  }
+
+  /** It ends when it has answered what it has been asked. */
+  finish(): void {
+    this.child.stdin.end();
+  }
+
+  /** Ends it at once, whatever it is doing. `ended` follows. */
+  kill(): void {
+    this.child.kill('SIGKILL');
+  }
+
+  private read(chunk: Buffer): void {
+    if (this.hasEnded) return;
+    try {
+      this.reader.push(chunk);
+    } catch (cause) {
+      this.kill();
+      const message = `${this.role.name} answered with something that is no message`;
+      this.end(new YardmasterError('ERR_PROTOCOL', message, {}, { cause }));
+    }
+  }
+
+  private receive(frames: readonly Uint8Array[]): void {
+    const message = decodeMessage(frames);
+    if (this.hasEnded || !isRecord(message)) return;
+    if (message['ready'] === true) {
+      this.isReady = true;
+      const { versions } = message;
+      this.events.ready(isRecord(versions) ? versions : {});
+    } else this.events.answer(message, frames);
+  }
+
+  private listenToErrors(): void {
+    const decoder = new StringDecoder('utf8');
+    let line = '';
+    this.child.stderr.on('data', (chunk: Buffer) => {
+      const text = decoder.write(chunk);
+      this.lastWords = (this.lastWords + text).slice(-LAST_WORDS_MAX);
+      const lines = (line + text).split('\n');
+      line = (lines.pop() ?? '').slice(-LAST_WORDS_MAX);
+      if (this.hasEnded) return;
+      for (const each of lines) if (each.trim() !== '') this.events.line(each);
+    });
+  }
+
+  private end(reason: YardmasterError): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    this.events.ended(reason);
+  }
+
+  private cannotStart(cause: Error): YardmasterError {
+    const { name, purpose } = this.role;
+    const message = `cannot start ${name} with "${this.command.join(' ')}": ${cause.message}. ${purpose} a Python with dask and distributed, as the clients and workers have it; name it with the option "python" (--python)`;
+    return new YardmasterError('ERR_CONNECT', message, { command: this.command }, { cause });
+  }
+
+  private died(code: number | null, signal: NodeJS.Signals | null): YardmasterError {
+    const { name, purpose } = this.role;
+    const how = signal ?? `exit code ${String(code)}`;
+    const said = this.lastWords.trim();
+    const words = said === '' ? '' : `; the last it said: ${said}`;
+    const data = { code, signal, stderr: said };
+    if (this.isReady) {
+      return new YardmasterError('ERR_CLOSED', `${name} died (${how})${words}`, data);
+    }
+    const message = `${name} of "${this.command.join(' ')}" ended before it was ready (${how}). ${purpose} a Python with dask and distributed, as the clients and workers have them; name it with the option "python" (--python)${words}`;
+    return new YardmasterError('ERR_CONNECT', message, data);
+  }
+}
+
+// Which Python may help.
+
+/** The usual names, the best first. Debian's stays reachable when another one shadows it. */
+const USUAL = ['python3', '/usr/bin/python3', 'python'];
+
+/**
+ * The Pythons to try.
+ * @param python - what the user names: a program, also with arguments (`uv run python`). Undefined or
+ *   empty: that of the environment variable PYTHON, that of the active virtual environment, and the usual
+ */
+export function pythonCommands(
+  python: string | undefined,
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): PythonCommand[] {
+  if (isNamed(python)) return [commandOf(python.trim())];
+  const { PYTHON, VIRTUAL_ENV } = environment;
+  const found: string[] = [];
+  if (PYTHON !== undefined && PYTHON !== '') found.push(PYTHON);
+  if (VIRTUAL_ENV !== undefined && VIRTUAL_ENV !== '') {
+    found.push(join(VIRTUAL_ENV, process.platform === 'win32' ? 'Scripts' : 'bin', 'python'));
+  }
+  return [...new Set([...found, ...USUAL])].map((each) => [each]);
+}
+
+/** Whether the user names the one to use. */
+export function isNamed(python: string | undefined): python is string {
+  return python !== undefined && python.trim() !== '';
+}
+
+/** A path may have blanks in it. */
+function commandOf(python: string): PythonCommand {
+  if (!/\s/.test(python) || existsSync(python)) return [python];
+  const [program = python, ...args] = python.split(/\s+/);
+  return [program, ...args];
+}
+
+/** Looks for the packages without importing them, which takes some milliseconds. */
+const PROBE = `import importlib.util as u, sys
+sys.exit(any(u.find_spec(name) is None for name in ("dask", "distributed")))`;
+
+/** Those of the commands that are Pythons with dask and distributed. */
+export async function findPythons(commands: readonly PythonCommand[]): Promise<PythonCommand[]> {
+  const run = promisify(execFile);
+  const found = await Promise.all(
+    commands.map(async (command) => {
+      const [program, ...args] = command;
+      try {
+        await run(program, [...args, '-c', PROBE], { timeout: 60_000, windowsHide: true });
+        return [command];
+      } catch {
+        return [];
+      }
+    }),
+  );
+  return found.flat();
+}
+
+/** The message to an operator whose scheduler has no usable Python. */
+export function nothingWorksWithout(commands: readonly PythonCommand[]): string {
+  const tried = commands.map((command) => command.join(' ')).join(', ');
+  return (
+    `no Python with dask and distributed was found (tried: ${tried}). Without one the scheduler cannot read ` +
+    'graphs of clients from 2023.4 on, nor arrays and data frames of older ones; it has no run_on_scheduler, ' +
+    'plugins of the scheduler, performance_report, upload_file and P2P shuffles; name one with the option ' +
+    '"python" (--python)'
+  );
+}
+
+/** Bytes that a Python may use unless an option says otherwise: half of what this process may have. */
+export function defaultMemoryBytes(): number {
+  const constrained = process.constrainedMemory();
+  const total = totalmem();
+  return Math.floor((constrained > 0 && constrained < total ? constrained : total) / 2);
 }

@@ -1,9 +1,9 @@
-/** `amm_handler`: the Active Memory Manager for `client.amm` of Dask, and more of it by keyword. */
-import type { MEMORY_MEASURES } from '../../../core/api/index.ts';
-import { type AmmStatus } from '../../../core/api/index.ts';
+import type { AmmStatus, MEMORY_MEASURES } from '../../../core/api/index.ts';
+import { isFields, textIn } from '../codec.ts';
 import type { DaskContext, Fields } from '../context.ts';
 import { PythonException } from './py-errors.ts';
-import { isFields, textIn } from '../codec/values.ts';
+
+// `amm_handler`: the Active Memory Manager for `client.amm` of Dask, and more of it by keyword.
 
 type Handler = (request: Fields, context: DaskContext) => unknown;
 

@@ -15,15 +15,14 @@ import {
   type Timer,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import { inBackground } from '../../../core/shared/background.ts';
+import { inBackground } from '../../../core/shared/timers.ts';
 import { type ClusterReach, describeFailure } from '../../tasks/index.ts';
-import { AsideRunner } from '../inline/index.ts';
-import { ActorThreads } from './actor-threads.ts';
-import { ThreadPool } from './thread-pool.ts';
-import { RunDispatcher } from './run-dispatcher.ts';
-import { Job } from './job.ts';
+import { AuxiliaryRunner } from '../inline.ts';
+import { ActorThreads, ThreadPool } from './thread-pool.ts';
+import { RunDispatcher } from './run-queue.ts';
+import { Job } from './task-thread.ts';
 import { closedResult } from './thread-errors.ts';
-import { stacksOf } from './thread-stacks.ts';
+import { stacksOf } from './thread-run.ts';
 
 export interface ThreadExecutorOptions {
   /** Threads, each of which runs one task at a time. Default: one for each core. */
@@ -71,7 +70,7 @@ export class ThreadExecutor implements Executor {
   private readonly actors: ActorThreads;
   private readonly crew: ThreadPool;
   private readonly dealer: RunDispatcher;
-  private here: AsideRunner | undefined;
+  private here: AuxiliaryRunner | undefined;
   private closing: Promise<void> | undefined;
 
   constructor(private readonly options: ThreadExecutorOptions) {
@@ -160,7 +159,7 @@ export class ThreadExecutor implements Executor {
     if (place === 'threads') {
       return Promise.all([...this.crew.threads].map((thread) => thread.runAside(task)));
     }
-    this.here ??= new AsideRunner(this.options);
+    this.here ??= new AuxiliaryRunner(this.options);
     return this.here.run(task, signal);
   }
 

@@ -1,25 +1,27 @@
 import type { Worker } from 'node:worker_threads';
-
 import {
+  type AbortRun,
+  type ErrorPayload,
   type ExecutableTask,
   type ExecutionResult,
+  type TaskSlot,
   type Timer,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import { inBackground } from '../../../core/shared/background.ts';
+import { inBackground } from '../../../core/shared/timers.ts';
 import { epochMs } from '../../clocks/epoch.ts';
 import { describeFailure } from '../../tasks/index.ts';
-import { relayConnection } from '../../transports/tunnel/index.ts';
-import { StartedRuns } from './started-runs.ts';
-import type { Job } from './job.ts';
-import { postedTask, receivedResult } from './posted-bytes.ts';
-import { readResults, RunWriter } from './run-queue.ts';
-import type { FromThread, ResultColumns, ToThread } from './messages.ts';
-import { PendingAnswers } from './pending-answers.ts';
-import { spawnThread } from './spawn.ts';
-import type { Running, ThreadSettings } from './thread-settings.ts';
+import { relayConnection } from '../../transports/tunnel.ts';
+import {
+  type FromThread,
+  postedTask,
+  receivedResult,
+  type ResultColumns,
+  type ToThread,
+} from './messages.ts';
+import { readResults, RunWriter, WaitingRuns } from './run-queue.ts';
+import { type Running, spawnThread, type ThreadSettings } from './spawn.ts';
 import { abandonedError, causeOfDeath, closedError, deathError, failed } from './thread-errors.ts';
-import { WaitingRuns } from './waiting-runs.ts';
 
 /** Milliseconds for a thread to show that its event loop turns, before a run on it is taken to block it. */
 const BLOCKED_MS = 500;
@@ -407,5 +409,157 @@ export class TaskThread {
       job.end(failed(new YardmasterError('ERR_TASK', message, { key }, { cause })));
     }
     this.settings.onProgress(this);
+  }
+}
+
+/** What a job needs of the thread that it was handed to. */
+interface JobThread {
+  /** Takes back the jobs that have not begun, in order. */
+  takeBack(): Job[];
+  /** Aborts the job. One that continues after its grace period is ended by force. */
+  abort(job: Job): void;
+}
+
+/**
+ * Whether a run occupies a slot: `occupied`; `seceded`: it continues without a slot and may compute, so its
+ * thread takes nothing else; `parked`: it waits without a slot, and its thread runs others meanwhile.
+ */
+export type SlotState = 'occupied' | 'seceded' | 'parked';
+
+/** One run, from when the pool gets it to its end. */
+export class Job {
+  /** Where it is, or was. */
+  thread: JobThread | undefined = undefined;
+  /** Its place in the order of that thread's runs. */
+  number = 0;
+  slotState: SlotState = 'occupied';
+  isAborted = false;
+  /** Why, as its owner said. */
+  abortReason: Parameters<AbortRun>[0] = undefined;
+  /** Milliseconds that it may continue after it was aborted. */
+  graceMs = 0;
+  isKilled = false;
+  /** Whether it was on a thread that died and it was not known which of its runs was the cause. */
+  wasSuspected = false;
+  private graceTimer: Timer | undefined = undefined;
+  private hasEnded = false;
+
+  /** @param mayReturn - its owner takes it back when it cannot begin */
+  constructor(
+    readonly task: ExecutableTask,
+    readonly slot: TaskSlot | undefined,
+    private readonly onEnd: (result: ExecutionResult) => void,
+    readonly mayReturn: boolean,
+  ) {}
+
+  get key(): string {
+    return this.task.key;
+  }
+
+  get isShort(): boolean {
+    return this.task.isShort === true;
+  }
+
+  /** Whether it needs no turn in the line of its thread. */
+  get isConcurrent(): boolean {
+    return this.task.isConcurrent === true;
+  }
+
+  get isOver(): boolean {
+    return this.hasEnded;
+  }
+
+  /** Sets the timer that ends the run by force unless it ends before. */
+  giveGrace(timer: Timer): void {
+    this.graceTimer?.cancel();
+    this.graceTimer = timer;
+  }
+
+  end(result: ExecutionResult): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    this.graceTimer?.cancel();
+    this.onEnd(result);
+  }
+}
+
+/**
+ * The number of the run that a thread has begun last, and of the run that caused its end, in memory that the
+ * thread shares with its pool.
+ *
+ * Runs are numbered from 1 in the order in which they are handed over. The thread claims each before
+ * it begins; the pool may claim all that are left, which are then never begun. So a run either begins
+ * or comes back, even while the thread is busy and hears nothing.
+ */
+export class StartedRuns {
+  private readonly cell: Int32Array;
+
+  constructor(readonly memory = new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT)) {
+    this.cell = new Int32Array(memory);
+  }
+
+  /** For the thread: whether this run is still its own; if so it has now begun. */
+  claim(number: number): boolean {
+    const before = wrap(number - 1);
+    return Atomics.compareExchange(this.cell, 0, before, wrap(number)) === before;
+  }
+
+  /** For the pool: takes back all that has not begun. Returns how many these are. */
+  takeBack(last: number): number {
+    for (;;) {
+      const begun = Atomics.load(this.cell, 0);
+      const seen = Atomics.compareExchange(this.cell, 0, begun, wrap(last));
+      if (seen === begun) return wrap(last - begun);
+    }
+  }
+
+  /** For the thread: its end is caused by this run. */
+  blame(number: number): void {
+    Atomics.store(this.cell, 1, wrap(number));
+  }
+
+  /** The run that the thread has named as the cause of its end; 0: none. */
+  get culprit(): number {
+    return Atomics.load(this.cell, 1);
+  }
+
+  /** Runs up to `last` that have not begun. */
+  left(last: number): number {
+    return wrap(last - Atomics.load(this.cell, 0));
+  }
+}
+
+/** Numbers are not bounded; the cell holds their low 32 bits. */
+function wrap(number: number): number {
+  return number | 0;
+}
+
+/** What was asked of a thread and has not been answered. */
+export class PendingAnswers {
+  private readonly asked = new Map<number, (result: ExecutionResult) => void>();
+  private nextId = 0;
+
+  /** @param post - sends the message, which is made with the id of the answer */
+  ask(
+    message: (id: number) => ToThread,
+    post: (message: ToThread) => void,
+  ): Promise<ExecutionResult> {
+    return new Promise((resolve) => {
+      const id = this.nextId++;
+      this.asked.set(id, resolve);
+      post(message(id));
+    });
+  }
+
+  settle(id: number, result: ExecutionResult): void {
+    const resolve = this.asked.get(id);
+    this.asked.delete(id);
+    resolve?.(result);
+  }
+
+  /** The thread is gone. */
+  failAll(error: ErrorPayload): void {
+    for (const resolve of this.asked.values()) resolve({ kind: 'failure', error });
+    this.asked.clear();
   }
 }

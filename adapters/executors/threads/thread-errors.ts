@@ -1,7 +1,7 @@
 /** Which run is the cause when a thread ends, and what runs fail with then. */
 import { type ExecutionResult, YardmasterError } from '../../../core/api/index.ts';
 import { describeFailure } from '../../tasks/index.ts';
-import type { Job } from './job.ts';
+import type { Job } from './task-thread.ts';
 
 /** What a run ends with when the executor closes. */
 export function closedResult(key: string): ExecutionResult {

@@ -1,18 +1,27 @@
 /** What a thread of the pool runs. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 
-import { inBackground } from '../../../core/shared/background.ts';
-import { valueBytes } from '../../../core/util/shared-memory.ts';
+import { inBackground } from '../../../core/shared/timers.ts';
+import { valueBytes } from '../../../core/util/bytes.ts';
 import type { ExecutionResult } from '../../../core/api/index.ts';
 import { epochMs } from '../../clocks/epoch.ts';
 import { threadBytes } from '../collect-garbage.ts';
 import { ActorHost, callingRun, describeFailure, runTask, startTask } from '../../tasks/index.ts';
-import { StartedRuns } from './started-runs.ts';
+import { StartedRuns } from './task-thread.ts';
 import { type NumberedTask, ResultWriter, RunReader } from './run-queue.ts';
-import type { FromThread, PostedTask, RunColumns, ThreadData, ToThread } from './messages.ts';
-import { forSharing, postedResult, receivedCall, receivedTask } from './posted-bytes.ts';
-import { surroundingsOfThread } from './surroundings.ts';
-import { IdleCollector } from './idle-collector.ts';
+import {
+  forSharing,
+  type FromThread,
+  postedResult,
+  type PostedTask,
+  receivedCall,
+  receivedTask,
+  type RunColumns,
+  type ThreadData,
+  type ToThread,
+} from './messages.ts';
+import { surroundingsOfThread } from './spawn.ts';
+import { IdleCollector } from './thread-pool.ts';
 import { type RunOwner, ThreadRun } from './thread-run.ts';
 
 const port = parentPort;

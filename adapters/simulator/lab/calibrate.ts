@@ -1,7 +1,7 @@
 import { YardmasterError } from '../../../core/api/index.ts';
-import { readRecording } from '../../app/recording/replay-recording.ts';
+import { readRecording } from '../../app/past.ts';
 import { DEFAULT_NETWORK, type SimulationOptions } from '../options.ts';
-import { RecordedGraphs } from '../recorded-workload.ts';
+import { RecordedGraphs } from '../load-workload.ts';
 import { simulate } from '../simulation.ts';
 import { RecordedCluster, type RecordedRun } from './recorded-run.ts';
 

@@ -1,10 +1,10 @@
 import type { LogFrame, LogHeader } from '../../../core/log/format.ts';
 import type { RegisterWorker } from '../../../core/messages/from-worker.ts';
 import type { TaskFinished, UpdateGraph } from '../../../core/messages/stimulus.ts';
-import type { StatePart } from '../../../core/kernel/snapshot/state-parts.ts';
+import type { StatePart } from '../../../core/kernel/state-parts.ts';
 import type { ConfigInput } from '../../../core/config/types.ts';
 import type { WorkerModel } from '../options.ts';
-import { isOpen } from '../recorded-workload.ts';
+import { isOpen } from '../load-workload.ts';
 
 /** One computation of a task. */
 export interface RecordedRun {

@@ -1,5 +1,5 @@
 import { YardmasterError } from '../../../core/api/index.ts';
-import { Draw } from '../draw.ts';
+import { Draw } from '../random.ts';
 import type { SimulationOptions } from '../options.ts';
 import { simulate } from '../simulation.ts';
 import {
@@ -8,8 +8,8 @@ import {
   type Instance,
   type InstanceLimits,
   instanceWorkload,
-} from './instance.ts';
-import type { PolicyVariant } from './policy-variant.ts';
+  type PolicyVariant,
+} from './compare.ts';
 
 /** How a bad case is looked for. */
 export interface WorstCaseOptions extends Omit<SimulationOptions, 'seed' | 'overrides' | 'config'> {

@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net';
-
 import {
   type Clock,
   type Connection,
@@ -11,13 +10,11 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import type { TurnBudget, TurnEnd } from '../../../core/shared/turn.ts';
-import type { MsgpackCodec } from '../../codecs/msgpack/index.ts';
+import type { MsgpackCodec } from '../../codecs/msgpack.ts';
 import { asError, brokenError, ofPeer, stalledFrameError, stuckError } from './errors.ts';
 import { FrameDeadline } from './frame-deadline.ts';
-import { FrameReader, FrameWriter, GOODBYE } from './framing.ts';
-import { PacedReads } from './paced-reads.ts';
-import { PREAMBLE } from './preamble.ts';
-import { WriteQueue } from './write-queue.ts';
+import { FrameReader, FrameWriter, GOODBYE, PREAMBLE } from './framing.ts';
+import { keptChunk } from './socket-layer.ts';
 
 /** What all connections of a transport share. */
 export interface ConnectionServices {
@@ -290,5 +287,191 @@ export class TcpConnection implements Connection {
 
   private releaseDrainWaiters(): void {
     for (const resolve of this.drainWaiters.splice(0)) resolve();
+  }
+}
+
+/** Largest piece that is given to the socket at once, in bytes. */
+const PIECE_BYTES = 1024 * 1024;
+
+/** What the socket may hold before it gets more, in bytes: enough to keep the kernel's buffer full. */
+const SOCKET_BYTES_MAX = 1024 * 1024;
+
+/**
+ * A piece of this size waits until the socket has taken all that came before. An encrypted socket copies what it
+ * gets while it writes into one new buffer, which costs more than to encrypt it.
+ */
+const LARGE_PIECE_BYTES = 64 * 1024;
+
+const NO_BYTES = new Uint8Array(0);
+
+/**
+ * Writes to a socket piece by piece, so that queued bytes and sent bytes can be distinguished and a
+ * message of a gigabyte does not block the event loop.
+ */
+export class WriteQueue {
+  private chunks: Uint8Array[] = [];
+  private head = 0;
+  /** What is written of the first chunk. */
+  private headOffset = 0;
+  private queuedBytes = 0;
+  private inSocketBytes = 0;
+  private ending = false;
+
+  /**
+   * @param onProgress - some of it left, or the end was reached
+   * @param onWritten - a large chunk is not needed any more
+   */
+  constructor(
+    private readonly socket: Socket,
+    private readonly onProgress: () => void,
+    private readonly onWritten?: (chunk: Uint8Array) => unknown,
+  ) {}
+
+  /** Bytes that were pushed and that the kernel has not taken. */
+  get nbytes(): number {
+    return this.queuedBytes + this.inSocketBytes;
+  }
+
+  /** @param chunk - belongs to the queue from now on */
+  push(chunk: Uint8Array): void {
+    this.chunks.push(chunk);
+    this.queuedBytes += chunk.length;
+  }
+
+  /** Gives to the socket what it can take. */
+  pump(): void {
+    if (this.socket.destroyed) return;
+    while (this.queuedBytes > 0 && this.takesMore()) this.writeNext();
+    if (this.ending && this.queuedBytes === 0) {
+      this.ending = false;
+      this.socket.end();
+    }
+  }
+
+  /** Ends the stream when all that was pushed is written. */
+  end(): void {
+    this.ending = true;
+    this.pump();
+  }
+
+  clear(): void {
+    this.chunks = [];
+    this.head = 0;
+    this.headOffset = 0;
+    this.queuedBytes = 0;
+    this.ending = false;
+  }
+
+  private takesMore(): boolean {
+    if (this.inSocketBytes === 0) return true;
+    const pieceBytes = this.first.length - this.headOffset;
+    return pieceBytes < LARGE_PIECE_BYTES && this.inSocketBytes < SOCKET_BYTES_MAX;
+  }
+
+  private get first(): Uint8Array {
+    return this.chunks[this.head] ?? NO_BYTES;
+  }
+
+  private writeNext(): void {
+    const chunk = this.first;
+    const end = Math.min(chunk.length, this.headOffset + PIECE_BYTES);
+    const piece = chunk.subarray(this.headOffset, end);
+    const isLast = end === chunk.length;
+    if (isLast) this.dropFirst();
+    else this.headOffset = end;
+    this.inSocketBytes += piece.length;
+    this.queuedBytes -= piece.length;
+    this.socket.write(piece, (error) => {
+      this.inSocketBytes -= piece.length;
+      if (isLast && chunk.length >= LARGE_PIECE_BYTES && !error) this.onWritten?.(chunk);
+      this.pump();
+      this.onProgress();
+    });
+  }
+
+  private dropFirst(): void {
+    this.headOffset = 0;
+    this.head++;
+    if (this.head < this.chunks.length) return;
+    this.chunks = [];
+    this.head = 0;
+  }
+}
+
+/** A socket of which this much waits to be handled is not read: what one read brings at most. */
+const HELD_BYTES_MAX = 64 * 1024;
+
+/**
+ * Passes the chunks of a socket on in order, within the budget of the event-loop turn. Chunks that
+ * exceed the budget are held for a later turn, and a peer that continues to send meets
+ * back-pressure.
+ */
+export class PacedReads {
+  private held: Buffer[] = [];
+  private heldBytes = 0;
+  private isFull = false;
+  private isStopped = false;
+
+  /**
+   * @param socket - its chunks are taken from its event `data`; what else was read comes by `take`
+   * @param onChunk - handles what was read; must not throw
+   */
+  constructor(
+    private readonly socket: Socket,
+    private readonly turn: TurnBudget,
+    private readonly onChunk: (chunk: Buffer) => void,
+  ) {
+    socket.on('data', (chunk: Buffer) => this.take(chunk));
+  }
+
+  /** Nothing waits: the next chunk follows what was passed on last. */
+  get isEmpty(): boolean {
+    return this.held.length === 0;
+  }
+
+  /** A chunk was read. */
+  take(chunk: Buffer): void {
+    if (this.held.length === 0 && this.turn.admits()) this.onChunk(chunk);
+    else this.hold(chunk);
+  }
+
+  /**
+   * Called when the owner can accept no more for now. Bytes that have arrived are still passed on.
+   */
+  pause(): void {
+    this.isStopped = true;
+    this.socket.pause();
+  }
+
+  resume(): void {
+    this.isStopped = false;
+    if (!this.isFull) this.socket.resume();
+  }
+
+  /** Passes on what is held, because the connection ends. */
+  finish(): void {
+    const { held } = this;
+    this.held = [];
+    this.heldBytes = 0;
+    for (const chunk of held) this.onChunk(chunk);
+  }
+
+  private hold(chunk: Buffer): void {
+    this.heldBytes += chunk.length;
+    if (this.held.push(keptChunk(chunk)) === 1) {
+      this.turn.later(() => {
+        this.goOn();
+      });
+    }
+    if (this.heldBytes < HELD_BYTES_MAX || this.isFull) return;
+    this.isFull = true;
+    this.socket.pause();
+  }
+
+  private goOn(): void {
+    this.finish();
+    if (!this.isFull) return;
+    this.isFull = false;
+    if (!this.isStopped) this.socket.resume();
   }
 }

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../../core/api/index.ts';
-import { setAwakeTimer } from '../../../core/shared/awake-timer.ts';
+import { setAwakeTimer } from '../../../core/shared/timers.ts';
 
 /**
  * A frame that has begun is ended with its connection when less of it than these bytes comes within this time: what has

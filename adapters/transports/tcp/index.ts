@@ -1,5 +1,8 @@
+import { createSocket } from 'node:dgram';
+import { lookup } from 'node:dns/promises';
+import { readFileSync } from 'node:fs';
 import type { Server, Socket } from 'node:net';
-
+import { networkInterfaces } from 'node:os';
 import {
   type Clock,
   type Connection,
@@ -14,21 +17,13 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { TurnBudget, TurnEnd } from '../../../core/shared/turn.ts';
-import { FRAME_BYTES_MAX, MsgpackCodec } from '../../codecs/msgpack/index.ts';
-import { formatAddress, parseAddress, reachableHost } from './address.ts';
+import { FailureCount, isReported } from '../../../core/util/failure-count.ts';
+import { isLoopback } from '../../../core/util/hosts.ts';
+import { FRAME_BYTES_MAX, MsgpackCodec } from '../../codecs/msgpack.ts';
 import { type ConnectionServices, TcpConnection } from './connection.ts';
 import { asError, connectError, connectTimeoutError, listenError, silentError } from './errors.ts';
-import {
-  type ForeignListener,
-  type ForeignPeers,
-  SILENCE_MS,
-  SILENT_PROTOCOL,
-  tellApart,
-} from './foreign-peers.ts';
-import { defaultConnectionsMax, limitConnections } from './connection-limit.ts';
+import { seemsDask } from './framing.ts';
 import { PlainLayer, type SocketLayer, tuneSocket } from './socket-layer.ts';
-
-export type { ForeignCaller, ForeignListener, ForeignPeers } from './foreign-peers.ts';
 
 export interface TcpOptions {
   /** Largest frame, and so message, in bytes, in both directions. Default 1 GiB, at most 4 GiB - 1. */
@@ -366,3 +361,210 @@ export const tcp: TransportDefinition<TcpOptions> = defineTransport<TcpOptions>(
 });
 
 export default tcp;
+
+/** Where a socket connects or listens. */
+export interface HostAndPort {
+  /** Without brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+const LOCAL_HOST = '127.0.0.1';
+
+const ADDRESS = /^t(?:cp|ls):\/\/(?:\[(?<v6>[^\]]+)\]|(?<name>[^:/[\]]*)):(?<port>\d{1,5})\/?$/;
+
+/**
+ * Reads `tcp://127.0.0.1:8786`, `tcp://[::1]:8786`, `tcp://localhost:0`, `tcp://:8786`.
+ *
+ * @param defaultHost - for an address that names none
+ * @throws YardmasterError `ERR_CONNECT` when it has another form
+ */
+export function parseAddress(address: string, defaultHost: string, scheme = 'tcp'): HostAndPort {
+  const groups = address.startsWith(`${scheme}:`) ? ADDRESS.exec(address)?.groups : undefined;
+  const port = Number(groups?.['port'] ?? NaN);
+  if (groups === undefined || !(port <= 65_535)) {
+    throw new YardmasterError(
+      'ERR_CONNECT',
+      `${JSON.stringify(address)} is not an address of the form ${scheme}://host:port (${scheme}://127.0.0.1:8786, ${scheme}://[::1]:8786)`,
+      { address },
+    );
+  }
+  const host = groups['v6'] ?? groups['name'] ?? '';
+  return { host: host === '' ? defaultHost : host, port };
+}
+
+/** IPv6 hosts in brackets; IPv4 addresses that come as IPv6 in their usual form. */
+function formatAddress({ host, port }: HostAndPort, scheme = 'tcp'): string {
+  const plain = host.startsWith('::ffff:') && host.includes('.') ? host.slice(7) : host;
+  return `${scheme}://${plain.includes(':') ? `[${plain}]` : plain}:${port}`;
+}
+
+/** A wildcard is nothing that a peer could connect to: then the machine's first outer address. */
+export function reachableHost(boundHost: string): string {
+  if (boundHost !== '0.0.0.0' && boundHost !== '::') return boundHost;
+  const outer = Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .find(({ family, internal }) => family === 'IPv4' && !internal);
+  return outer?.address ?? LOCAL_HOST;
+}
+
+/**
+ * The address of this machine from which the system reaches a peer, and so the one under which others on the way to that
+ * peer reach this machine; 127.0.0.1 when the peer is on this machine, or cannot be reached now. Nothing is sent: a
+ * connected UDP socket only has the system choose the route.
+ *
+ * @param address - `scheme://host:port` of the peer
+ * @throws YardmasterError `ERR_CONNECT` when it has another form
+ */
+export async function hostTowards(address: string, scheme: string): Promise<string> {
+  const target = parseAddress(address, LOCAL_HOST, scheme);
+  if (isLoopback(target.host)) return LOCAL_HOST;
+  try {
+    const { address: host, family } = await lookup(target.host);
+    const socket = createSocket(family === 6 ? 'udp6' : 'udp4');
+    try {
+      await new Promise<void>((resolve, reject) => {
+        socket.once('error', reject);
+        socket.connect(target.port, host, resolve);
+      });
+      const own = socket.address().address;
+      return isLoopback(own) ? LOCAL_HOST : own;
+    } finally {
+      socket.close();
+    }
+  } catch {
+    return LOCAL_HOST; // The attempt to connect says what is wrong.
+  }
+}
+
+const CONNECTIONS_MAX = 65_536;
+
+/** Open files that are left for everything else than connections. */
+const OTHER_FILES = 128;
+
+/**
+ * Connections that the open files of this process allow: beyond that, the system accepts none, and files,
+ * threads and connections to others fail as well.
+ */
+export function defaultConnectionsMax(): number {
+  const filesMax = openFilesMax();
+  const reserve = Math.min(OTHER_FILES, Math.ceil(filesMax / 2));
+  return Math.min(CONNECTIONS_MAX, filesMax - reserve);
+}
+
+/** Closes connections beyond the limit, and warns of the 1st, 2nd, 4th, 8th and so on. */
+export function limitConnections(server: Server, address: string, connectionsMax: number): void {
+  const failures = new FailureCount();
+  const warn = (kind: string, what: string): void => {
+    const count = failures.add(kind);
+    if (isReported(count)) process.emitWarning(`${address}: ${what} (${count} so far)`);
+  };
+  server.maxConnections = connectionsMax;
+  server.on('drop', () => {
+    warn('drop', `a connection was refused, because ${connectionsMax} are open`);
+  });
+  server.on('error', (cause) => {
+    // One connection could not be accepted (too many open files, say); the next one may.
+    warn('error', `a connection was not accepted: ${cause.message}`);
+  });
+}
+
+/** The limit of open files (`ulimit -n`); Infinity where the system does not say. */
+function openFilesMax(): number {
+  try {
+    const limits = readFileSync('/proc/self/limits', 'utf8');
+    const soft = /^Max open files\s+(\d+)/m.exec(limits)?.[1];
+    return soft === undefined ? Infinity : Number(soft);
+  } catch {
+    return Infinity;
+  }
+}
+
+/** A caller of a listener that does not speak our protocol. */
+export interface ForeignCaller {
+  /**
+   * Paused, with all that the caller sent still in it; the handler resumes it once it listens, and closes
+   * it. Errors of it need no listener.
+   */
+  readonly socket: Socket;
+  /** Of the form `tcp://host:port`. */
+  readonly peerAddress: string;
+  /** The protocol that its first bytes show; undefined when it sent nothing for {@link SILENCE_MS}. */
+  readonly protocol: 'Dask' | undefined;
+}
+
+/** A listener that does not speak our protocol. */
+export interface ForeignListener {
+  readonly address: string;
+  /** The protocol that its first bytes show. */
+  readonly protocol: string;
+  readonly open: (connection: Connection) => ConnectionHandlers;
+  readonly timeoutMs: number;
+  /** To be thrown when there is no way to connect. */
+  readonly refusal: YardmasterError;
+}
+
+/** How to deal with peers that speak another protocol. */
+export interface ForeignPeers {
+  /**
+   * Answers callers in their own protocol, so that they end with an error that says where to go.
+   * Must not throw. Default: they are refused.
+   */
+  readonly answer?: (caller: ForeignCaller) => void;
+  /** Speaks the protocol of the listener on behalf of the connection. Default: throws the refusal. */
+  readonly connect?: (listener: ForeignListener) => Promise<Connection>;
+}
+
+/** Silent callers are taken for peers of this protocol. */
+const SILENT_PROTOCOL = 'Dask';
+
+/**
+ * A caller that sends nothing for this long seems to expect that the listener speaks first, as peers of
+ * Dask before 2024 do. Our own callers send their preamble as soon as they are connected.
+ */
+const SILENCE_MS = 1000;
+
+/**
+ * Reads no further than the first bytes of a caller, and then passes the socket on, with all of its bytes.
+ * A caller that leaves before is dropped.
+ * @param onOurs - for callers of ours, and of protocols that are not answered
+ */
+function tellApart(
+  socket: Socket,
+  peerAddress: string,
+  clock: Clock,
+  {
+    onForeign,
+    onOurs,
+  }: { readonly onForeign: (caller: ForeignCaller) => void; readonly onOurs: () => void },
+): void {
+  const pass = (owner: () => void): void => {
+    timer.cancel();
+    socket.off('data', onData).off('end', drop).off('error', drop);
+    socket.pause();
+    owner();
+  };
+  const passToForeign = (protocol: ForeignCaller['protocol']): void => {
+    pass(() => {
+      socket.on('error', () => undefined);
+      onForeign({ socket, peerAddress, protocol });
+    });
+  };
+  const drop = (): void => {
+    timer.cancel();
+    socket.destroy();
+  };
+  const onData = (chunk: Buffer): void => {
+    socket.pause();
+    socket.unshift(chunk);
+    if (seemsDask(chunk)) passToForeign('Dask');
+    else {
+      pass(onOurs);
+      socket.resume();
+    }
+  };
+  const timer = clock.setTimer(SILENCE_MS, () => {
+    passToForeign(undefined);
+  });
+  socket.on('data', onData).on('end', drop).on('error', drop);
+}

@@ -2,7 +2,7 @@ import { connect as connectSocket, createServer, type Server, type Socket } from
 
 import { type PeerRole, type Role, YardmasterError } from '../../../core/api/index.ts';
 import { isLoopback } from '../../../core/util/hosts.ts';
-import type { HostAndPort } from './address.ts';
+import type { HostAndPort } from './index.ts';
 
 /** The kernel asks a silent peer whether it still lives after this time. */
 const KEEP_ALIVE_DELAY_MS = 30_000;

@@ -1,19 +1,24 @@
 import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import type { Server, Socket } from 'node:net';
 import {
   connect as connectTls,
+  createSecureContext,
   createServer as createTlsServer,
   type PeerCertificate,
   type SecureContextOptions,
+  type Server as TlsServer,
 } from 'node:tls';
-
 import { type PeerRole, type Role, YardmasterError } from '../../../core/api/index.ts';
-import type { HostAndPort } from '../tcp/address.ts';
+import type { HostAndPort } from '../tcp/index.ts';
 import { type OnSocket, SOCKET_OPTIONS, type SocketLayer } from '../tcp/socket-layer.ts';
-import { RenewedFiles } from './renewed-files.ts';
-import { CERTIFICATE_VARIABLES } from './variables.ts';
-import { HANDSHAKE_TIMEOUT_MS, KEYS_OF, OPENED_BY, type Serves } from './roles.ts';
+import {
+  CERTIFICATE_VARIABLES,
+  HANDSHAKE_TIMEOUT_MS,
+  KEYS_OF,
+  OPENED_BY,
+  type Serves,
+} from './access.ts';
 
 /** Paths of certificates (PEM), which take the place of an access file. */
 export interface CertificateFiles {
@@ -165,4 +170,62 @@ function readFiles(files: CertificateFiles): SecureContextOptions & { readonly c
     }
   };
   return { ca: read(files.ca), cert: read(files.cert), key: read(files.key) };
+}
+
+/**
+ * Certificates that are read again when one of their files has changed. What cannot be used, such as a certificate
+ * whose key has not been written yet, is warned of, and the ones before stay.
+ */
+export class RenewedFiles<T extends SecureContextOptions> {
+  private value: T;
+  private stamp: string;
+
+  /**
+   * @param read - throws when the certificates cannot be used
+   * @throws what `read` throws at first
+   */
+  constructor(
+    private readonly files: readonly string[],
+    private readonly read: () => T,
+  ) {
+    this.stamp = this.stampOfFiles();
+    this.value = read();
+  }
+
+  /** The same object until the files have changed. */
+  get current(): T {
+    const stamp = this.stampOfFiles();
+    if (stamp === this.stamp) return this.value;
+    this.stamp = stamp;
+    try {
+      const next = this.read();
+      createSecureContext(next);
+      this.value = next;
+    } catch (error) {
+      process.emitWarning(
+        `${this.files.join(', ')} have changed and cannot be used, so that the certificates before stay: ${(error as Error).message}`,
+      );
+    }
+    return this.value;
+  }
+
+  /** Has a server use what is current at each next connection. Connections that are open stay. */
+  renew(server: TlsServer): void {
+    let used = this.current;
+    server.prependListener('connection', () => {
+      const { current } = this;
+      if (current === used) return;
+      used = current;
+      server.setSecureContext(current);
+    });
+  }
+
+  private stampOfFiles(): string {
+    return this.files.map(stampOf).join(' ');
+  }
+}
+
+function stampOf(file: string): string {
+  const stats = statSync(file, { throwIfNoEntry: false });
+  return stats === undefined ? 'none' : `${stats.ino}-${stats.mtimeMs}-${stats.size}`;
 }

@@ -18,24 +18,37 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { FailureCount, isReported } from '../../../core/util/failure-count.ts';
-import { type HostAndPort, parseAddress } from '../tcp/address.ts';
-import { defaultConnectionsMax, limitConnections } from '../tcp/connection-limit.ts';
-import { tcp, type TcpOptions, TcpTransport } from '../tcp/index.ts';
+import {
+  defaultConnectionsMax,
+  type HostAndPort,
+  limitConnections,
+  parseAddress,
+  tcp,
+  type TcpOptions,
+  TcpTransport,
+} from '../tcp/index.ts';
 import {
   connectPlain,
   type OnSocket,
   SOCKET_OPTIONS,
   type SocketLayer,
 } from '../tcp/socket-layer.ts';
-import type { Access } from './access.ts';
-import { type AccessFile, accessFileFor, accessFolder } from './access-file.ts';
+import {
+  type Access,
+  type AccessFile,
+  accessFileFor,
+  accessFolder,
+  HANDSHAKE_TIMEOUT_MS,
+  KEYS_OF,
+  OPENED_BY,
+  type Serves,
+} from './access.ts';
 import {
   type CertificateFiles,
   CertificateLayer,
   certificatesOfEnvironment,
 } from './certificate-layer.ts';
 import { socketPath } from './local-sockets.ts';
-import { HANDSHAKE_TIMEOUT_MS, KEYS_OF, OPENED_BY, type Serves } from './roles.ts';
 
 export {
   type Access,
@@ -45,7 +58,7 @@ export {
   KEY_NAMES,
   newAccess,
 } from './access.ts';
-export { AccessFile, accessFileFor, accessFolder } from './access-file.ts';
+export { AccessFile, accessFileFor, accessFolder } from './access.ts';
 export type { CertificateFiles } from './certificate-layer.ts';
 
 /** Options of the encrypted transport. */

@@ -4,7 +4,7 @@ import { type ClusterMode, LocalCluster } from '../../../adapters/app/local-clus
 import { Client, ref, task } from '../../../adapters/client/index.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
 import type { ActorHandle } from '../../../adapters/tasks/index.ts';
-import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
+import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { type Transport, YardmasterError } from '../../../core/api/index.ts';
 import { Counter, type CounterClass, Mailbox, tasks } from './fixtures/actors.mjs';
 

@@ -9,7 +9,7 @@ import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/lo
 import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { Client } from '../../../adapters/client/index.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
-import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
+import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { bad } from '../../bad-input/fixtures/bad-tasks.js';
 import uds from '../transports/uds-transport.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { checkConfig, createScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { checkConfigCommand } from '../../../adapters/cli/commands/check-config.ts';
-import { errorText } from '../../../adapters/cli/report-error.ts';
+import { errorText } from '../../../adapters/cli/terminal.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-check-'));

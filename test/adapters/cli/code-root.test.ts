@@ -7,9 +7,9 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { Client } from '../../../adapters/client/index.ts';
-import { hashOf } from '../../../adapters/client/submission/keys.ts';
+import { hashOf } from '../../../adapters/client/keys.ts';
 import { taskOf } from '../../../adapters/tasks/index.ts';
-import { travellingName } from '../../../adapters/tasks/modules/travelling-name.ts';
+import { travellingName } from '../../../adapters/tasks/modules.ts';
 import { Runs } from '../../kit/runs.ts';
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'yardmaster-root-')));

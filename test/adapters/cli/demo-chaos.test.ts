@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
-import { killPlan } from '../../../adapters/cli/demo/kill-plan.ts';
+import { killPlan } from '../../../adapters/cli/demo-run.ts';
 import { Runs } from '../../kit/runs.ts';
 
 /** Processes start slowly on a machine that is busy. */

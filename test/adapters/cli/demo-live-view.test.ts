@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { expect, it, vi } from 'vitest';
 
-import { startLiveView, wrapped } from '../../../adapters/cli/demo/live-view.ts';
+import { startLiveView, wrapped } from '../../../adapters/cli/demo-run.ts';
 
 it('a line of text leaves every bar on the screen, also one that has not changed', async () => {
   let written = '';

@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, test } from 'vitest';
 import { findCorpus, readWords } from '../../../adapters/demo/documents.ts';
-import { fingerprintOf } from '../../../adapters/demo/fingerprint.ts';
+import { fingerprintOf, stripRoff, textOf } from '../../../adapters/demo/fingerprint.ts';
 import { demoGraph } from '../../../adapters/demo/graph.ts';
 import {
   BAND_COUNT,
@@ -16,9 +16,8 @@ import {
   linkDocuments,
 } from '../../../adapters/demo/near-duplicates.ts';
 import { singlePass } from '../../../adapters/demo/single-pass.ts';
-import { PASTE } from '../../../adapters/cli/demo/take-away.ts';
+import { PASTE } from '../../../adapters/cli/demo-run.ts';
 import { ROOT } from '../../tidy/source-files.ts';
-import { stripRoff, textOf } from '../../../adapters/demo/text.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-demo-'));
 afterAll(() => {

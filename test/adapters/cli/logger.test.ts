@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { withoutOwnNames } from '../../../adapters/cli/logger.ts';
+import { withoutOwnNames } from '../../../adapters/cli/terminal.ts';
 
 it('a field called like one that every line has is put apart, so that no name is in a line twice', () => {
   expect(withoutOwnNames({ name: 'worker-1', pid: 7, address: 'tcp://x' })).toEqual({

@@ -1,11 +1,10 @@
 /** Where something was submitted, and what is kept for it. */
 import { expect, it, vi } from 'vitest';
 
-import { LocalCluster } from '../../../adapters/app/index.ts';
-import { callSite, submittedAt } from '../../../adapters/client/submission/call-site.ts';
+import { type Client, type Future, LocalCluster } from '../../../adapters/app/index.ts';
+import { callSite, submittedAt } from '../../../adapters/client/call-site.ts';
 import { collectGarbage } from '../../../adapters/executors/collect-garbage.ts';
 import { increment } from '../../bench/no-op.ts';
-import type { Client, Future } from '../../../adapters/app/index.ts';
 
 it('is the line of the caller, as text', () => {
   const site = callSite(increment);

@@ -8,7 +8,7 @@ import {
   task,
   wait,
 } from '../../../adapters/client/index.ts';
-import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
+import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
 import type { YardmasterError } from '../../../core/api/index.ts';
 import {

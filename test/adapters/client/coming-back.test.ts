@@ -1,17 +1,17 @@
 import { afterEach, expect, test } from 'vitest';
 // What a cluster imports when it starts: no time shall pass while modules are read.
-import '../../../adapters/executors/inline/index.ts';
+import '../../../adapters/executors/inline.ts';
 import '../../../plugins/active-memory-manager.ts';
 import '../../../plugins/coordination.ts';
 import '../../../policies/amm/reduce-replicas.ts';
-import '../../../policies/ordering/baselines/depth-first.ts';
+import '../../../policies/ordering/depth-first.ts';
 import '../../../policies/queuing/root-ish.ts';
 import '../../../policies/worker-selection/earliest-start.ts';
 import { type RunningScheduler, startScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { Client, type ConnectOptions, type Reconnected } from '../../../adapters/client/index.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
-import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
+import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
 import { BreakableTransport } from '../../kit/breakable-transport.ts';
 import { calls, count, inc } from './tasks.ts';

@@ -3,7 +3,7 @@ import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
 import { Client, Future, wait } from '../../../adapters/client/index.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
-import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
+import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { add, inc, total } from './tasks.ts';
 
 /** A real scheduler without workers, in virtual time. */

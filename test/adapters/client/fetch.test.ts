@@ -3,7 +3,7 @@ import { startScheduler, type RunningScheduler } from '../../../adapters/app/sta
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { Client } from '../../../adapters/client/index.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
-import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
+import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { bytes, inc } from './tasks.ts';
 
 /** Scheduler and worker share a network that the client does not know. */

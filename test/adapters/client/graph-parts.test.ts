@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { inParts } from '../../../adapters/client/session/graph-parts.ts';
+import { inParts } from '../../../adapters/client/message-limit.ts';
 
 function graphOf(count: number) {
   const keys = Array.from({ length: count }, (_, index) => `x-${index}`);

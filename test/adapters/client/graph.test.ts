@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { packGraph } from '../../../adapters/client/submission/graph.ts';
+import { packGraph } from '../../../adapters/client/graph.ts';
 import { type Graph, ref, task } from '../../../adapters/client/index.ts';
 import { add, inc, total } from './tasks.ts';
 

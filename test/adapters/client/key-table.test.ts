@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { ClientReport, TaskFailure } from '../../../core/api/index.ts';
-import type { KeyEntry } from '../../../adapters/client/session/entry.ts';
-import { KeyTable } from '../../../adapters/client/session/key-table.ts';
-import { Outgoing } from '../../../adapters/client/session/outgoing.ts';
+import type { KeyEntry } from '../../../adapters/client/entry.ts';
+import { KeyTable } from '../../../adapters/client/key-table.ts';
+import { Outgoing } from '../../../adapters/client/outgoing.ts';
 
 interface Env {
   readonly table: KeyTable;

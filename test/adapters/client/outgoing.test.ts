@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { ClientReport } from '../../../core/api/index.ts';
-import { Outgoing } from '../../../adapters/client/session/outgoing.ts';
+import { Outgoing } from '../../../adapters/client/outgoing.ts';
 
 function aSubmission(key: string, nbytes = 1) {
   const task = { key, dependencies: [], runSpec: {} };

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
-import { retryDelayMs } from '../../../adapters/tasks/retries.ts';
+import { retryDelayMs } from '../../../adapters/tasks/run-task.ts';
 import { waiting } from '../executors/fixtures/waiting-tasks.mjs';
 import { aborted, calledMs, failsFor, isTransient, waitsForAbort, watch } from './retry-tasks.ts';
 import { inc } from './tasks.ts';

@@ -4,7 +4,7 @@ import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { Client, task } from '../../../adapters/client/index.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
-import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
+import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { TcpTransport } from '../../../adapters/transports/tcp/index.ts';
 import { bytes } from './tasks.ts';
 

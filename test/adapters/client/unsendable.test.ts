@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Graph, task } from '../../../adapters/client/index.ts';
-import { Outgoing } from '../../../adapters/client/session/outgoing.ts';
+import { Outgoing } from '../../../adapters/client/outgoing.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
-import { MsgpackCodec } from '../../../adapters/codecs/msgpack/index.ts';
-import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
+import { MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
+import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { type ClientReport, YardmasterError } from '../../../core/api/index.ts';
 import { bytes, inc, total } from './tasks.ts';

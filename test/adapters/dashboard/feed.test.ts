@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
-import { PrefixNumbers } from '../../../adapters/dashboard/feed/prefix-numbers.ts';
-import { streamWindow } from '../../../adapters/dashboard/feed/stream-window.ts';
-import { TableDelta } from '../../../adapters/dashboard/feed/table-delta.ts';
-import { TaskRecorder } from '../../../adapters/dashboard/feed/task-recorder.ts';
+import {
+  PrefixNumbers,
+  streamWindow,
+  TaskRecorder,
+} from '../../../adapters/dashboard/task-recorder.ts';
+import { TableDelta } from '../../../adapters/dashboard/feed.ts';
 import type { Client } from '../../../adapters/client/index.ts';
 import { ask, startCluster } from './bench.ts';
 import { fail, spin } from './fixtures/tasks.mjs';

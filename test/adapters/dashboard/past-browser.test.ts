@@ -4,11 +4,8 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { openPast } from '../../../adapters/app/recording/open-past.ts';
-import {
-  openPastDashboard,
-  type PastDashboard,
-} from '../../../adapters/dashboard/past/past-dashboard.ts';
+import { openPast } from '../../../adapters/app/past.ts';
+import { openPastDashboard, type PastDashboard } from '../../../adapters/dashboard/past.ts';
 import { hasBrowser, misdeedsOf, startBrowser, violationsIn } from './browser.ts';
 import { expectPicture } from './pictures.ts';
 import { recordSimulation } from './simulated-recording.ts';

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { openPast } from '../../../adapters/app/recording/open-past.ts';
+import { openPast } from '../../../adapters/app/past.ts';
 import {
   openPastDashboard,
   type Past,
   type PastDashboard,
-} from '../../../adapters/dashboard/past/past-dashboard.ts';
+} from '../../../adapters/dashboard/past.ts';
 import { startCluster } from './bench.ts';
 import { fail, hang, spin } from './fixtures/tasks.mjs';
 import { recordSimulation } from './simulated-recording.ts';

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
-import { MsgpackCodec } from '../../../adapters/codecs/msgpack/index.ts';
+import { MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
 import { Simulation } from '../../../adapters/simulator/index.ts';
 import { type CostedTask, graphWorkload } from '../../../adapters/workloads/index.ts';
-import { KernelLogWriter } from '../../../core/log/kernel-log-writer.ts';
+import { KernelLogWriter } from '../../../core/log/log-writer.ts';
 import { RecordingKernel } from '../../../core/log/recording-kernel.ts';
 
 const WORKERS = 4;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
-import { InlineExecutor } from '../../../adapters/executors/inline/index.ts';
+import { InlineExecutor } from '../../../adapters/executors/inline.ts';
 import {
   deserialise,
   packArguments,

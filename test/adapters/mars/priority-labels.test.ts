@@ -5,7 +5,7 @@ import {
   type PriorityLabel,
   PriorityLabels,
   type PriorityTuple,
-} from '../../../adapters/mars/priority-labels.ts';
+} from '../../../adapters/mars/mars.ts';
 
 /** The numbers are in the order of the tuples, exactly. */
 function expectOrder(labels: Iterable<PriorityLabel>): void {

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { recordingHistory } from '../../../adapters/app/recording/recording-history.ts';
-import { analyse } from '../../../adapters/report/analysis/analyse.ts';
-import { type Finding, findingsOf } from '../../../adapters/report/analysis/findings.ts';
+import { recordingHistory } from '../../../adapters/app/past.ts';
+import { analyse, type Finding, findingsOf } from '../../../adapters/report/analysis.ts';
 import { packHistory, unpackHistory, type History } from '../../../adapters/report/history.ts';
 import { reportOf } from '../../../adapters/report/report.ts';
 import { historyOf, workerOf } from './synthetic.ts';

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, expect, it } from 'vitest';
-import { MsgpackCodec } from '../../../adapters/codecs/msgpack/index.ts';
+import { MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
 import {
   calibrate,
   comparePolicies,
@@ -15,7 +15,7 @@ import {
   worstCase,
 } from '../../../adapters/simulator/index.ts';
 import { graphWorkload, type Workload } from '../../../adapters/workloads/index.ts';
-import { KernelLogWriter } from '../../../core/log/kernel-log-writer.ts';
+import { KernelLogWriter } from '../../../core/log/log-writer.ts';
 import { RecordingKernel } from '../../../core/log/recording-kernel.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-laboratory-'));

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ResultFolder } from '../../../adapters/stores/results/result-folder.ts';
+import { ResultFolder } from '../../../adapters/stores/result-folder.ts';
 
 // What a bucket has to do as well stands in result-stores.test.ts.
 let folder: string;

@@ -14,8 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { headOf } from '../../../adapters/stores/results/result-file.ts';
-import { ResultFolder } from '../../../adapters/stores/results/result-folder.ts';
+import { headOf, ResultFolder } from '../../../adapters/stores/result-folder.ts';
 
 const HEADER_BYTES = 56;
 /** Of a record with a type of one letter and a value of 100 bytes. */
@@ -214,7 +213,7 @@ describe('small results of a folder', () => {
   });
 
   test('survive the SIGKILL of the process that wrote them', async () => {
-    const module = new URL('../../../adapters/stores/results/result-folder.ts', import.meta.url);
+    const module = new URL('../../../adapters/stores/result-folder.ts', import.meta.url);
     const built = module.href.replace('/adapters/', '/dist/adapters/').replace(/ts$/, 'js');
     const program = `
       const { ResultFolder } = await import(${JSON.stringify(built)});

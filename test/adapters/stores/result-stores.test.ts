@@ -16,9 +16,9 @@ import {
 import S3rver from '@20minutes/s3rver';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
-import { storeSpec } from '../../../adapters/client/submission/result-store-option.ts';
-import { ResultBucket } from '../../../adapters/stores/results/result-bucket.ts';
-import { ResultFolder } from '../../../adapters/stores/results/result-folder.ts';
+import { storeSpec } from '../../../adapters/client/options.ts';
+import { ResultBucket } from '../../../adapters/stores/result-bucket.ts';
+import { ResultFolder } from '../../../adapters/stores/result-folder.ts';
 import type { TaskFunction } from '../../../adapters/tasks/index.ts';
 import type { BucketSpec, ResultStore } from '../../../core/api/index.ts';
 

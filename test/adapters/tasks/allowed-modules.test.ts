@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import { afterAll, expect, it } from 'vitest';
 
-import { AllowedModules } from '../../../adapters/tasks/modules/allowed-modules.ts';
+import { AllowedModules } from '../../../adapters/tasks/modules.ts';
 
 const home = realpathSync(mkdtempSync(join(tmpdir(), 'yardmaster-modules-')));
 const [inside, outside] = [join(home, 'project'), join(home, 'elsewhere')];

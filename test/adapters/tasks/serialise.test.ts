@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { deserialise, ScatteredValue, serialise, typeName } from '../../../adapters/tasks/index.ts';
-import { valueBytes, withoutSharedMemory } from '../../../core/util/shared-memory.ts';
+import { valueBytes, withoutSharedMemory } from '../../../core/util/bytes.ts';
 
 const roundTrip = (value: unknown): unknown => deserialise(serialise(value));
 

@@ -2,8 +2,7 @@ import { decode as decodeMsgpack, encode as encodeMsgpack } from '@msgpack/msgpa
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { MsgpackCodec } from '../../../adapters/codecs/msgpack/index.ts';
-import { DEPTH_MAX } from '../../../adapters/codecs/msgpack/plain-data.ts';
+import { DEPTH_MAX, MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
 
 /** All that may travel, at random. */
 const plainData = fc.letrec((tie) => ({

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 
 import { SystemClock } from '../../../adapters/clocks/index.ts';
-import { FrameMemory } from '../../../adapters/codecs/msgpack/frame-memory.ts';
+import { FrameMemory } from '../../../adapters/codecs/msgpack.ts';
 import { TcpTransport } from '../../../adapters/transports/tcp/index.ts';
 import type { Connection, ConnectionHandlers } from '../../../core/api/index.ts';
 import { PART_BYTES } from '../../../core/shared/fetch-data.ts';

@@ -3,14 +3,14 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { MsgpackCodec } from '../../../adapters/codecs/msgpack/index.ts';
+import { MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
 import {
   FrameReader,
   type FrameSink,
   FrameWriter,
   GOODBYE,
+  PREAMBLE,
 } from '../../../adapters/transports/tcp/framing.ts';
-import { PREAMBLE } from '../../../adapters/transports/tcp/preamble.ts';
 import type { WireMessage } from '../../../core/api/index.ts';
 
 /** Notes what a reader finds. */

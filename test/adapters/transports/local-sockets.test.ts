@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { SystemClock } from '../../../adapters/clocks/index.ts';
-import { PacedReads } from '../../../adapters/transports/tcp/paced-reads.ts';
+import { PacedReads } from '../../../adapters/transports/tcp/connection.ts';
 import { connectPlain } from '../../../adapters/transports/tcp/socket-layer.ts';
 import { AccessFile, TlsTransport } from '../../../adapters/transports/tls/index.ts';
 import type { Connection, Role, WireMessage } from '../../../core/api/index.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
 import { tcp } from '../../../adapters/transports/tcp/index.ts';
-import { PacedReads } from '../../../adapters/transports/tcp/paced-reads.ts';
+import { PacedReads } from '../../../adapters/transports/tcp/connection.ts';
 import type { Connection } from '../../../core/api/index.ts';
 import { TurnBudget } from '../../../core/shared/turn.ts';
 import { HandClock } from '../../kit/hand-clock.ts';

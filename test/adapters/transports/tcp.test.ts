@@ -5,10 +5,13 @@ import { encode as encodeMsgpack } from '@msgpack/msgpack';
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { SystemClock, VirtualClock } from '../../../adapters/clocks/index.ts';
-import type { ForeignCaller } from '../../../adapters/transports/tcp/foreign-peers.ts';
-import { GOODBYE } from '../../../adapters/transports/tcp/framing.ts';
-import { tcp, type TcpOptions, TcpTransport } from '../../../adapters/transports/tcp/index.ts';
-import { PREAMBLE } from '../../../adapters/transports/tcp/preamble.ts';
+import {
+  type ForeignCaller,
+  tcp,
+  type TcpOptions,
+  TcpTransport,
+} from '../../../adapters/transports/tcp/index.ts';
+import { GOODBYE, PREAMBLE } from '../../../adapters/transports/tcp/framing.ts';
 import type {
   Clock,
   Connection,

@@ -3,7 +3,7 @@ import { describe, expect, it, test } from 'vitest';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
 import { InMemoryTransport, transportConformance } from '../../../adapters/testing/index.ts';
 import { TcpTransport } from '../../../adapters/transports/tcp/index.ts';
-import { relayConnection, TunnelTransport } from '../../../adapters/transports/tunnel/index.ts';
+import { relayConnection, TunnelTransport } from '../../../adapters/transports/tunnel.ts';
 import type { ConnectionHandlers, Transport } from '../../../core/api/index.ts';
 
 /** Listens as the other one does, and connects through a tunnel. */

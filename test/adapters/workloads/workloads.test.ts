@@ -19,8 +19,8 @@ import {
   WORKLOADS,
 } from '../../../adapters/workloads/index.ts';
 import { YardmasterError } from '../../../core/api/index.ts';
-import { groupOfKey, prefixOfKey } from '../../../core/state/key-names.ts';
-import { resolveLinks } from '../../../policies/ordering/critical-path/graph-index.ts';
+import { groupOfKey, prefixOfKey } from '../../../core/state/groups.ts';
+import { resolveLinks } from '../../../policies/ordering/graph-index.ts';
 
 /** Counted anew from the tasks; `NaN` when a task comes before one that it needs, or twice. */
 function countsOf({ tasks }: Workload): Workload['counts'] {

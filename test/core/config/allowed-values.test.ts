@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { allowedValues } from '../../../core/config/allowed-values.ts';
-import { check } from '../../../core/config/check.ts';
+import { allowedValues, check } from '../../../core/config/check.ts';
 import { rootish } from '../../../policies/queuing/root-ish.ts';
 
 it.each([

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { checkConfig, createScheduler } from '../../../adapters/app/start-scheduler.ts';
-import { kernelOptions } from '../../../core/scheduler-host/kernel-options.ts';
+import { kernelOptions } from '../../../core/scheduler-host/tokens.ts';
 import { loadConfigFile, loadConfigObject } from '../../../core/config/load.ts';
 import type { ConfigInput } from '../../../core/config/types.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';

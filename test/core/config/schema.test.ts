@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { CONFIG_SCHEMA } from '../../../core/config/schemas/schema.ts';
+import { CONFIG_SCHEMA } from '../../../core/config/schema.ts';
 
 const root = new URL('../../../', import.meta.url);
 const published = new URL('schema/config.schema.json', root);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
-import { LogBook } from '../../../core/host/log-book.ts';
+import { LogBook } from '../../../core/host/log.ts';
 import { MemoryLog } from '../scheduler-host/kit.ts';
 
 it('passes every line on, and keeps the newest thousand from info up', () => {

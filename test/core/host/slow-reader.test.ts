@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
 import type { Connection, WireMessage } from '../../../core/api/index.ts';
-import { SlowReader } from '../../../core/host/slow-reader.ts';
+import { SlowReader } from '../../../core/host/sending.ts';
 
 const MIB = 1024 * 1024;
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { crc32c } from '../../../core/log/crc32c.ts';
+import { crc32c } from '../../../core/log/format.ts';
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 

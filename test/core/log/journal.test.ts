@@ -1,17 +1,17 @@
 /** A kernel is rebuilt from its journal, and its workers come back. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MsgpackCodec } from '../../../adapters/codecs/msgpack/index.ts';
+import { MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
 import { actorOf, checkpointOf, failureOf, isData } from '../../../core/log/checkpoint.ts';
-import { entryOf } from '../../../core/log/journal-entries.ts';
+import { entryOf } from '../../../core/log/log-writer.ts';
 import type { Outbox } from '../../../core/kernel/outbox.ts';
 import type { KernelPorts } from '../../../core/kernel/ports.ts';
-import { SchedulerKernel } from '../../../core/kernel/scheduler-kernel.ts';
+import { SchedulerKernel } from '../../../core/kernel/kernel.ts';
 import type { HeldResults, HeldRuns } from '../../../core/messages/protocol.ts';
 import type { NewStimulus } from '../../../core/api/index.ts';
 import type { Stimulus } from '../../../core/messages/stimulus.ts';
 import type { TaskState, WorkerState } from '../../../core/state/task.ts';
-import { FIRE_AND_FORGET } from '../../../core/state/client.ts';
+import { FIRE_AND_FORGET } from '../../../core/state/cluster.ts';
 import { makePorts } from '../../kit/ports.ts';
 import { scenario, type Scenario } from '../../kit/random-scenario.ts';
 import { play } from '../../kit/random-world.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MsgpackCodec } from '../../../adapters/codecs/msgpack/index.ts';
+import { MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
 import { YardmasterError } from '../../../core/api/errors.ts';
 import { FILE_HEADER_BYTES, FORMAT_VERSION, type LogFrame } from '../../../core/log/format.ts';
 import { LogReader } from '../../../core/log/log-reader.ts';

@@ -10,9 +10,9 @@ import {
   token,
 } from '../../../core/api/index.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
-import { InlineExecutor } from '../../../adapters/executors/inline/index.ts';
+import { InlineExecutor } from '../../../adapters/executors/inline.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
-import { TransportTable } from '../../../core/host/transport-table.ts';
+import { TransportTable } from '../../../core/plugin-host/transport-table.ts';
 import { identityOf, TestHost } from '../scheduler-host/kit.ts';
 
 const hosts: TestHost[] = [];

@@ -15,7 +15,7 @@ import {
 import { checkConfig } from '../../../core/scheduler-host/create-scheduler.ts';
 import { builtins } from '../../../adapters/app/builtin-extensions.ts';
 import { identityOf, MemoryLog, settle, TestHost } from '../scheduler-host/kit.ts';
-import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
+import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
 
 const hosts: TestHost[] = [];

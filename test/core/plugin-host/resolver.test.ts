@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { definePlugin, YardmasterError } from '../../../core/api/index.ts';
-import { AT_RUN_TIME } from '../../../core/plugin-host/loading/extension-options.ts';
-import { blueprintOf } from '../../../core/plugin-host/loading/plugin-blueprint.ts';
-import { PluginResolver } from '../../../core/plugin-host/loading/plugin-resolver.ts';
+import { AT_RUN_TIME } from '../../../core/plugin-host/extension-options.ts';
+import { blueprintOf } from '../../../core/plugin-host/plugin-blueprint.ts';
+import { PluginResolver } from '../../../core/plugin-host/plugin-resolver.ts';
 
 /** As it is built. */
-const DIST = new URL('../../../dist/core/plugin-host/loading/plugin-resolver.js', import.meta.url);
+const DIST = new URL('../../../dist/core/plugin-host/plugin-resolver.js', import.meta.url);
 
 let root: string;
 let folder: string;

@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
-import { HostTimers } from '../../../core/scheduler-host/life/host-timers.ts';
-import { IdleWatch } from '../../../core/scheduler-host/life/idle-watch.ts';
+import { HostTimers, IdleWatch } from '../../../core/scheduler-host/scheduler-life.ts';
 import type { Config } from '../../../core/config/types.ts';
-import { SchedulerKernel } from '../../../core/kernel/scheduler-kernel.ts';
+import { SchedulerKernel } from '../../../core/kernel/kernel.ts';
 import { makePorts } from '../../kit/ports.ts';
 import { StallingClock } from '../../kit/stalling-clock.ts';
 

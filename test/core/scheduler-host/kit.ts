@@ -1,4 +1,4 @@
-import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
+import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
 import { Channel, type Logger, PROTOCOL, type WireMessage } from '../../../core/api/index.ts';
 import {

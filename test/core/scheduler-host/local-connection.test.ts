@@ -13,7 +13,7 @@ import {
   type Transport,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import { LocalConnection } from '../../../core/scheduler-host/sessions/local-connection.ts';
+import { LocalConnection } from '../../../core/scheduler-host/sessions.ts';
 import { settle, TestHost } from './kit.ts';
 
 /** Not claimed by a connection that copies nothing and has no bytes. */

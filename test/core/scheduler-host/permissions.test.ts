@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { checkQuestion } from '../../../core/scheduler-host/sessions/permissions.ts';
+import { checkQuestion } from '../../../core/scheduler-host/permissions.ts';
 
 const retire = (workers: unknown): object => ({
   command: 'amm.retireWorkers',

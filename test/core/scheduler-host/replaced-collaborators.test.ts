@@ -9,7 +9,7 @@ import {
   SlowStimulusMonitor,
   tokens,
 } from '../../../core/scheduler-host/collaborators.ts';
-import { LOADING_MODULE, SCHEDULER_MODULE } from '../../../core/scheduler-host/module.ts';
+import { LOADING_MODULE, SCHEDULER_MODULE } from '../../../core/scheduler-host/create-scheduler.ts';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { CountingQueue } from './counting-queue.ts';
 import { TestHost } from './kit.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ScatteredData } from '../../../core/scheduler-host/sessions/scattered-data.ts';
+import { ScatteredData } from '../../../core/scheduler-host/data-reservations.ts';
 
 it('names of data that was released do not count any more, while the client keeps other data', () => {
   const data = new ScatteredData(Infinity);

@@ -5,7 +5,7 @@ import {
   PROTOCOL,
   type YardmasterError,
 } from '../../../core/api/index.ts';
-import { VERSION } from '../../../core/api/version.ts';
+import { VERSION } from '../../../core/api/plugin.ts';
 import manifest from '../../../package.json' with { type: 'json' };
 import { identityOf, type RawPeer, TestHost } from './kit.ts';
 

@@ -1,12 +1,10 @@
 import { expect, it } from 'vitest';
-import { setAwakeTimer } from '../../../core/shared/awake-timer.ts';
-import { ReconnectGrace } from '../../../core/scheduler-host/sessions/reconnect-grace.ts';
-import { SessionSecret } from '../../../core/scheduler-host/sessions/session-secret.ts';
+import { setAwakeTimer } from '../../../core/shared/timers.ts';
+import { ReconnectGrace, SessionSecret } from '../../../core/scheduler-host/membership.ts';
 import type { Config } from '../../../core/config/types.ts';
-import { Budget } from '../../../plugins/coordination/budget.ts';
-import { DisconnectCleanup } from '../../../plugins/coordination/disconnect-cleanup.ts';
+import { Budget } from '../../../plugins/coordination/wait-queue.ts';
+import { type CoordinationScope, DisconnectCleanup } from '../../../plugins/coordination/scope.ts';
 import { Leases } from '../../../plugins/coordination/leases.ts';
-import type { CoordinationScope } from '../../../plugins/coordination/scope.ts';
 import { StallingClock } from '../../kit/stalling-clock.ts';
 
 it('without a stall it fires to the millisecond', () => {

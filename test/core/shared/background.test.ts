@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 
-import { inBackground } from '../../../core/shared/background.ts';
+import { inBackground } from '../../../core/shared/timers.ts';
 
 const warnings: string[] = [];
 const onWarning = (warning: Error): number => warnings.push(warning.message);

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
 import { MemoryStore, SpillFolder } from '../../../adapters/stores/index.ts';
-import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
+import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import {
   Channel,
   type Connection,
@@ -15,8 +15,8 @@ import {
   type WireMessage,
 } from '../../../core/api/index.ts';
 import { fetchData, type FetchDataOptions, PART_BYTES } from '../../../core/shared/fetch-data.ts';
-import { DataServer } from '../../../core/worker-host/serving/data-server.ts';
-import { TieredStore } from '../../../core/worker/memory/tiered-store.ts';
+import { DataServer } from '../../../core/worker-host/data-server.ts';
+import { TieredStore } from '../../../core/worker/tiered-store.ts';
 
 const ADDRESS = 'inmemory://peer:1';
 const nothing = (): void => undefined;

@@ -1,10 +1,9 @@
 import { expect, it } from 'vitest';
 
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
-import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
+import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { Channel, PROTOCOL } from '../../../core/api/index.ts';
-import { KeptChannels } from '../../../core/shared/kept-channels.ts';
-import { openChannel } from '../../../core/shared/open-channel.ts';
+import { KeptChannels, openChannel } from '../../../core/shared/channels.ts';
 
 const ADDRESS = 'inmemory://worker:1';
 const nothing = (): void => undefined;

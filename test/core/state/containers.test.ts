@@ -1,9 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { IndexedHeap } from '../../../core/util/collections/indexed-heap.ts';
-import { RankedHeap } from '../../../core/util/collections/ranked-heap.ts';
-import { RankedSet } from '../../../core/util/collections/ranked-set.ts';
-import { SmallSet } from '../../../core/util/collections/small-set.ts';
+import { IndexedHeap, RankedHeap, RankedSet } from '../../../core/util/heaps.ts';
+import { SmallSet } from '../../../core/util/collections.ts';
 
 interface Item {
   readonly id: number;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { groupOfKey, prefixOfKey } from '../../../core/state/key-names.ts';
+import { groupOfKey, prefixOfKey } from '../../../core/state/groups.ts';
 
 /** A key, its prefix, and its group. */
 const NAMES = [

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { MemoryState } from '../../../core/state/memory.ts';
+import { MemoryState } from '../../../core/state/worker.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 
 it('the measures follow from the four parts', () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ProcessingList, ReplicaList } from '../../../core/state/place-list.ts';
+import { ProcessingList, ReplicaList } from '../../../core/state/relations.ts';
 import type { TaskState } from '../../../core/state/task.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 

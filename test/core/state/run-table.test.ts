@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { RunTable } from '../../../core/state/run-table.ts';
+import { RunTable } from '../../../core/state/cluster.ts';
 import type { TaskState } from '../../../core/state/task.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 

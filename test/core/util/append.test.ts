@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { append } from '../../../core/util/append.ts';
+import { append } from '../../../core/util/collections.ts';
 
 it.each([0, 1, 2, 3, 4, 5, 40])(
   'a list of which %i items are expected takes any number',

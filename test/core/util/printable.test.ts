@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { printable, printableLines } from '../../../core/util/printable.ts';
+import { printable, printableLines } from '../../../core/util/values.ts';
 import { textLogger } from '../../../adapters/app/text-log.ts';
 
 it('a name of a peer cannot colour a terminal, nor forge a line of a log', () => {

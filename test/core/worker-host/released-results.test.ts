@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
-import { ReleasedResults } from '../../../core/worker-host/memory/released-results.ts';
+import { ReleasedResults } from '../../../core/worker-host/worker-memory.ts';
 
 const MIB = 1024 * 1024;
 

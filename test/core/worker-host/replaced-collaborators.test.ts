@@ -5,9 +5,9 @@ import {
   type WorkerPluginDefinition,
 } from '../../../core/api/local-plugins.ts';
 import { DataServer, tokens, WorkerInspection } from '../../../core/worker-host/collaborators.ts';
-import { WORKER_MODULE } from '../../../core/worker-host/module.ts';
+import { WORKER_MODULE } from '../../../core/worker-host/create-worker.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
-import { PluginResolver } from '../../../core/plugin-host/loading/plugin-resolver.ts';
+import { PluginResolver } from '../../../core/plugin-host/plugin-resolver.ts';
 import { type LocalEntry, LocalPlugins } from '../../../core/plugin-host/local-plugins.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
 import { Bench } from '../worker/hand-scheduler.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { startWorker } from '../../../adapters/app/start-worker.ts';
-import { InlineExecutor } from '../../../adapters/executors/inline/index.ts';
+import { InlineExecutor } from '../../../adapters/executors/inline.ts';
 import { MemoryStore } from '../../../adapters/stores/index.ts';
 import { deserialise, serialise } from '../../../adapters/tasks/index.ts';
 import {

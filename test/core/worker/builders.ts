@@ -1,6 +1,6 @@
 import type { ComputeTask, ReplicaLocations } from '../../../core/messages/to-worker.ts';
-import type { Instruction, WorkerEvent } from '../../../core/worker/events/events.ts';
-import { toTaskFailure } from '../../../core/worker/transitions/failure.ts';
+import type { Instruction, WorkerEvent } from '../../../core/worker/events.ts';
+import { toTaskFailure } from '../../../core/worker/transitions.ts';
 import { WorkerKernel } from '../../../core/worker/worker-kernel.ts';
 import type { WorkerKernelSettings } from '../../../core/worker/worker-options.ts';
 import type { WorkerTaskStateName } from '../../../core/worker/worker-task.ts';

@@ -1,8 +1,8 @@
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
-import { InlineExecutor } from '../../../adapters/executors/inline/index.ts';
+import { InlineExecutor } from '../../../adapters/executors/inline.ts';
 import { MemoryStore } from '../../../adapters/stores/index.ts';
 import { packArguments, type TaskFunction } from '../../../adapters/tasks/index.ts';
-import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
+import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import {
   Channel,
   type Connection,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Send } from '../../../core/worker/events/events.ts';
+import type { Send } from '../../../core/worker/events.ts';
 import { FAILURE, P1, WorkerBench } from './builders.ts';
 
 describe('what a worker reports of the time that a task took', () => {

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 
 import type { StealResponse } from '../../../core/messages/stimulus.ts';
-import type { Instruction } from '../../../core/worker/events/events.ts';
-import { WORKER_TRANSITIONS } from '../../../core/worker/transitions/transition-table.ts';
+import type { Instruction } from '../../../core/worker/events.ts';
+import { WORKER_TRANSITIONS } from '../../../core/worker/transitions.ts';
 import {
   computeTask,
   FAILURE,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Execute, Send } from '../../../core/worker/events/events.ts';
+import type { Execute, Send } from '../../../core/worker/events.ts';
 import {
   computeTask,
   FAILURE,

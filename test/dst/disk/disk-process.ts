@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import type { FileSystem } from '../../../adapters/log/file-system.ts';
+import type { FileSystem } from '../../../adapters/log/segment-file.ts';
 import { type Disk, DiskFile } from './disk.ts';
 
 /** An open file or folder. */

@@ -1,7 +1,7 @@
 /** What clients have submitted, and what has to come of it. */
 import type { Client, Future } from '../../../adapters/app/index.ts';
 import type { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
-import { drive } from '../../../adapters/testing/drive.ts';
+import { drive } from '../../../adapters/testing/virtual-cluster.ts';
 import { YardmasterError } from '../../../core/api/index.ts';
 import type { ClusterState } from '../../../core/state/cluster.ts';
 import { Dice } from '../dice.ts';

@@ -1,7 +1,7 @@
 import type { Transport } from '../../../core/api/index.ts';
 import type { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
 import { FaultyTransport } from '../../../adapters/testing/faulty-transport.ts';
-import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
+import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 
 /** A network in memory in which each peer has a way out of its own that can fail. */
 export class Network {

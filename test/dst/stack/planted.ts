@@ -1,9 +1,9 @@
 /** Programs that are wrong, each in its own way, at a seam where trials take the place of the machine. */
 import type { Connection, SpillArea, Transport } from '../../../core/api/index.ts';
-import { Journal } from '../../../adapters/app/journal/journal.ts';
-import { UncommittedReports } from '../../../adapters/client/session/uncommitted-reports.ts';
-import type { FileSystem } from '../../../adapters/log/file-system.ts';
-import { SchedulerKernel } from '../../../core/kernel/scheduler-kernel.ts';
+import { Journal } from '../../../adapters/app/journal.ts';
+import { UncommittedReports } from '../../../adapters/client/outgoing.ts';
+import type { FileSystem } from '../../../adapters/log/segment-file.ts';
+import { SchedulerKernel } from '../../../core/kernel/kernel.ts';
 import type { KernelScope } from '../../../core/kernel/scope.ts';
 import type { ClientReport } from '../../../core/messages/from-client.ts';
 import type { Stimulus } from '../../../core/messages/stimulus.ts';

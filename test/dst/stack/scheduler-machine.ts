@@ -1,10 +1,10 @@
 import { definePlugin } from '../../../adapters/app/entries/plugin.ts';
 import { type RunningScheduler, startScheduler } from '../../../adapters/app/start-scheduler.ts';
 import type { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
-import { lineLog } from '../../../adapters/testing/line-log.ts';
+import { lineLog } from '../../../adapters/testing/virtual-cluster.ts';
 import { YardmasterError } from '../../../core/api/index.ts';
 import type { Digest } from '../../../core/log/digest.ts';
-import { inBackground } from '../../../core/shared/background.ts';
+import { inBackground } from '../../../core/shared/timers.ts';
 import { Dice } from '../dice.ts';
 import type { DiskProcess } from '../disk/disk-process.ts';
 import { MemoryDisk } from '../disk/memory-disk.ts';

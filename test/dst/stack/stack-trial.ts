@@ -8,7 +8,7 @@ import { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
 import { BUILTIN_POLICIES } from '../../../adapters/simulator/index.ts';
 // Imports what a cluster imports when it starts: no virtual time passes while modules are read.
 import '../../../adapters/testing/index.ts';
-import { drive, driveUntil } from '../../../adapters/testing/drive.ts';
+import { drive, driveUntil } from '../../../adapters/testing/virtual-cluster.ts';
 import { SLOT_NAMES, YardmasterError } from '../../../core/api/index.ts';
 import { Digest } from '../../../core/log/digest.ts';
 import { Dice } from '../dice.ts';

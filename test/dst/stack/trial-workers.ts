@@ -1,9 +1,9 @@
 import type { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
-import { InlineExecutor } from '../../../adapters/executors/inline/index.ts';
+import { InlineExecutor } from '../../../adapters/executors/inline.ts';
 import { MemoryStore, SpillFolder } from '../../../adapters/stores/index.ts';
-import { lineLog } from '../../../adapters/testing/line-log.ts';
+import { lineLog } from '../../../adapters/testing/virtual-cluster.ts';
 import { YardmasterError } from '../../../core/api/index.ts';
-import { inBackground } from '../../../core/shared/background.ts';
+import { inBackground } from '../../../core/shared/timers.ts';
 import { createWorker, type HostedWorker } from '../../../core/worker-host/create-worker.ts';
 import type { WorkerKernel } from '../../../core/worker/worker-kernel.ts';
 import type { WorkerTables } from '../../../core/worker/worker-tables.ts';

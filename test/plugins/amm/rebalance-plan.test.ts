@@ -5,7 +5,7 @@ import {
   planRebalance,
   type RebalanceMove,
   type RebalanceRules,
-} from '../../../policies/amm/plan-rebalance.ts';
+} from '../../../policies/amm/balance-memory.ts';
 import { AmmBench } from './amm-kit.ts';
 
 const EVEN: RebalanceRules = { measure: 'managed', senderMin: 0, recipientMax: 1, gap: 0 };

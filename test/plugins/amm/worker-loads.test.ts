@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { WorkerView } from '../../../core/api/index.ts';
-import { WorkerList } from '../../../plugins/amm/worker-list.ts';
-import { type WorkerLoad, WorkerLoads } from '../../../plugins/amm/worker-loads.ts';
+import { WorkerList } from '../../../plugins/amm/movement.ts';
+import { type WorkerLoad, WorkerLoads } from '../../../plugins/amm/memory-manager.ts';
 import { AmmBench } from './amm-kit.ts';
 
 /** The rule, without a heap. */

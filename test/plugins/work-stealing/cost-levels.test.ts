@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { levelOf } from '../../../plugins/work-stealing/cost-levels.ts';
+import { levelOf } from '../../../plugins/work-stealing/levels.ts';
 import { StealEnv } from './kit.ts';
 
 const MB = 1e6;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { StealProposal } from '../../../core/api/index.ts';
-import { Balancer } from '../../../plugins/work-stealing/balancer.ts';
+import { Balancer } from '../../../plugins/work-stealing/round.ts';
 import { dask } from '../../../policies/stealing/dask.ts';
 import type { TraceStimulus, TraceTask } from '../../conformance/trace-format.ts';
 import { TraceKernel } from '../../conformance/trace-kernel.ts';

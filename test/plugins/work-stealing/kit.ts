@@ -1,4 +1,4 @@
-import { Balancer } from '../../../plugins/work-stealing/balancer.ts';
+import { Balancer } from '../../../plugins/work-stealing/round.ts';
 import { SchedulerEnv, type WorkerSpec } from '../../kit/env.ts';
 import { nameOf } from '../../kit/in-short.ts';
 import type {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { numbered } from '../../kit/graph.ts';
-import { SchedulerKernel } from '../../../core/kernel/scheduler-kernel.ts';
-import { Balancer } from '../../../plugins/work-stealing/balancer.ts';
+import { SchedulerKernel } from '../../../core/kernel/kernel.ts';
+import { Balancer } from '../../../plugins/work-stealing/round.ts';
 import { dask } from '../../../policies/stealing/dask.ts';
 import type { StealProposal } from '../../../core/api/index.ts';
 import { makePorts } from '../../kit/ports.ts';

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { GraphTask } from '../../../core/api/index.ts';
-import { fifo } from '../../../policies/ordering/baselines/fifo.ts';
+import { fifo } from '../../../policies/ordering/fifo.ts';
 import { best, type BestOptions } from '../../../policies/ordering/best.ts';
-import { daskOrder } from '../../../policies/ordering/critical-path/dask.ts';
-import { depthFirst } from '../../../policies/ordering/baselines/depth-first.ts';
+import { daskOrder } from '../../../policies/ordering/dask.ts';
+import { depthFirst } from '../../../policies/ordering/depth-first.ts';
 import { freeingFirst, freeingFirstFromEnd } from '../../../policies/ordering/freeing-first.ts';
-import { indexGraph } from '../../../policies/ordering/critical-path/graph-index.ts';
-import { liveResults } from '../../../policies/ordering/critical-path/live-results.ts';
+import { indexGraph } from '../../../policies/ordering/graph-index.ts';
+import { liveResults } from '../../../policies/ordering/live-results.ts';
 import { graphTasks, sinks, type TerseGraph } from '../../kit/graph.ts';
 import { ranksOf, randomGraphs, sequenceOf, whyInvalid } from '../../kit/orders.ts';
 

@@ -1,15 +1,14 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { GraphTask } from '../../../core/api/index.ts';
-import { connectedEnds } from '../../../policies/ordering/critical-path/connected-ends.ts';
-import { GroupHeap } from '../../../policies/ordering/critical-path/group-heap.ts';
+import { connectedEnds } from '../../../policies/ordering/leaf-groups.ts';
+import { GroupHeap, NumberHeap } from '../../../policies/ordering/number-heap.ts';
 import {
   indexGraph,
   topologicalOrder,
-} from '../../../policies/ordering/critical-path/graph-index.ts';
-import { NumberHeap } from '../../../policies/ordering/critical-path/number-heap.ts';
-import { sortByName } from '../../../policies/ordering/critical-path/sort-names.ts';
-import { totalDependencies } from '../../../policies/ordering/critical-path/total-dependencies.ts';
+  totalDependencies,
+} from '../../../policies/ordering/graph-index.ts';
+import { sortByName } from '../../../policies/ordering/sort-keys.ts';
 import { randomGraphs } from '../../kit/orders.ts';
 
 const names = fc.oneof(

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { daskOrder } from '../../../policies/ordering/critical-path/dask.ts';
+import { daskOrder } from '../../../policies/ordering/dask.ts';
 import { graphTasks, numbered, type TerseGraph } from '../../kit/graph.ts';
 import { ranksOf, randomGraphs, sequenceOf, whyInvalid } from '../../kit/orders.ts';
 

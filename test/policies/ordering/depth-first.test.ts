@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { depthFirst } from '../../../policies/ordering/baselines/depth-first.ts';
+import { depthFirst } from '../../../policies/ordering/depth-first.ts';
 import { sinks, type TerseGraph } from '../../kit/graph.ts';
 import { ranksOf, sequenceOf } from '../../kit/orders.ts';
 

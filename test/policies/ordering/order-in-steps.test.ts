@@ -2,15 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { chains, overlap, tree, type Workload } from '../../../adapters/workloads/index.ts';
 import type { GraphTask } from '../../../core/api/index.ts';
 import { isSteps } from '../../../core/util/steps.ts';
-import { depthFirst } from '../../../policies/ordering/baselines/depth-first.ts';
-import { criticalPathOrder } from '../../../policies/ordering/critical-path/critical-path.ts';
-import { daskOrder } from '../../../policies/ordering/critical-path/dask.ts';
+import { depthFirst } from '../../../policies/ordering/depth-first.ts';
 import {
+  criticalPathOrder,
+  daskOrder,
   depthFirstWalk,
   startsOf,
-} from '../../../policies/ordering/critical-path/depth-first-walk.ts';
-import { indexGraph, resolveLinks } from '../../../policies/ordering/critical-path/graph-index.ts';
-import { withoutData } from '../../../policies/ordering/critical-path/without-data.ts';
+  withoutData,
+} from '../../../policies/ordering/dask.ts';
+import { indexGraph, resolveLinks } from '../../../policies/ordering/graph-index.ts';
 
 const GRAPHS: readonly (readonly [string, Workload])[] = [
   ['a tree', tree(13)],

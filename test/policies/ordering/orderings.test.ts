@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Ordering } from '../../../core/api/index.ts';
-import { fifo } from '../../../policies/ordering/baselines/fifo.ts';
+import { fifo } from '../../../policies/ordering/fifo.ts';
 import { best } from '../../../policies/ordering/best.ts';
-import { daskOrder } from '../../../policies/ordering/critical-path/dask.ts';
-import { depthFirst } from '../../../policies/ordering/baselines/depth-first.ts';
+import { daskOrder } from '../../../policies/ordering/dask.ts';
+import { depthFirst } from '../../../policies/ordering/depth-first.ts';
 import { mars } from '../../../policies/ordering/mars.ts';
 import { sinks } from '../../kit/graph.ts';
 import { ranksOf, randomGraphs, whyInvalid } from '../../kit/orders.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { family, type FamilyOptions } from '../../../policies/queuing/family.ts';
-import { findFamilies } from '../../../policies/queuing/families.ts';
+import { family, type FamilyOptions, findFamilies } from '../../../policies/queuing/family.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 import { graphTasks, numbered, sinks, type TerseGraph } from '../../kit/graph.ts';
 

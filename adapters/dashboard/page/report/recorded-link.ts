@@ -1,8 +1,6 @@
 import { type History, unpackHistory } from '../../../report/history.ts';
 import type { ReportData } from '../../../report/report-data.ts';
-import { PrefixNumbers } from '../../feed/prefix-numbers.ts';
-import { streamWindow } from '../../feed/stream-window.ts';
-import { TaskRecorder } from '../../feed/task-recorder.ts';
+import { PrefixNumbers, streamWindow, TaskRecorder } from '../../task-recorder.ts';
 import type { Row, Source, State, StreamWindow } from '../link.ts';
 
 /** What the views of the dashboard ask for, from the figures of a report. */

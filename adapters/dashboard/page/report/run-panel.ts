@@ -1,4 +1,4 @@
-import { timeOf, waitOf } from '../../../report/analysis/time-spent.ts';
+import { timeOf, waitOf } from '../../../report/time-spent.ts';
 import type { History, Run } from '../../../report/history.ts';
 import { button, h, on } from '../dom.ts';
 import { bytes, preciseClock, seconds } from '../format.ts';

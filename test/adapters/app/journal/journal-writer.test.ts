@@ -2,10 +2,9 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { JournalWriter } from '../../../../adapters/app/journal/journal-writer.ts';
-import { readSegment } from '../../../../adapters/app/journal/read-segment.ts';
+import { JournalWriter, readSegment } from '../../../../adapters/app/journal-folder.ts';
 import { VirtualClock } from '../../../../adapters/clocks/virtual-clock.ts';
-import { SYSTEM_FILES } from '../../../../adapters/log/file-system.ts';
+import { SYSTEM_FILES } from '../../../../adapters/log/segment-file.ts';
 import type { Stimulus } from '../../../../core/messages/stimulus.ts';
 import { TurnEnd } from '../../../../core/shared/turn.ts';
 

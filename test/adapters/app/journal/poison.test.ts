@@ -5,12 +5,12 @@ import { expect, it, onTestFinished } from 'vitest';
 import { openScheduler } from '../../../../adapters/app/start-scheduler.ts';
 import { byFactory, type Provider } from '../../../../core/api/token.ts';
 import type { Outbox } from '../../../../core/kernel/outbox.ts';
-import { SchedulerKernel } from '../../../../core/kernel/scheduler-kernel.ts';
+import { SchedulerKernel } from '../../../../core/kernel/kernel.ts';
 import type { Stimulus } from '../../../../core/messages/stimulus.ts';
-import { CLOCK } from '../../../../core/plugin-host/injection/tokens.ts';
+import { CLOCK } from '../../../../core/plugin-host/injection.ts';
 import { PORTS } from '../../../../core/scheduler-host/kernel-ports.ts';
 import { KERNEL } from '../../../../core/scheduler-host/tokens.ts';
-import { lineLog } from '../../../../adapters/testing/line-log.ts';
+import { lineLog } from '../../../../adapters/testing/virtual-cluster.ts';
 
 /** A kernel with a bug from which it cannot recover. */
 class MortalKernel extends SchedulerKernel {

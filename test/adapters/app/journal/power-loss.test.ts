@@ -1,6 +1,6 @@
 /** What a journal has on the disk when the power is lost. */
 import { expect, it } from 'vitest';
-import { JournalFolder } from '../../../../adapters/app/journal/journal-folder.ts';
+import { JournalFolder } from '../../../../adapters/app/journal-folder.ts';
 import { VirtualClock } from '../../../../adapters/clocks/virtual-clock.ts';
 import { Dice } from '../../../dst/dice.ts';
 import { MemoryDisk } from '../../../dst/disk/memory-disk.ts';

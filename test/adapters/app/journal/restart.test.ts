@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { openScheduler } from '../../../../adapters/app/start-scheduler.ts';
 import { Client, type Reconnected, task } from '../../../../adapters/client/index.ts';
-import { openChannel } from '../../../../adapters/dask/connection/own-channel.ts';
+import { openChannel } from '../../../../adapters/dask/connection/comm-pool.ts';
 import {
   type Channel,
   definePlugin,
   PLUGIN_API_VERSION,
   type PluginDefinition,
 } from '../../../../core/api/index.ts';
-import { sayHello } from '../../../../core/shared/open-channel.ts';
+import { sayHello } from '../../../../core/shared/channels.ts';
 import type { Run } from '../../../kit/runs.ts';
 import { useLive } from '../../../kit/live.ts';
 import { failing, lateParent, leaf, parent, sum } from './fixtures/tasks.js';

@@ -2,18 +2,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import {
-  checkpointBefore,
-  checkpointsOf,
-} from '../../../../adapters/app/recording/checkpoint-index.ts';
-import { openPast } from '../../../../adapters/app/recording/open-past.ts';
-import {
-  readRecording,
-  replayRecording,
-} from '../../../../adapters/app/recording/replay-recording.ts';
+import { checkpointBefore, checkpointsOf } from '../../../../adapters/app/recorder.ts';
+import { openPast, readRecording, replayRecording } from '../../../../adapters/app/past.ts';
 import type { LogFrame } from '../../../../core/log/format.ts';
 import type { ClusterState } from '../../../../core/state/cluster.ts';
-import { digestOfState } from '../../../../core/log/state-digest.ts';
+import { digestOfState } from '../../../../core/log/digest.ts';
 
 /** A recording of random stimuli, with several checkpoints. */
 const FILE = new URL('../../../histories/checkpoints.ylog', import.meta.url).pathname;

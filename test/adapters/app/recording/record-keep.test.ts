@@ -3,11 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { LocalCluster } from '../../../../adapters/app/index.ts';
-import { checkpointsOf } from '../../../../adapters/app/recording/checkpoint-index.ts';
-import { openPast } from '../../../../adapters/app/recording/open-past.ts';
-import { recordingHistory } from '../../../../adapters/app/recording/recording-history.ts';
-import { recordingKeepOf } from '../../../../adapters/app/recording/recording-keep.ts';
-import { replayRecording } from '../../../../adapters/app/recording/replay-recording.ts';
+import { checkpointsOf, recordingKeepOf } from '../../../../adapters/app/recorder.ts';
+import { openPast, recordingHistory, replayRecording } from '../../../../adapters/app/past.ts';
 import type { TaskFunctionOf } from '../../../../adapters/tasks/index.ts';
 import { tasks } from '../fixtures/memory-tasks.mjs';
 

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { LocalCluster, type LocalClusterOptions } from '../../../../adapters/app/index.ts';
-import { recordingHistory } from '../../../../adapters/app/recording/recording-history.ts';
 import {
+  openPast,
   readRecording,
+  recordingHistory,
   replayRecording,
-} from '../../../../adapters/app/recording/replay-recording.ts';
-import { openPast } from '../../../../adapters/app/recording/open-past.ts';
-import { MsgpackCodec } from '../../../../adapters/codecs/msgpack/index.ts';
+} from '../../../../adapters/app/past.ts';
+import { MsgpackCodec } from '../../../../adapters/codecs/msgpack.ts';
 import type { TaskFunctionOf } from '../../../../adapters/tasks/index.ts';
 import { YardmasterError } from '../../../../core/api/index.ts';
 import type { LogFrame } from '../../../../core/log/format.ts';

@@ -7,9 +7,9 @@ import {
   type ReplayOptions,
   replayRecording,
   type ReplayResult,
-} from '../../../../adapters/app/recording/replay-recording.ts';
+} from '../../../../adapters/app/past.ts';
 import type { TaskFunctionOf } from '../../../../adapters/tasks/index.ts';
-import { fifo } from '../../../../policies/ordering/baselines/fifo.ts';
+import { fifo } from '../../../../policies/ordering/fifo.ts';
 import { tasks } from '../fixtures/memory-tasks.mjs';
 
 const { block, sum, addUp } = tasks as unknown as {

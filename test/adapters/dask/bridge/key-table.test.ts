@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { PyFloat } from '../../../../adapters/dask/codec/index.ts';
+import { PyFloat } from '../../../../adapters/dask/codec.ts';
 import { KeyTable, reprOf } from '../../../../adapters/dask/bridge/key-table.ts';
 
 describe('keys of Dask', () => {

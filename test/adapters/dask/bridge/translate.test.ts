@@ -1,20 +1,25 @@
 import { describe, expect, it } from 'vitest';
 
-import { Opaque, PyFloat } from '../../../../adapters/dask/codec/index.ts';
-import { dialectOf, versionIn } from '../../../../adapters/dask/codec/dialect.ts';
-import { KeyTable } from '../../../../adapters/dask/bridge/key-table.ts';
-import { failureForClient, failureOf } from '../../../../adapters/dask/rpc/py-failure.ts';
 import {
+  dialectOf,
+  Opaque,
+  PyFloat,
+  TypeTable,
+  versionIn,
+} from '../../../../adapters/dask/codec.ts';
+import { KeyTable } from '../../../../adapters/dask/bridge/key-table.ts';
+import { failureForClient, failureOf } from '../../../../adapters/dask/rpc/py-errors.ts';
+import {
+  computeTask,
   heartbeatOf,
   identityOf,
   metricsOf,
   simpleReport,
   statusOf,
   taskFinished,
-} from '../../../../adapters/dask/bridge/translate-from-worker.ts';
-import { simpleClientReport, toClient } from '../../../../adapters/dask/bridge/translate-client.ts';
-import { computeTask, toWorker } from '../../../../adapters/dask/bridge/translate-to-worker.ts';
-import { TypeTable } from '../../../../adapters/dask/codec/type-table.ts';
+  toWorker,
+} from '../../../../adapters/dask/bridge/translate.ts';
+import { simpleClientReport, toClient } from '../../../../adapters/dask/bridge/client-bridge.ts';
 import type { ComputeTask } from '../../../../core/api/index.ts';
 
 const OLD = dialectOf('2022.12.1+ds.1');

@@ -4,7 +4,7 @@ import { inflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import { MsgpackCodec } from '../../../../adapters/codecs/msgpack/index.ts';
+import { MsgpackCodec } from '../../../../adapters/codecs/msgpack.ts';
 import {
   DASK_VALUES,
   decodeMessage,
@@ -13,7 +13,7 @@ import {
   Opaque,
   PyFloat,
   toNumber,
-} from '../../../../adapters/dask/codec/index.ts';
+} from '../../../../adapters/dask/codec.ts';
 
 interface Fixture {
   readonly name: string;

@@ -6,13 +6,10 @@ import { join } from 'node:path';
 
 import { afterAll, describe, expect, test } from 'vitest';
 
-import {
-  describeDaskSettings,
-  readDaskSettings,
-} from '../../../../adapters/app/dask-settings/index.ts';
+import { describeDaskSettings, readDaskSettings } from '../../../../adapters/app/dask-settings.ts';
 import { createScheduler } from '../../../../adapters/app/start-scheduler.ts';
-import { DaskConfig, parsePythonValue } from '../../../../adapters/dask/config/index.ts';
-import { kernelOptions } from '../../../../core/scheduler-host/kernel-options.ts';
+import { DaskConfig, parsePythonValue } from '../../../../adapters/dask/config.ts';
+import { kernelOptions } from '../../../../core/scheduler-host/tokens.ts';
 import { loadConfigObject } from '../../../../core/config/load.ts';
 import { findDaskPython, skipReason } from '../pythons.ts';
 

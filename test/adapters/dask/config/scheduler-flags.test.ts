@@ -7,12 +7,8 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest';
 
 import { SystemClock } from '../../../../adapters/clocks/index.ts';
 import { Comm } from '../../../../adapters/dask/connection/comm.ts';
-import {
-  checkDaskFlags,
-  listeningOf,
-  statusOptionsOf,
-} from '../../../../adapters/cli/flags/dask-flags.ts';
-import { writePidFile } from '../../../../adapters/cli/pid-file.ts';
+import { checkDaskFlags, listeningOf, statusOptionsOf } from '../../../../adapters/cli/flags.ts';
+import { writePidFile } from '../../../../adapters/cli/with-client.ts';
 import { Runs } from '../../../kit/runs.ts';
 import { DaskBench } from '../peers.ts';
 import { findDaskPython, skipReason } from '../pythons.ts';

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 
 import { SystemClock } from '../../../../adapters/clocks/index.ts';
-import type { Opaque } from '../../../../adapters/dask/codec/index.ts';
+import type { Opaque } from '../../../../adapters/dask/codec.ts';
 import { Comm } from '../../../../adapters/dask/connection/comm.ts';
 import { DaskListener } from '../../../../adapters/dask/connection/listener.ts';
 import {

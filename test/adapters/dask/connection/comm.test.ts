@@ -3,7 +3,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 
 import { SystemClock, VirtualClock } from '../../../../adapters/clocks/index.ts';
-import { encodeMessage, Opaque } from '../../../../adapters/dask/codec/index.ts';
+import { encodeMessage, Opaque } from '../../../../adapters/dask/codec.ts';
 import { CommPool } from '../../../../adapters/dask/connection/comm-pool.ts';
 import {
   Comm,

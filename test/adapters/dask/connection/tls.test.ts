@@ -9,10 +9,10 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 
 import { SystemClock } from '../../../../adapters/clocks/index.ts';
-import type { Opaque } from '../../../../adapters/dask/codec/index.ts';
+import type { Opaque } from '../../../../adapters/dask/codec.ts';
 import { Comm } from '../../../../adapters/dask/connection/comm.ts';
 import { DaskListener } from '../../../../adapters/dask/connection/listener.ts';
-import type { TlsCredentials } from '../../../../adapters/dask/connection/open-socket.ts';
+import type { TlsCredentials } from '../../../../adapters/dask/connection/sockets.ts';
 import {
   loadCredentials,
   readDaskTlsConfig,

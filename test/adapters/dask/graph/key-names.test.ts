@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { namesOfWireKey } from '../../../../adapters/dask/graph/key-names.ts';
+import { namesOfWireKey } from '../../../../adapters/dask/graph/materialized.ts';
 
 it.each([
   [['x-abc-de', 0], { prefix: 'x-abc-de', group: 'x-abc-de' }],

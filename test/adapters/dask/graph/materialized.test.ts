@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import {
+  durationMs,
+  type GraphContext,
   isMaterialized,
   unpackMaterialized,
 } from '../../../../adapters/dask/graph/materialized.ts';
-import { durationMs, type GraphContext } from '../../../../adapters/dask/graph/unpacked.ts';
 
 const context: GraphContext = {
   keyOf: (wire) => (typeof wire === 'string' ? wire : `(${JSON.stringify(wire)})`),

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 
 import { KeyTable } from '../../../../adapters/dask/bridge/key-table.ts';
-import type { Opaque } from '../../../../adapters/dask/codec/index.ts';
-import { failureForClient } from '../../../../adapters/dask/rpc/py-failure.ts';
+import type { Opaque } from '../../../../adapters/dask/codec.ts';
+import { failureForClient } from '../../../../adapters/dask/rpc/py-errors.ts';
 
 function raised(code: string, text: string, data: object): string {
   const failure = {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { heartbeatIntervalMs } from '../../../../core/util/heartbeat.ts';
+import { heartbeatIntervalMs } from '../../../../core/util/event-loop.ts';
 
 it.each([
   [1, 500],

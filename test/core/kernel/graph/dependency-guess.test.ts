@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { DependencyGuess } from '../../../../core/kernel/graph/dependency-guess.ts';
+import { DependencyGuess } from '../../../../core/kernel/graph-table.ts';
 import type { TaskState } from '../../../../core/state/task.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 

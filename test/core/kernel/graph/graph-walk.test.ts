@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { GraphTask } from '../../../../core/messages/stimulus.ts';
-import { GraphWalk } from '../../../../core/kernel/graph/graph-walk.ts';
+import { GraphWalk } from '../../../../core/kernel/graph-intake.ts';
 import { setTaskState } from '../../../../core/state/relations.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 import { graphTasks, type TerseGraph } from '../../../kit/graph.ts';

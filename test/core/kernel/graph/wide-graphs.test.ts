@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { SchedulerKernel } from '../../../../core/kernel/scheduler-kernel.ts';
+import { SchedulerKernel } from '../../../../core/kernel/kernel.ts';
 import { failureOf, type Unnamed } from '../../../kit/env.ts';
 import { makePorts } from '../../../kit/ports.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SHADOW_FAILURES_MAX } from '../../../../core/api/insight.ts';
 import type { Ordering, Queuing, WorkerSelection } from '../../../../core/api/policies.ts';
-import { depthFirst } from '../../../../policies/ordering/baselines/depth-first.ts';
+import { depthFirst } from '../../../../policies/ordering/depth-first.ts';
 import { coAssign } from '../../../../policies/queuing/co-assign.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 import { graphTasks } from '../../../kit/graph.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Story } from '../../../../core/kernel/insight/story.ts';
+import { Story } from '../../../../core/kernel/story.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 
 it('the story of a stimulus is what it caused, oldest first', () => {

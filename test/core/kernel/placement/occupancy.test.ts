@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { classify } from '../../../../core/kernel/placement/occupancy.ts';
+import { classify } from '../../../../core/kernel/occupancy.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 
 describe('a worker', () => {

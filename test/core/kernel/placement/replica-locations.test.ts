@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { InputLocations } from '../../../../core/kernel/placement/replica-locations.ts';
+import { InputLocations } from '../../../../core/kernel/placement.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 
 function withResult() {

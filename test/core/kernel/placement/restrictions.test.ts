@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { validWorkers } from '../../../../core/kernel/placement/restrictions.ts';
+import { validWorkers } from '../../../../core/kernel/restrictions.ts';
 import { SchedulerEnv, type WorkerSpec } from '../../../kit/env.ts';
 import type { TerseTask } from '../../../kit/graph.ts';
 

@@ -1,4 +1,4 @@
-import type { SchedulerKernel } from '../../../../core/kernel/scheduler-kernel.ts';
+import type { SchedulerKernel } from '../../../../core/kernel/kernel.ts';
 
 /**
  * What may differ between two states that decide alike: the ways in and out, what is computed anew for each stimulus,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MsgpackCodec } from '../../../../adapters/codecs/msgpack/index.ts';
+import { MsgpackCodec } from '../../../../adapters/codecs/msgpack.ts';
 import { best } from '../../../../policies/ordering/best.ts';
 import { coAssign } from '../../../../policies/queuing/co-assign.ts';
 import { family } from '../../../../policies/queuing/family.ts';
@@ -10,9 +10,9 @@ import { localityFirst } from '../../../../policies/worker-selection/locality-fi
 import { weightedFairShare } from '../../../../policies/fairness/weighted-fair-share.ts';
 import type { KernelSlots } from '../../../../core/api/policies.ts';
 import type { Outbox } from '../../../../core/kernel/outbox.ts';
-import { SchedulerKernel } from '../../../../core/kernel/scheduler-kernel.ts';
-import type { StatePart } from '../../../../core/kernel/snapshot/state-parts.ts';
-import { digestOfState } from '../../../../core/log/state-digest.ts';
+import { SchedulerKernel } from '../../../../core/kernel/kernel.ts';
+import type { StatePart } from '../../../../core/kernel/state-parts.ts';
+import { digestOfState } from '../../../../core/log/digest.ts';
 import type { Stimulus } from '../../../../core/messages/stimulus.ts';
 import { makePorts } from '../../../kit/ports.ts';
 import { scenario, type Scenario } from '../../../kit/random-scenario.ts';

@@ -1,9 +1,7 @@
 import { expect, it } from 'vitest';
 import { YardmasterError } from '../../../../core/api/errors.ts';
-import { TASK_STATE_NAMES } from '../../../../core/state/task-state-name.ts';
-import type { TaskStateName } from '../../../../core/state/task-state-name.ts';
-import { TRANSITIONS } from '../../../../core/kernel/transitions/transition-table.ts';
-import { transition } from '../../../../core/kernel/transitions/transition-loop.ts';
+import { TASK_STATE_NAMES, type TaskStateName } from '../../../../core/state/state-names.ts';
+import { transition, TRANSITIONS } from '../../../../core/kernel/transitions.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 import { numbered } from '../../../kit/graph.ts';
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { KernelScope } from '../../../../core/kernel/scope.ts';
-import type { SchedulerKernel } from '../../../../core/kernel/scheduler-kernel.ts';
+import type { SchedulerKernel } from '../../../../core/kernel/kernel.ts';
 import type { ToWorkerMessage } from '../../../../core/messages/to-worker.ts';
 import { makePorts } from '../../../kit/ports.ts';
 import { scenario } from '../../../kit/random-scenario.ts';

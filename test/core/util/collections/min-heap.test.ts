@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { MinHeap } from '../../../../core/util/collections/min-heap.ts';
+import { MinHeap } from '../../../../core/util/heaps.ts';
 
 interface Item {
   key: number;

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SteadyMap, SteadySet } from '../../../../core/util/collections/steady-map.ts';
+import { SteadyMap, SteadySet } from '../../../../core/util/collections.ts';
 
 type Step = { readonly kind: 'put' | 'delete'; readonly key: number } | { readonly kind: 'clear' };
 

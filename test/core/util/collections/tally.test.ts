@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Tally } from '../../../../core/util/collections/tally.ts';
+import { Tally } from '../../../../core/util/collections.ts';
 
 it('an item is there from the first time that it is counted until nothing of its count is left', () => {
   const tally = new Tally<string>();

@@ -1,14 +1,12 @@
 import { describe, expect, it } from 'vitest';
 
 import {
+  DEFAULT_MEMORY_THRESHOLDS,
   MemoryGovernor,
   type MemorySample,
-  type MemoryVerdict,
-} from '../../../../core/worker/memory/governor.ts';
-import {
-  DEFAULT_MEMORY_THRESHOLDS,
   type MemoryThresholds,
-} from '../../../../core/worker/memory/memory-options.ts';
+  type MemoryVerdict,
+} from '../../../../core/worker/memory.ts';
 
 /** A worker with a limit of 1000 bytes, looked at every 100 ms. */
 class Watch {

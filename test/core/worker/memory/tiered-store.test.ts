@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../../adapters/clocks/index.ts';
 import { MemoryStore } from '../../../../adapters/stores/index.ts';
 import { serialise } from '../../../../adapters/tasks/index.ts';
-import { valueBytes } from '../../../../core/util/shared-memory.ts';
+import { valueBytes } from '../../../../core/util/bytes.ts';
 import type { SpillArea } from '../../../../core/api/index.ts';
-import { type SpillTrouble, TieredStore } from '../../../../core/worker/memory/tiered-store.ts';
+import { type SpillTrouble, TieredStore } from '../../../../core/worker/tiered-store.ts';
 
 /** A disk in the hands of the test. */
 class Disk implements SpillArea {

@@ -1,0 +1,517 @@
+import {
+  type Clock,
+  every,
+  type Logger,
+  type TaskView,
+  type Timer,
+  type WorkerView,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import { byFactory, byValue, type Provider, type Services } from '../../core/api/token.ts';
+import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
+import { actorOf, checkpointOf, failureOf, isData } from '../../core/log/checkpoint.ts';
+import { entryOf, reportNumberOf } from '../../core/log/log-writer.ts';
+import type { RestoreTasks, Stimulus } from '../../core/messages/stimulus.ts';
+import { CLOCK } from '../../core/plugin-host/injection.ts';
+import { JOURNAL, type SchedulerJournal } from '../../core/scheduler-host/journal.ts';
+import {
+  RECONNECT_GRACE,
+  type ReconnectGrace,
+  SessionSecret,
+} from '../../core/scheduler-host/membership.ts';
+import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
+import { SESSIONS, type Sessions } from '../../core/scheduler-host/sessions.ts';
+import { SHUTDOWN, type Shutdown } from '../../core/scheduler-host/shutdown.ts';
+import { STIMULUS_QUEUE, type StimulusQueue } from '../../core/scheduler-host/stimulus-queue.ts';
+import { KERNEL, SERVER_ID } from '../../core/scheduler-host/tokens.ts';
+import { trust } from '../../core/shared/read-only.ts';
+import { setAwakeTimer } from '../../core/shared/timers.ts';
+import { FIRE_AND_FORGET } from '../../core/state/cluster.ts';
+import type { TaskState, WorkerState } from '../../core/state/task.ts';
+import { BEAT_MS, FolderLock, LEASE_MS } from '../log/folder-lock.ts';
+import { SYSTEM_FILES } from '../log/segment-file.ts';
+import {
+  asJournalError,
+  type Contents,
+  JournalFolder,
+  type JournalOptions,
+  JournalWriter,
+} from './journal-folder.ts';
+
+/** Run ids that are taken in advance: an entry for each run would be one for each task. */
+const RUN_IDS = 2 ** 20;
+
+/** A segment is followed by another one when it is so many times as long as what it began with. */
+const GROWTH = 4;
+
+const SEGMENT_BYTES = 64 * 2 ** 20;
+
+const WORKER_WAIT_MS = 30_000;
+
+/** Keys that a message names. */
+const NAMED_MAX = 20;
+
+/** What a journal uses of its scheduler. */
+interface Host {
+  readonly clock: Clock;
+  readonly kernel: SchedulerKernel;
+  readonly sessions: Sessions;
+  readonly queue: StimulusQueue;
+  readonly shutdown: Shutdown;
+  readonly grace: ReconnectGrace;
+  readonly serverId: string;
+}
+
+/**
+ * The journal of one scheduler. An entry is in the hands of the operating system before what follows from it is
+ * sent, so nothing ever leaves the process that a restart would not know.
+ */
+export class Journal implements SchedulerJournal {
+  readonly providers: readonly Provider[];
+  /** Until what the folder holds has been read. */
+  reading: Promise<void> | undefined;
+  private endReading: () => void = () => undefined;
+  private host!: Host;
+  private writer: JournalWriter | undefined;
+  private hasFailed = false;
+  /** Of the secrets with which workers, by address, and clients may come back. */
+  private readonly secretHashes = new Map<string, string>();
+  /** Numbers of the last reports of clients that are written. */
+  private readonly committed = new Map<string, number>();
+  /** Places of entries at which a scheduler has ended while it started: they are not handled again. */
+  private readonly leftOut = new Set<number>();
+  /** The place of the entry that is being read. */
+  private readingAt: number | undefined;
+  private runIdsEnd = 0;
+  private checkpointBytes = 0;
+  private segment: number;
+  /** Shows that this scheduler has the folder. */
+  private beats: Timer | undefined;
+  private beatMs = 0;
+  /** Ends the wait for workers. */
+  private waiting: Timer | undefined;
+  /** What the kernel has done since `before`, and cannot be learnt from what it was handed. */
+  private pending: Stimulus[] = [];
+  private failures: NonNullable<RestoreTasks['failures']>[number][] = [];
+  private actors: NonNullable<RestoreTasks['actors']>[number][] = [];
+  private lostData: string[] = [];
+
+  private constructor(
+    private readonly options: JournalOptions,
+    private readonly folder: JournalFolder,
+    readonly contents: Contents,
+    private readonly log: Logger,
+  ) {
+    this.segment = contents.next;
+    this.reading = new Promise((resolve) => {
+      this.endReading = resolve;
+    });
+    const { schedulerId } = contents;
+    this.providers = [
+      byFactory(JOURNAL, (services) => this.attach(services)),
+      ...(schedulerId === undefined ? [] : [byValue(SERVER_ID, schedulerId)]),
+    ];
+  }
+
+  /**
+   * Locks the folder, and reads what is in it. Waits for some seconds when the lock is of a process that cannot be seen.
+   * @throws YardmasterError `ERR_JOURNAL`
+   */
+  static async open(options: JournalOptions, log: Logger, clock: Clock): Promise<Journal> {
+    const stopped = await FolderLock.watch(options.folder, clock, options.files).catch(
+      (error: unknown) => {
+        // What is wrong with the folder itself is found when it is opened.
+        if (YardmasterError.is(error, 'ERR_JOURNAL')) throw error;
+        return undefined;
+      },
+    );
+    const folder = JournalFolder.open(options.folder, options.files, stopped);
+    if (stopped !== undefined) {
+      log.warn(
+        { journal: options.folder },
+        `the lock of the journal ${options.folder} was taken over from a scheduler whose heartbeat has stopped`,
+      );
+    }
+    try {
+      const contents = folder.read();
+      for (const note of contents.notes) log.warn({ journal: options.folder }, note);
+      return new Journal(options, folder, contents, log);
+    } catch (error) {
+      folder.release();
+      throw error;
+    }
+  }
+
+  get isOn(): boolean {
+    return !this.hasFailed;
+  }
+
+  /** The plugin by which it learns what the kernel has done. */
+  get observer(): object {
+    return {
+      name: 'journal',
+      taskTransition: (task: TaskView, start: string, finish: string) => {
+        if (start === 'memory') this.onLoss(task as unknown as TaskState);
+        if (finish === 'erred' || finish === 'memory') this.onEnd(task as unknown as TaskState);
+      },
+      workerAdded: (worker: WorkerView) => {
+        const { identity } = worker as unknown as WorkerState;
+        const secretHash = this.secretHashes.get(identity.address);
+        const secret = secretHash === undefined ? {} : { secretHash };
+        const op = 'register-worker';
+        this.note({ op, identity, status: 'paused', ...secret, stimulusId: 'journal' });
+      },
+      workerRemoved: ({ address: worker }: WorkerView) => {
+        this.secretHashes.delete(worker);
+        const op = 'remove-worker';
+        this.note({ op, worker, expected: true, close: false, stimulusId: 'journal' });
+      },
+    };
+  }
+
+  /**
+   * Brings the scheduler to where it was, and begins a segment with that; from then on everything is written.
+   * @throws YardmasterError `ERR_JOURNAL`
+   */
+  async start(scheduler: Scheduler): Promise<void> {
+    await scheduler.addPlugin(trust(this.observer));
+    const { folder, host, contents } = this;
+    const startMs = host.clock.nowMs();
+    this.beatMs = startMs;
+    this.beats = every(host.clock, BEAT_MS, () => void this.keepFolder());
+    this.readAgain(contents.entries);
+    if (scheduler.crash !== undefined) throw scheduler.crash;
+    try {
+      this.beginSegment();
+    } catch (error) {
+      throw asJournalError(error, `the journal ${folder.path} cannot be written`);
+    }
+    this.reading = undefined;
+    this.endReading();
+    if (contents.schedulerId === undefined) return;
+    const { tasks, workersByRank, clients } = host.kernel.cluster;
+    const tookMs = Math.round(host.clock.nowMs() - startMs);
+    this.log.info(
+      { journal: folder.path, tasks: tasks.size, workers: workersByRank.length, tookMs },
+      `the journal ${folder.path} was read: ${tasks.size} tasks, ${clients.size} clients; ${workersByRank.length} workers are awaited`,
+    );
+    this.awaitPeers();
+  }
+
+  private readAgain(entries: readonly Stimulus[]): void {
+    const { kernel, queue } = this.host;
+    let nextRunId = 0;
+    for (const [place, entry] of entries.entries()) {
+      if (entry.op === 'begin-recovery') {
+        nextRunId = Math.max(nextRunId, entry.nextRunId);
+        continue;
+      }
+      this.keepFolder(BEAT_MS);
+      this.noteSecret(entry);
+      this.readingAt = place;
+      if (!this.leftOut.has(place)) queue.put(entry);
+      // Its client does not report it again, not even what is left out.
+      this.noteReport(entry);
+      // Keys that were given up may return with another meaning.
+      while (kernel.isUnsettled && !queue.isStopped) queue.put({ op: 'continue-settling' });
+      if (queue.isStopped) return;
+    }
+    this.readingAt = undefined;
+    queue.put({ op: 'begin-recovery', nextRunId });
+  }
+
+  /**
+   * Whether the scheduler has ended because of an entry, at which every other one would end as well. Another scheduler
+   * that starts with this journal leaves the entry out: what it asked for is lost, and the log says so.
+   */
+  leavesOut(error: unknown): boolean {
+    const { readingAt: place, contents, options, log } = this;
+    const entry = place === undefined ? undefined : contents.entries[place];
+    this.readingAt = undefined;
+    this.beats?.cancel();
+    if (place === undefined || entry === undefined) return false;
+    if (!YardmasterError.is(error, 'ERR_INVARIANT')) return false;
+    this.leftOut.add(place);
+    this.secretHashes.clear();
+    this.committed.clear();
+    const { op, stimulusId, client, keys } = entry as {
+      readonly op: string;
+      readonly stimulusId: string;
+      readonly client?: string;
+      readonly keys?: readonly string[];
+    };
+    const named = keys?.slice(0, NAMED_MAX).join(', ');
+    const of = `${client === undefined ? '' : ` of client ${client}`}${named === undefined ? '' : ` about ${named}`}`;
+    log.error(
+      {
+        err: error,
+        journal: options.folder,
+        op,
+        stimulusId,
+        client,
+        keys: keys?.slice(0, NAMED_MAX),
+      },
+      `the scheduler ended at ${stimulusId} (${op})${of}, which its journal ${options.folder} holds. This is a bug; it starts again without it, and what was asked for there is lost`,
+    );
+    return true;
+  }
+
+  /** Workers and clients come back by themselves; those that do not count as lost after some time. */
+  private awaitPeers(): void {
+    const { kernel, queue, grace, clock } = this.host;
+    for (const client of [...kernel.cluster.clients.keys()]) {
+      if (client === FIRE_AND_FORGET) continue;
+      const secret = this.secretOf(client);
+      grace.begin(client, Infinity, secret, () => queue.put({ op: 'remove-client', client }));
+    }
+    const { workerWaitMs = WORKER_WAIT_MS } = this.options;
+    this.waiting = setAwakeTimer(clock, workerWaitMs, () => queue.put({ op: 'end-recovery' }));
+  }
+
+  before(stimulus: Stimulus): void {
+    if (this.writer === undefined) return;
+    this.noteSecret(stimulus);
+    const { nextRunId } = this.host.kernel;
+    const entry = entryOf(stimulus, nextRunId);
+    if (entry === undefined) return;
+    this.write(entry);
+    this.noteReport(stimulus);
+  }
+
+  /** What the client wanted by it is not wanted after a restart either, where it may not fail. */
+  failed(stimulus: Stimulus): void {
+    if (this.writer === undefined || !('client' in stimulus)) return;
+    const { client } = stimulus;
+    const { keys, items } = stimulus as {
+      readonly keys?: readonly string[];
+      readonly items?: readonly { readonly key: string }[];
+    };
+    const given = keys ?? items?.map(({ key }) => key);
+    if (given === undefined || stimulus.op === 'set-priority') return;
+    const op = 'client-releases-keys';
+    this.pending.push({ op, client, keys: given, stimulusId: 'journal' });
+  }
+
+  after(): void {
+    if (this.writer === undefined) return;
+    const { kernel, queue } = this.host;
+    if (this.failures.length + this.actors.length + this.lostData.length > 0) this.noteEnds();
+    if (this.pending.length > 0) for (const entry of this.pending.splice(0)) this.write(entry);
+    if (kernel.nextRunId > this.runIdsEnd - RUN_IDS / 2) this.takeRunIds();
+    if (this.isSegmentFull()) this.rotate();
+    if (kernel.awaitedWorkers?.size === 0) {
+      queue.put({ op: 'end-recovery' });
+    }
+  }
+
+  isAwaited(address: string): boolean {
+    const { cluster, awaitedWorkers } = this.host.kernel;
+    const worker = cluster.workers.get(address);
+    return worker !== undefined && awaitedWorkers?.has(worker) === true;
+  }
+
+  mayReturn(address: string, secret: string | undefined): boolean {
+    return this.isAwaited(address) && this.secretOf(address)?.matches(secret) === true;
+  }
+
+  private secretOf(peer: string): SessionSecret | undefined {
+    const hash = this.secretHashes.get(peer);
+    return hash === undefined ? undefined : SessionSecret.ofHash(hash);
+  }
+
+  private noteSecret(stimulus: Stimulus): void {
+    if (stimulus.op !== 'register-worker' && stimulus.op !== 'register-client') return;
+    const { secretHash } = stimulus;
+    const peer = stimulus.op === 'register-client' ? stimulus.client : stimulus.identity.address;
+    if (secretHash === undefined) this.secretHashes.delete(peer);
+    else this.secretHashes.set(peer, secretHash);
+  }
+
+  committedOf(client: string): number {
+    return this.committed.get(client) ?? 0;
+  }
+
+  /** An entry that was read is handled again. */
+  noteReport(stimulus: Stimulus): void {
+    if (!('client' in stimulus)) return;
+    const { client } = stimulus;
+    if (stimulus.op === 'remove-client') {
+      this.committed.delete(client);
+      this.secretHashes.delete(client);
+    }
+    const number = reportNumberOf(stimulus);
+    if (number === undefined) return;
+    this.committed.set(client, number);
+    this.writer?.acknowledge(client, number);
+  }
+
+  /** Puts everything on the disk, and gives the folder back. Never throws. */
+  close(): void {
+    this.waiting?.cancel();
+    this.beats?.cancel();
+    try {
+      this.writer?.close();
+    } catch (error) {
+      this.log.error(
+        { err: error },
+        `the end of the journal may not be on the disk: ${String(error)}`,
+      );
+    }
+    this.writer = undefined;
+    this.folder.release();
+  }
+
+  private attach(services: Services): this {
+    this.host = {
+      clock: services.get(CLOCK),
+      kernel: services.get(KERNEL),
+      sessions: services.get(SESSIONS),
+      queue: services.get(STIMULUS_QUEUE),
+      shutdown: services.get(SHUTDOWN),
+      grace: services.get(RECONNECT_GRACE),
+      serverId: services.get(SERVER_ID),
+    };
+    return this;
+  }
+
+  private onEnd(task: TaskState): void {
+    if (this.writer === undefined) return;
+    const failure = failureOf(task);
+    if (failure !== undefined) this.failures.push(failure);
+    const actor = task.isActor ? actorOf(task) : undefined;
+    if (actor !== undefined) this.actors.push(actor);
+  }
+
+  private onLoss(task: TaskState): void {
+    if (this.writer !== undefined && isData(task) && task.state !== 'memory') {
+      this.lostData.push(task.key);
+    }
+  }
+
+  private noteEnds(): void {
+    const { failures, actors, lostData } = this;
+    this.failures = [];
+    this.actors = [];
+    this.lostData = [];
+    const firstRunId = this.host.kernel.nextRunId;
+    const ends = { failures, actors, lostData, firstRunId };
+    this.pending.push({ op: 'restore-tasks', ...ends, stimulusId: 'journal' });
+  }
+
+  private note(entry: Stimulus): void {
+    if (this.writer !== undefined) this.pending.push(entry);
+  }
+
+  private takeRunIds(): void {
+    const nextRunId = this.host.kernel.nextRunId + RUN_IDS;
+    this.write({ op: 'begin-recovery', nextRunId, stimulusId: 'journal' });
+    this.runIdsEnd = nextRunId;
+  }
+
+  /**
+   * Shows that this scheduler has the folder, unless it did so less than so many milliseconds ago.
+   * @returns an error when another one has taken it; then this one ends
+   */
+  private keepFolder(afterMs = 0): Error | undefined {
+    const { clock, shutdown } = this.host;
+    const nowMs = clock.nowMs();
+    if (nowMs - this.beatMs < afterMs || this.hasFailed) return undefined;
+    this.beatMs = nowMs;
+    if (this.folder.beat()) return undefined;
+    const { path } = this.folder;
+    const error = new YardmasterError(
+      'ERR_JOURNAL',
+      `another scheduler has taken over the journal ${path}, because this one had stood still for more than ${LEASE_MS / 1000} s; clients and workers continue there`,
+      { folder: path },
+    );
+    this.hasFailed = true;
+    this.writer?.abandon();
+    this.writer = undefined;
+    this.beats?.cancel();
+    shutdown.stopBecause('its journal has another owner', error);
+    return error;
+  }
+
+  private write(entry: Stimulus): void {
+    // After a pause another scheduler may have the folder.
+    const lost = this.keepFolder(LEASE_MS / 2);
+    if (lost !== undefined) throw lost;
+    try {
+      this.writer?.write(entry, this.host.clock.nowMs());
+    } catch (error) {
+      if (isUnserialisable(error)) throw error;
+      const failure = this.fail(error);
+      if (this.stopsOnError) throw failure;
+    }
+  }
+
+  private isSegmentFull(): boolean {
+    const { segmentBytes = SEGMENT_BYTES } = this.options;
+    const { kernel } = this.host;
+    const nbytes = this.writer?.nbytes ?? 0;
+    const least = Math.max(this.checkpointBytes + segmentBytes, GROWTH * this.checkpointBytes);
+    // A graph that is being taken in is in the journal, and not yet in the kernel.
+    return nbytes > least && kernel.intake === undefined && this.writer?.isIdle === true;
+  }
+
+  private rotate(): void {
+    try {
+      this.beginSegment();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  private beginSegment(): void {
+    const { folder, host, options } = this;
+    const { kernel, clock, serverId, sessions } = host;
+    const before = this.writer;
+    const writer = JournalWriter.create(folder.pathOf(this.segment), {
+      durability: options.durability ?? 'commit',
+      header: { schedulerId: serverId, segment: this.segment },
+      clock,
+      files: options.files ?? SYSTEM_FILES,
+      onCommit: (client, upTo) => sessions.clients.get(client)?.commit?.(upTo),
+      onError: (error) => this.fail(error),
+    });
+    writer.checkpoint(
+      checkpointOf(kernel, {
+        committedOf: (client) => this.committedOf(client),
+        secretHashOf: (peer) => this.secretHashes.get(peer),
+      }),
+      clock.nowMs(),
+    );
+    this.checkpointBytes = writer.nbytes;
+    this.writer = writer;
+    before?.close();
+    folder.dropBefore(this.segment);
+    this.segment++;
+    this.takeRunIds();
+  }
+
+  private get stopsOnError(): boolean {
+    return this.options.onJournalError !== 'continue';
+  }
+
+  /** Once: what comes later is not written. */
+  private fail(cause: unknown): Error {
+    const { path } = this.folder;
+    const error = asJournalError(cause, `the journal ${path} cannot be written`);
+    if (this.hasFailed) return error;
+    this.hasFailed = true;
+    this.writer?.abandon();
+    this.writer = undefined;
+    if (this.stopsOnError) this.host.shutdown.stopBecause('its journal failed', error);
+    else {
+      const what = `${error.message}. The scheduler continues without it: what is submitted from now on is lost when it ends`;
+      this.log.error({ err: error, journal: path }, what);
+      for (const client of this.host.sessions.clients.values()) client.endCommits?.();
+    }
+    return error;
+  }
+}
+
+function isUnserialisable(error: unknown): boolean {
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  return code === 'ERR_NOT_SERIALISABLE' || code === 'ERR_FRAME';
+}

@@ -1,0 +1,591 @@
+import { statSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
+import {
+  HOOK_NAMES,
+  KERNEL_SLOT_NAMES,
+  type PluginContext,
+  type SchedulerHooks,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import type { Config } from '../../core/config/types.ts';
+import { SchedulerKernel } from '../../core/kernel/kernel.ts';
+import type { HookCalls, KernelPorts } from '../../core/kernel/ports.ts';
+import type { StatePart } from '../../core/kernel/state-parts.ts';
+import type { LogFrame, LoggedPolicies, LogHeader } from '../../core/log/format.ts';
+import { LogReader } from '../../core/log/log-reader.ts';
+import {
+  Replay,
+  type ReplayDifference,
+  type ReplayFrame,
+  type ReplayProgress,
+} from '../../core/log/replay.ts';
+import {
+  DEFAULT_POLICIES,
+  type GivenPolicies,
+  RecordedPolicies,
+} from '../../core/plugin-host/load-extensions.ts';
+import { kernelOptions } from '../../core/scheduler-host/tokens.ts';
+import { MsgpackCodec } from '../codecs/msgpack.ts';
+import { type Past, PastSamples } from '../dashboard/past.ts';
+import { readBytes } from '../log/segment-file.ts';
+import { type History, RunCollector } from '../report/index.ts';
+import { builtins } from './builtin-extensions.ts';
+import { segmentPath, segmentsOf } from './journal-folder.ts';
+import {
+  type CheckpointPlace,
+  checkpointsOf,
+  isRecordingFolder,
+  recordingFiles,
+} from './recorder.ts';
+
+/** Transitions and decisions that can be looked back at from a moment. */
+const STORY_LENGTH = 10_000;
+
+const JOURNAL_NOTE =
+  'A journal holds what clients asked for and what failed, not what ran: tasks whose results were there are shown as not yet computed.';
+
+/** How a recording is read. */
+type OpenOptions = Pick<ReplayOptions, 'allowPolicies'>;
+
+/**
+ * Reads a recording, a folder of one or of a journal, or one of its segments, for the dashboard.
+ * @throws YardmasterError `ERR_LOG`, `ERR_JOURNAL`, `ERR_REPLAY`, `ERR_PLUGIN_LOAD`
+ */
+export async function openPast(path: string, options: OpenOptions = {}): Promise<Past> {
+  const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (!isFolder || isRecordingFolder(path)) return (await readPast(path, options)).past;
+  const segments = segmentsOf(path).reverse();
+  let found: PastFile | undefined;
+  for (const number of segments) {
+    found = await readPast(segmentPath(path, number), options);
+    // The newest segment may not have been begun completely; then the one before it has everything.
+    if (found.hasCheckpoint) break;
+  }
+  if (found !== undefined) return { ...found.past, title: basename(resolve(path)) };
+  throw new YardmasterError(
+    'ERR_JOURNAL',
+    `the folder ${path} holds no journal: give the folder of "yardmaster scheduler --journal", or a recording`,
+    { folder: path },
+  );
+}
+
+interface PastFile {
+  readonly past: Past;
+  readonly hasCheckpoint: boolean;
+}
+
+async function readPast(file: string, options: OpenOptions): Promise<PastFile> {
+  const samples = new PastSamples();
+  const { player, damage, hasCheckpoint } = await readWhole(file, samples, options);
+  const { header, kernel } = player;
+  if (kernel === undefined || header === undefined) {
+    throw new YardmasterError('ERR_LOG', `the log ${file} ends before its first stimulus`, {
+      file,
+    });
+  }
+  samples.finish(kernel.cluster);
+  const isJournal = header.segment !== undefined;
+  const difference =
+    player instanceof RecordingPlayer ? player.replay?.progress.difference : undefined;
+  const notes = [
+    ...(isJournal ? [JOURNAL_NOTE] : []),
+    ...(difference === undefined
+      ? []
+      : [
+          `This version decides otherwise than the one that recorded it, from frame ${difference.sequence} on: what follows is not what happened.`,
+        ]),
+    ...(damage === undefined ? [] : [`${damage.message}; what comes before it is shown.`]),
+  ];
+  const read = (from?: CheckpointPlace): AsyncIterable<LogFrame> => readRecording(file, from);
+  const checkpoints = isJournal ? undefined : () => checkpointsOf(file);
+  const ended = { player, atMs: 1000 * samples.range.toS };
+  const makePlayer = (): LogPlayer => playerFor(isJournal, { ...options, recordsDecisions: false });
+  const moments = new Moments(read, makePlayer, ended, checkpoints);
+  // Why a task is where it is may have begun long before a checkpoint.
+  const explained = new Moments(read, () =>
+    playerFor(isJournal, { ...options, recordsDecisions: true }),
+  );
+  const past: Past = {
+    ...{ kind: isJournal ? 'journal' : 'recording', title: basename(file), notes, samples },
+    ...{
+      cluster: kernel.cluster,
+      at: (atMs, isExplained) => (isExplained ? explained : moments).at(atMs),
+    },
+  };
+  return { past, hasCheckpoint };
+}
+
+interface WholeLog {
+  readonly player: RecordingPlayer | JournalPlayer;
+  readonly damage: YardmasterError | undefined;
+  readonly hasCheckpoint: boolean;
+}
+
+async function readWhole(
+  file: string,
+  samples: PastSamples,
+  options: OpenOptions,
+): Promise<WholeLog> {
+  let player: RecordingPlayer | JournalPlayer | undefined;
+  let damage: YardmasterError | undefined;
+  let hasCheckpoint = false;
+  try {
+    for await (const frame of readRecording(file)) {
+      player ??= playerFor(isOfJournal(frame), {
+        ...options,
+        hooks: samples.hooks,
+        recordsDecisions: false,
+      });
+      samples.setTime(frame.timeMs);
+      await player.play(frame);
+      hasCheckpoint ||= frame.kind === 'checkpoint';
+      if (player.kernel !== undefined) samples.observe(player.kernel.cluster);
+    }
+  } catch (error) {
+    if (!YardmasterError.is(error, 'ERR_LOG') || player?.kernel === undefined) throw error;
+    damage = error;
+  }
+  return { player: player ?? playerFor(false, options), damage, hasCheckpoint };
+}
+
+function isOfJournal(frame: LogFrame): boolean {
+  return frame.kind === 'header' && frame.payload.segment !== undefined;
+}
+
+function playerFor(
+  isJournal: boolean,
+  options: ReplayOptions,
+): (RecordingPlayer | JournalPlayer) & LogPlayer {
+  return isJournal
+    ? new JournalPlayer(options.hooks ?? {})
+    : new RecordingPlayer({ ...options, storyLength: STORY_LENGTH });
+}
+
+/** Brings a kernel from frame to frame of a log. */
+interface LogPlayer {
+  /** Undefined before the first frames were played. */
+  readonly kernel: SchedulerKernel | undefined;
+  readonly policyNames: Readonly<Record<string, string>>;
+  play(frame: LogFrame): Promise<unknown>;
+}
+
+type Source = Pick<PluginContext, 'cluster' | 'run'>;
+
+/**
+ * A log that can be looked at as of any moment. A moment is reached from the present one, or from the last checkpoint
+ * before it, or from the beginning: O(frames in between).
+ */
+class Moments {
+  private player: LogPlayer | undefined;
+  private frames: AsyncIterator<LogFrame> | undefined;
+  /** Read, and later than the present moment. */
+  private next: LogFrame | undefined;
+  private playedMs: number;
+  private last: Promise<unknown> = Promise.resolve();
+  private checkpoints: readonly CheckpointPlace[] | undefined;
+
+  /**
+   * @param ended - one that has played all frames: the end costs nothing then
+   * @param findCheckpoints - where playing can begin besides the start, in order of time; asked once, when it is needed
+   */
+  constructor(
+    private readonly read: (from?: CheckpointPlace) => AsyncIterable<LogFrame>,
+    private readonly makePlayer: () => LogPlayer,
+    ended?: { readonly player: LogPlayer; readonly atMs: number },
+    private readonly findCheckpoints?: () => Promise<readonly CheckpointPlace[]>,
+  ) {
+    this.player = ended?.player;
+    this.playedMs = ended?.atMs ?? Infinity;
+  }
+
+  /**
+   * The scheduler as it was then. It is valid until the next turn of the event loop.
+   * @throws YardmasterError `ERR_LOG` when not even the beginning can be read
+   */
+  at(atMs: number): Promise<Source> {
+    const found = this.last.then(() => this.moveTo(atMs));
+    // The caller looks at this moment before the kernel moves on.
+    const looked = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+    this.last = found.then(looked, looked);
+    return found;
+  }
+
+  private async moveTo(atMs: number): Promise<Source> {
+    const isEarlier = this.player === undefined || atMs < this.playedMs;
+    const checkpoint = await this.lastCheckpoint(atMs);
+    const isNearer = checkpoint !== undefined && checkpoint.timeMs > this.playedMs;
+    if (isEarlier || isNearer) this.restart(checkpoint);
+    const { player } = this;
+    for (let frame = await this.readFrame(); frame !== undefined; frame = await this.readFrame()) {
+      if (player?.kernel !== undefined && frame.timeMs > atMs) {
+        this.next = frame;
+        break;
+      }
+      await player?.play(frame);
+      this.playedMs = frame.timeMs;
+    }
+    const kernel = player?.kernel;
+    if (kernel !== undefined) return sourceOf(kernel, player?.policyNames ?? {});
+    throw new YardmasterError('ERR_LOG', 'the log ends before its first stimulus');
+  }
+
+  private async lastCheckpoint(atMs: number): Promise<CheckpointPlace | undefined> {
+    this.checkpoints ??= await this.findCheckpoints?.();
+    return this.checkpoints?.findLast(({ timeMs }) => timeMs <= atMs);
+  }
+
+  private restart(from: CheckpointPlace | undefined): void {
+    this.player = this.makePlayer();
+    this.frames = this.read(from)[Symbol.asyncIterator]();
+    this.next = undefined;
+    this.playedMs = -Infinity;
+  }
+
+  /** Undefined at the end, and where the log is damaged: a note says that when it is opened. */
+  private async readFrame(): Promise<LogFrame | undefined> {
+    const { next } = this;
+    this.next = undefined;
+    if (next !== undefined) return next;
+    try {
+      const read = await this.frames?.next();
+      return read?.done === false ? read.value : undefined;
+    } catch (error) {
+      if (YardmasterError.is(error, 'ERR_LOG')) return undefined;
+      throw error;
+    }
+  }
+}
+
+/** What the pages ask of a scheduler, answered by a kernel that nothing runs. */
+function sourceOf(kernel: SchedulerKernel, policies: Readonly<Record<string, string>>): Source {
+  return {
+    cluster: kernel.cluster,
+    run: (command, parameters) => {
+      const { key = '', keys = [] } = (parameters ?? {}) as { key?: string; keys?: string[] };
+      if (command === 'why') return kernel.insight.why(key);
+      if (command === 'story') return kernel.story(...keys);
+      if (command === 'policies') return policies;
+      if (command === 'logs') return { scheduler: [], workers: [] };
+      throw new YardmasterError(
+        'ERR_PROTOCOL',
+        `"${command}" asks a scheduler that runs, and this one is gone`,
+        { command },
+      );
+    },
+  };
+}
+
+/** What a recording says about the work that was done. */
+export interface RecordedHistory {
+  readonly header: LogHeader;
+  readonly history: History;
+  /** From here on the replay decided otherwise, so that what it shows is not what happened. */
+  readonly difference: ReplayDifference | undefined;
+  /** What is wrong with the file after the last frame that was read: `ERR_LOG`. */
+  readonly damage: YardmasterError | undefined;
+}
+
+/** Looks at the memory of workers are at least so far apart. */
+const SAMPLE_MS = 100;
+
+/**
+ * Replays a recording, and collects its runs.
+ * @throws YardmasterError as `replayRecording`
+ */
+export async function recordingHistory(
+  file: string,
+  options: Pick<ReplayOptions, 'policies' | 'allowPolicies'> = {},
+): Promise<RecordedHistory> {
+  let nowMs = 0;
+  let sampledMs = -Infinity;
+  const collector = new RunCollector(() => nowMs);
+  const { header, kernel, difference, damage } = await replayRecording(file, {
+    ...options,
+    hooks: collector.hooks,
+    beforeFrame: ({ timeMs }) => {
+      nowMs = timeMs;
+    },
+    onFrame: ({ timeMs }, { cluster }) => {
+      if (timeMs - sampledMs < SAMPLE_MS) return;
+      sampledMs = timeMs;
+      collector.sample(cluster);
+    },
+  });
+  return { header, history: collector.finish(kernel.cluster), difference, damage };
+}
+
+/**
+ * Hands the entries of a journal to a kernel, as a scheduler that starts again does. Its workers stay paused, because
+ * none of them comes back.
+ */
+class JournalPlayer {
+  kernel: SchedulerKernel | undefined;
+  header: LogHeader | undefined;
+  readonly policyNames: Readonly<Record<string, string>> = Object.fromEntries(
+    KERNEL_SLOT_NAMES.map((slot) => [slot, DEFAULT_POLICIES[slot]]),
+  );
+
+  constructor(private readonly hooks: Partial<SchedulerHooks>) {}
+
+  async play(frame: LogFrame): Promise<void> {
+    if (frame.kind === 'header') {
+      this.header = frame.payload;
+      this.kernel = await this.makeKernel(frame.timeMs);
+    }
+    const { kernel } = this;
+    // `begin-recovery` says which ids are taken: only a scheduler that runs has to know.
+    if (kernel === undefined || frame.kind !== 'entry' || frame.payload.op === 'begin-recovery') {
+      return;
+    }
+    const { payload: entry, timeMs } = frame;
+    kernel.handle(entry, timeMs);
+    while (kernel.isUnsettled) {
+      kernel.handle({ op: 'continue-settling', stimulusId: entry.stimulusId }, timeMs);
+    }
+  }
+
+  private async makeKernel(nowMs: number): Promise<SchedulerKernel> {
+    const named = Object.entries(this.policyNames).map(([slot, name]) => {
+      return [slot, { name, entry: { use: name } }] as const;
+    });
+    const policies = new RecordedPolicies(builtins, process.cwd());
+    const ports = await policies.ports(Object.fromEntries(named));
+    return new SchedulerKernel({}, { ...ports, hooks: hookCalls(this.hooks) }, nowMs);
+  }
+}
+
+/** How a recording is replayed. */
+export interface ReplayOptions {
+  /** Policies for slots whose recorded ones were given as objects in code. */
+  readonly policies?: GivenPolicies;
+  /**
+   * Imports the files and packages of policies that the recording names. A recording may come from others, so by
+   * default only built-in policies are loaded, and those that are given.
+   */
+  readonly allowPolicies?: boolean;
+  /** Where the replay begins. Default: at the first frame. */
+  readonly from?: CheckpointPlace;
+  /** Sequence number of the frame after which the replay ends; default: the whole recording. */
+  readonly until?: number;
+  /** Checks every invariant after each stimulus; slow. Default false. */
+  readonly validate?: boolean;
+  /** Keep this many of the newest decisions and transitions, for `kernel.insight`. Default 1000. */
+  readonly storyLength?: number;
+  /** With `false` the story has transitions only: candidates cost more than all else of a replay. Default true. */
+  readonly recordsDecisions?: boolean;
+  /** Observers of what the kernel does. */
+  readonly hooks?: Partial<SchedulerHooks>;
+  /** Called before each frame that the kernel is handed. */
+  readonly beforeFrame?: (frame: ReplayFrame) => void;
+  /** Called after each frame that the kernel was handed. */
+  readonly onFrame?: (frame: ReplayFrame, kernel: SchedulerKernel) => void;
+  /** As `onFrame`, and the replay waits for it: false ends it. `startMs` is when the recording began. */
+  readonly onStep?: (
+    frame: ReplayFrame,
+    kernel: SchedulerKernel,
+    startMs: number,
+  ) => Promise<boolean>;
+}
+
+/** Makes the kernel of a recording, and plays its frames. */
+class RecordingPlayer {
+  header: LogHeader | undefined;
+  replay: Replay | undefined;
+  /** Names of the policies in charge, by slot. */
+  policyNames: Readonly<Record<string, string>> = {};
+  private policies: RecordedPolicies | undefined;
+  private startMs = 0;
+
+  /** Of a checkpoint that is being read. */
+  private readonly parts: StatePart[] = [];
+
+  /** @param file - for messages */
+  constructor(
+    private readonly options: ReplayOptions,
+    private readonly file?: string,
+  ) {}
+
+  get kernel(): SchedulerKernel | undefined {
+    return this.replay?.kernel;
+  }
+
+  /** Resolves with false when the replay is to end after this frame. */
+  async play(frame: LogFrame): Promise<boolean> {
+    if (frame.kind === 'header') {
+      this.header = frame.payload;
+      this.startMs = frame.timeMs;
+      const { policies, allowPolicies } = this.options;
+      const { folder } = frame.payload;
+      this.policies = new RecordedPolicies(builtins, folder, policies, allowPolicies);
+      return true;
+    }
+    if (frame.kind === 'policies') {
+      const ports = await this.portsOf(frame.payload);
+      if (this.replay !== undefined) this.replay.replacePorts(ports);
+      else this.start(new Replay(this.kernelOptions(), ports, frame.timeMs));
+      return true;
+    }
+    if (frame.kind === 'state' || frame.kind === 'checkpoint') {
+      await this.playCheckpoint(frame);
+      return true;
+    }
+    const { replay } = this;
+    if (frame.kind === 'entry' || replay === undefined) return true;
+    this.options.beforeFrame?.(frame);
+    replay.play(frame);
+    const { onFrame, onStep } = this.options;
+    onFrame?.(frame, replay.kernel);
+    return onStep === undefined || (await onStep(frame, replay.kernel, this.startMs));
+  }
+
+  /** The first frames of a recording may be a checkpoint; others are compared. */
+  private async playCheckpoint(
+    frame: Extract<LogFrame, { kind: 'state' | 'checkpoint' }>,
+  ): Promise<void> {
+    const { replay, parts } = this;
+    if (frame.kind === 'state') {
+      // A checkpoint that could not be written completely is followed by another one.
+      if (frame.payload.part === 'kernel') parts.length = 0;
+      if (replay === undefined) parts.push(frame.payload);
+      return;
+    }
+    if ('entries' in frame.payload) return;
+    if (replay !== undefined) {
+      replay.pass(frame.payload);
+      return;
+    }
+    const ports = await this.portsOf(frame.payload.policies);
+    const begun = new Replay(this.kernelOptions(), ports, frame.timeMs);
+    try {
+      begun.begin(parts, frame.payload);
+    } catch (cause) {
+      throw this.unreadable(frame, cause);
+    }
+    parts.length = 0;
+    this.start(begun);
+  }
+
+  private start(replay: Replay): void {
+    this.replay = replay;
+    const { storyLength, recordsDecisions = true } = this.options;
+    if (storyLength !== undefined && recordsDecisions) {
+      replay.kernel.insight.recordDecisions(storyLength);
+    }
+  }
+
+  private async portsOf(recorded: LoggedPolicies): Promise<KernelPorts> {
+    const { policies } = this;
+    if (policies === undefined) throw new YardmasterError('ERR_LOG', 'the log has no header');
+    const bare = await policies.ports(recorded);
+    this.policyNames = namesOf(recorded);
+    return { ...bare, hooks: hookCalls(this.options.hooks ?? {}) };
+  }
+
+  private unreadable({ offset, sequence }: LogFrame, cause: unknown): YardmasterError {
+    const { file = 'of this recording', header } = this;
+    return new YardmasterError(
+      'ERR_LOG',
+      `the log ${file} has a checkpoint that cannot be restored, at byte ${offset} (frame ${sequence}): ${(cause as Error).message}; replay it with Yardmaster ${header?.version ?? 'of its version'}, which wrote it`,
+      { file, offset, frame: sequence, damage: 'foreign' },
+      { cause },
+    );
+  }
+
+  private kernelOptions(): ReturnType<typeof kernelOptions> {
+    const recorded = kernelOptions(this.header?.config as unknown as Config);
+    const { validate, storyLength } = this.options;
+    return {
+      ...recorded,
+      ...(validate === undefined ? {} : { validate }),
+      ...(storyLength === undefined ? {} : { transitionLogLength: storyLength }),
+    };
+  }
+}
+
+function namesOf(policies: LoggedPolicies): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(policies).map(([slot, { name }]) => [slot, name]));
+}
+
+/** Hooks of one observer, as a kernel calls them. */
+function hookCalls(hooks: Partial<SchedulerHooks>): HookCalls {
+  const calls = HOOK_NAMES.map((name) => [name, hooks[name] === undefined ? [] : [hooks[name]]]);
+  return Object.fromEntries(calls) as HookCalls;
+}
+
+/** The end of a replay. */
+export interface ReplayResult extends ReplayProgress {
+  readonly header: LogHeader;
+  /** Sequence number of the last frame that was read. */
+  readonly lastFrame: number;
+  /** The kernel as it was at the end, to be asked why. */
+  readonly kernel: SchedulerKernel;
+  /** What is wrong with the file after the last frame that was replayed: `ERR_LOG`. */
+  readonly damage: YardmasterError | undefined;
+}
+
+/**
+ * Frames of a recording, or of a folder of one, each checked. The last thing it does is to throw when the file is damaged.
+ * @param from - the header, and then what begins with this checkpoint
+ * @throws YardmasterError `ERR_LOG` with file, offset and kind of damage
+ */
+export async function* readRecording(
+  file: string,
+  from?: CheckpointPlace,
+): AsyncGenerator<LogFrame, void, undefined> {
+  const codec = new MsgpackCodec();
+  const files = recordingFiles(file);
+  const first = from === undefined ? 0 : files.indexOf(from.file);
+  let sequence = from?.number ?? 0;
+  if (from !== undefined) yield await readHeader(from.file);
+  for (const [index, part] of files.slice(first).entries()) {
+    const begin = index === 0 ? from : undefined;
+    const reader = new LogReader(codec, part, begin);
+    for await (const bytes of readBytes(part, begin?.offset)) {
+      for (const frame of reader.read(bytes)) {
+        // The files of a folder count on.
+        if (index > 0 && frame.kind === 'header') continue;
+        yield frame.sequence === sequence ? frame : { ...frame, sequence };
+        sequence++;
+      }
+    }
+    reader.end();
+  }
+}
+
+async function readHeader(file: string): Promise<LogFrame> {
+  const reader = new LogReader(new MsgpackCodec(), file);
+  for await (const bytes of readBytes(file)) for (const frame of reader.read(bytes)) return frame;
+  reader.end();
+  throw new YardmasterError('ERR_LOG', `the log ${file} ends before its first frame`, { file });
+}
+
+/**
+ * Runs a recording through the kernel, and compares what it decides with what was recorded.
+ * @throws YardmasterError `ERR_LOG` when not even the header can be read; `ERR_REPLAY`; `ERR_PLUGIN_LOAD` when a
+ *   policy of the recording is not there
+ */
+export async function replayRecording(
+  file: string,
+  options: ReplayOptions = {},
+): Promise<ReplayResult> {
+  const player = new RecordingPlayer(options, file);
+  let damage: YardmasterError | undefined;
+  let lastFrame = 0;
+  try {
+    for await (const frame of readRecording(file, options.from)) {
+      const mayContinue = await player.play(frame);
+      lastFrame = frame.sequence;
+      if (!mayContinue || frame.sequence >= (options.until ?? Infinity)) break;
+    }
+  } catch (error) {
+    if (!YardmasterError.is(error, 'ERR_LOG') || player.replay === undefined) throw error;
+    damage = error;
+  }
+  const { header, replay } = player;
+  if (header === undefined || replay === undefined) {
+    throw new YardmasterError('ERR_LOG', `the log ${file} ends before its first stimulus`, {
+      file,
+    });
+  }
+  return { ...replay.progress, header, lastFrame, kernel: replay.kernel, damage };
+}

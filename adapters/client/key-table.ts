@@ -1,0 +1,447 @@
+import {
+  type CancelledKeys,
+  type ErrorPayload,
+  type KeyInMemory,
+  RemoteError,
+  type TaskErredMessage,
+  type ToClientMessage,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import { SteadyMap } from '../../core/util/collections.ts';
+import { submittedAt } from './call-site.ts';
+import { KeyEntry } from './entry.ts';
+import type { CancelOptions } from './future.ts';
+import { checkNames, checkText, checkTime, refuseOption } from './options.ts';
+import type { Outgoing } from './outgoing.ts';
+
+/** All keys that a client holds, and what the scheduler has reported about them. */
+export class KeyTable {
+  private readonly entries = new SteadyMap<string, KeyEntry>();
+  /** Keys that were cancelled here and whose cancellation the scheduler has not echoed yet. */
+  private readonly cancelled = new Set<string>();
+  /**
+   * Set while the client finds out, after a reconnect, which keys the scheduler does not know any
+   * more.
+   */
+  private losses: string[] | undefined;
+  /**
+   * Data of this client that the scheduler has refused, with the reason; taken by the call that put
+   * it there.
+   */
+  private readonly refused = new Map<string, string>();
+  readonly definitions = new Definitions();
+  private readonly kept = new KeptValues();
+
+  constructor(private readonly outgoing: Outgoing) {}
+
+  get size(): number {
+    return this.entries.size;
+  }
+
+  get(key: string): KeyEntry | undefined {
+    return this.entries.get(key);
+  }
+
+  /**
+   * @returns the entry of the key, if it is held
+   * @throws YardmasterError `ERR_KEY_TAKEN` when the key computes something else already
+   */
+  check(key: string, definition: string): KeyEntry | undefined {
+    const entry = this.entries.get(key);
+    if (entry?.definition !== undefined && entry.definition !== definition) throw duplicateKey(key);
+    this.definitions.check(key, definition);
+    return entry;
+  }
+
+  /** A new entry for a key that is not held. */
+  add(key: string, definition: string | undefined): KeyEntry {
+    const entry = new KeyEntry(key, definition);
+    if (this.cancelled.size > 0) entry.expectsOldCancellation = this.cancelled.delete(key);
+    this.entries.set(key, entry);
+    return entry;
+  }
+
+  /** One holder less; without any the scheduler may forget the key. */
+  release(entry: KeyEntry): void {
+    entry.references--;
+    if (entry.references > 0 || entry.detached) return;
+    this.forget(entry);
+    entry.release(() => releasedError(entry.key));
+    this.outgoing.releaseKey(entry.key);
+  }
+
+  /** Releases all keys, whatever their number of references. */
+  releaseAll(): void {
+    for (const entry of [...this.entries.values()]) {
+      this.forget(entry);
+      entry.release(() => releasedError(entry.key));
+      this.outgoing.releaseKey(entry.key);
+    }
+    this.cancelled.clear();
+  }
+
+  /**
+   * @param errorOf - what the callers that wait for a key receive
+   */
+  cancel(
+    entries: readonly KeyEntry[],
+    options: CancelOptions,
+    errorOf: (key: string, reason: string, message?: string) => Error = cancelledError,
+  ): void {
+    checkNames(options, ['force', 'reason', 'message', 'killTimeoutMs']);
+    const { force = false, reason, message, killTimeoutMs } = options;
+    if (message !== undefined) checkText('message', message);
+    const held = entries.filter((entry) => !entry.detached);
+    if (killTimeoutMs !== undefined) checkTime('killTimeoutMs', killTimeoutMs);
+    if (reason !== undefined) checkText('reason', reason);
+    if (typeof force !== 'boolean') refuseOption('force', force, 'true or false');
+    if (held.length === 0) return;
+    const why = reason ?? 'its client gave it up';
+    const keys = held.map((entry) => entry.key);
+    const limit = killTimeoutMs === undefined ? {} : { killTimeoutMs };
+    const more = message === undefined ? {} : { message };
+    this.outgoing.report({ op: 'cancel-keys', keys, force, reason: why, ...more, ...limit });
+    for (const entry of held) {
+      this.cancelled.add(entry.key);
+      this.end(entry, () => errorOf(entry.key, why, message));
+    }
+  }
+
+  retry(entries: readonly KeyEntry[]): void {
+    const failed = entries.filter((entry) => entry.status === 'error');
+    if (failed.length === 0) return;
+    const keys = failed.map((entry) => entry.key);
+    this.outgoing.report({ op: 'retry', keys });
+    for (const entry of failed) {
+      this.reopen(entry, 'pending');
+      // If the task is no longer in error, the answer reports its present state.
+      this.outgoing.report({ op: 'report-key', key: entry.key });
+    }
+  }
+
+  /** Changes the priority of tasks that have not ended. No-op for those that have. */
+  setPriorities(priorities: ReadonlyMap<KeyEntry, number>, raiseInputs: boolean): void {
+    const open = [...priorities].filter(([entry]) => !entry.detached && !entry.isSettled);
+    if (open.length === 0) return;
+    for (const [entry, priority] of open) entry.priority = priority;
+    this.outgoing.report({
+      op: 'set-priority',
+      keys: open.map(([entry]) => entry.key),
+      userPriorities: open.map(([, priority]) => priority),
+      raiseInputs,
+    });
+  }
+
+  /** Why the scheduler has refused data under this key, if it has since the last call. */
+  takeRefusal(key: string): string | undefined {
+    const reason = this.refused.get(key);
+    this.refused.delete(key);
+    return reason;
+  }
+
+  /**
+   * Ends a key that was never created: all its futures get the error, and the scheduler receives no
+   * message.
+   */
+  abandon(entry: KeyEntry, error: () => Error): void {
+    if (!entry.detached) this.end(entry, error);
+  }
+
+  /** Called when a result could not be found although the scheduler reported it as in memory. */
+  reportLost(entry: KeyEntry): void {
+    if (entry.detached) return;
+    this.reopen(entry, 'lost');
+    this.outgoing.report({ op: 'report-key', key: entry.key });
+  }
+
+  /** These could not be submitted: their futures fail, and the keys are free again. */
+  fail(keys: readonly string[], error: YardmasterError): void {
+    for (const key of keys) {
+      const entry = this.entries.get(key);
+      if (entry === undefined || entry.isSettled) continue;
+      this.forget(entry);
+      entry.detached = true;
+      entry.fail(() => unsentError(key, error));
+    }
+  }
+
+  handle(message: ToClientMessage): void {
+    switch (message.op) {
+      case 'key-in-memory':
+        this.onInMemory(message);
+        return;
+      case 'lost-data':
+        this.reopen(this.entries.get(message.key), 'lost');
+        return;
+      case 'task-retried':
+        this.reopen(this.entries.get(message.key), 'pending');
+        return;
+      case 'task-erred':
+        this.onErred(message);
+        return;
+      case 'cancelled-keys':
+        for (const key of message.keys) this.onCancelled(key, message);
+        return;
+      case 'data-refused':
+        for (const key of message.keys) this.refused.set(key, message.reason);
+        return;
+      case 'restart':
+        this.endAll((key) => cancelledError(key, 'the scheduler was restarted'));
+        return;
+    }
+  }
+
+  /**
+   * The client is back with its scheduler, or with another one: what that does not know is lost. What
+   * was cancelled before is not echoed any more.
+   * @returns the keys that are held
+   */
+  expectLosses(): string[] {
+    this.losses ??= [];
+    this.cancelled.clear();
+    for (const entry of this.entries.values()) entry.expectsOldCancellation = false;
+    return [...this.entries.keys()];
+  }
+
+  /** Keys that were lost since {@link expectLosses}, which this ends. */
+  takeLosses(): readonly string[] {
+    const losses = this.losses ?? [];
+    this.losses = undefined;
+    return losses;
+  }
+
+  /** The connection is over. */
+  close(error: (key: string) => Error): void {
+    this.endAll(error);
+  }
+
+  private onCancelled(key: string, { reason, message, taken }: CancelledKeys): void {
+    const entry = this.entries.get(key);
+    if (taken !== undefined) {
+      // Not the echo of a cancellation. The result under this key is of another task, so nothing is asked about it.
+      if (entry !== undefined) this.end(entry, () => takenElsewhere(key, taken));
+      return;
+    }
+    if (entry === undefined) {
+      this.cancelled.delete(key);
+      return;
+    }
+    if (entry.expectsOldCancellation) {
+      // Perhaps the echo of what this client cancelled before it submitted the key again.
+      entry.expectsOldCancellation = false;
+      this.outgoing.report({ op: 'report-key', key });
+      return;
+    }
+    const isLost = this.losses !== undefined && !reason.includes('lost dependencies');
+    this.losses?.push(key);
+    this.end(entry, () => (isLost ? lostError(key, reason) : cancelledError(key, reason, message)));
+  }
+
+  private endAll(error: (key: string) => Error): void {
+    for (const entry of [...this.entries.values()]) this.end(entry, () => error(entry.key));
+    this.definitions.clear();
+  }
+
+  private end(entry: KeyEntry, error: () => Error): void {
+    this.forget(entry);
+    entry.cancel(error);
+  }
+
+  private onErred(message: TaskErredMessage): void {
+    const entry = this.entries.get(message.key);
+    entry?.fail(() => withSite(failureOf(message), entry, message.blame));
+  }
+
+  private onInMemory({ key, workers, nbytes = 0, value }: KeyInMemory): void {
+    const entry = this.entries.get(key);
+    if (entry === undefined) return;
+    this.kept.keep(entry, value);
+    entry.finish(workers, nbytes);
+  }
+
+  /** Results of the earlier computation do not count for the next one. */
+  private reopen(entry: KeyEntry | undefined, status: 'pending' | 'lost'): void {
+    if (entry === undefined) return;
+    this.kept.drop(entry);
+    entry.reopen(status);
+  }
+
+  private forget(entry: KeyEntry): void {
+    const { key } = entry;
+    this.kept.drop(entry);
+    this.entries.delete(key);
+    this.definitions.release(key);
+  }
+}
+
+function cancelledError(key: string, reason: string, message?: string): YardmasterError {
+  const isLost = reason.includes('lost dependencies');
+  return new YardmasterError(
+    isLost ? 'ERR_LOST_DEPENDENCY' : 'ERR_CANCELLED',
+    isLost
+      ? `"${key}" cannot be computed: one of its dependencies is gone; submit that again`
+      : `"${key}" was cancelled: ${reason}${message === undefined ? '' : `: ${message}`}`,
+    { key, reason, ...(message === undefined ? {} : { message }) },
+  );
+}
+
+function unsentError(key: string, cause: YardmasterError): YardmasterError {
+  const { code, message, data } = cause;
+  return new YardmasterError(
+    code,
+    `"${key}" could not be submitted: ${message}`,
+    { ...data, key },
+    { cause },
+  );
+}
+
+function lostError(key: string, reason: string): YardmasterError {
+  return new YardmasterError(
+    'ERR_LOST',
+    `"${key}" was lost: the connection to the scheduler broke, and now it does not know this task any more; submit it again`,
+    { key, reason },
+  );
+}
+
+/** The error of a future that was released. */
+export function releasedError(key: string): YardmasterError {
+  return new YardmasterError('ERR_CANCELLED', `the future of "${key}" was released`, { key });
+}
+
+/** The error of a failed task as its worker threw it. */
+function failureOf({ key, blame, failure }: TaskErredMessage): Error {
+  const payload = isErrorPayload(failure.exception)
+    ? failure.exception
+    : { name: 'TaskError', message: failure.exceptionText, stack: failure.tracebackText };
+  return new RemoteError({ ...payload, data: { ...payload.data, key, blame } });
+}
+
+/** The stack says which task it was, and where that was submitted. */
+function withSite(error: Error, { key, site }: KeyEntry, blame: string): Error {
+  const place = site === undefined ? '' : submittedAt(site);
+  const cause = blame === key ? '' : `, because of "${blame}"`;
+  error.stack = `${error.stack ?? String(error)}\n  in the task "${key}"${cause}${place}`;
+  return error;
+}
+
+function isErrorPayload(value: unknown): value is ErrorPayload {
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, message } = value as Record<string, unknown>;
+  return typeof name === 'string' && typeof message === 'string';
+}
+
+/** Keys of one graph, held as long as one of its requested results is. */
+interface GraphLease {
+  readonly definitions: ReadonlyMap<string, string>;
+  /** Requested keys that are still held. */
+  remaining: number;
+}
+
+/**
+ * Records what each key of the active graphs computes, so that one key cannot stand for two
+ * computations. The scheduler would silently keep the first one.
+ */
+class Definitions {
+  private readonly known = new Map<string, { definition: string; leases: number }>();
+  private readonly leasesByKey = new Map<string, GraphLease[]>();
+
+  /** @throws YardmasterError `ERR_KEY_TAKEN` when the key computes something else already */
+  check(key: string, definition: string): void {
+    if (this.known.size === 0) return;
+    const other = this.known.get(key);
+    if (other !== undefined && other.definition !== definition) throw duplicateKey(key);
+  }
+
+  /** Whether a graph that is in play defines it. */
+  has(key: string): boolean {
+    return this.known.has(key);
+  }
+
+  /** @param keys - the requested ones */
+  add(definitions: ReadonlyMap<string, string>, keys: readonly string[]): void {
+    const lease: GraphLease = { definitions, remaining: keys.length };
+    for (const key of keys) {
+      const leases = this.leasesByKey.get(key);
+      if (leases === undefined) this.leasesByKey.set(key, [lease]);
+      else leases.push(lease);
+    }
+    for (const [key, definition] of definitions) {
+      const other = this.known.get(key);
+      if (other === undefined) this.known.set(key, { definition, leases: 1 });
+      else other.leases++;
+    }
+  }
+
+  /** The client does not hold a requested key any more. */
+  release(key: string): void {
+    if (this.leasesByKey.size === 0) return;
+    const leases = this.leasesByKey.get(key);
+    if (leases === undefined) return;
+    this.leasesByKey.delete(key);
+    for (const lease of leases) {
+      lease.remaining--;
+      if (lease.remaining === 0) this.drop(lease);
+    }
+  }
+
+  clear(): void {
+    this.known.clear();
+    this.leasesByKey.clear();
+  }
+
+  private drop(lease: GraphLease): void {
+    for (const key of lease.definitions.keys()) {
+      const known = this.known.get(key);
+      if (known === undefined) continue;
+      known.leases--;
+      if (known.leases === 0) this.known.delete(key);
+    }
+  }
+}
+
+/** The error for a key that is taken. */
+function duplicateKey(key: string): YardmasterError {
+  return new YardmasterError(
+    'ERR_KEY_TAKEN',
+    `the key "${key}" is taken by another value, or by a task with another function or other arguments; choose another key, or release the futures of the first`,
+    { key },
+  );
+}
+
+/** The error for a key under which another client has submitted something else. */
+function takenElsewhere(key: string, taken: string): YardmasterError {
+  const what = key === taken ? '' : `"${key}" was not submitted: `;
+  return new YardmasterError(
+    'ERR_KEY_TAKEN',
+    `${what}the key "${taken}" is taken by a value, or by a task with another function or other arguments, of another client; choose another key or a namespace, or have that client release it`,
+    { key, taken },
+  );
+}
+
+/** Bytes of results that a client keeps because they came along; others are fetched when asked for. */
+const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+
+/** What a small array of bytes occupies besides them. */
+const OVERHEAD_BYTES = 200;
+
+/** Small results that came with the news of them, as long as their keys are held. */
+class KeptValues {
+  private keptBytes = 0;
+
+  /** Keeps the value if it fits. */
+  keep(entry: KeyEntry, value: Uint8Array | undefined): void {
+    this.drop(entry);
+    if (value === undefined) return;
+    const nbytes = value.byteLength + OVERHEAD_BYTES;
+    if (this.keptBytes + nbytes > KEPT_BYTES_MAX) return;
+    this.keptBytes += nbytes;
+    entry.value = value;
+  }
+
+  /** The result is needed no more, or is not to be trusted any more. */
+  drop(entry: KeyEntry): void {
+    if (entry.value === undefined) return;
+    this.keptBytes -= entry.value.byteLength + OVERHEAD_BYTES;
+    entry.value = undefined;
+  }
+}

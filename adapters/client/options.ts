@@ -1,0 +1,669 @@
+import { createHash } from 'node:crypto';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { inspect } from 'node:util';
+import {
+  type BucketSpec,
+  type FunctionSpec,
+  type GraphTask,
+  type PersistSpec,
+  type RetrySpec,
+  type StoreSpec,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import { isPlainObject } from '../../core/util/values.ts';
+import { findRefusal, isWellFormed } from '../codecs/msgpack.ts';
+import { isTaskFunction, type TaskFunction, travellingFunction } from '../tasks/index.ts';
+import type { Future } from './future.ts';
+import type { PackedTask, Ref } from './graph.ts';
+import { checkKey } from './keys.ts';
+import { copyOfPlain } from './plain-data.ts';
+
+/** What is the same for one task wherever it is written down. */
+export interface TaskOptions {
+  /**
+   * Times that the task may fail and is tried again, anywhere and at once; or {@link RetryRules}, by which it is tried
+   * again after a while, where it failed. Default 0.
+   */
+  readonly retries?: number | RetryRules;
+  /**
+   * Milliseconds that a run may take, its retries by rules included. Then its code is aborted, and it fails with
+   * `ERR_TASK_TIMEOUT`. Default: no limit.
+   */
+  readonly timeoutMs?: number;
+  /** Higher runs earlier. Default 0. */
+  readonly priority?: number;
+  /** Addresses, host names or names of the workers that may compute it. Default: any. */
+  readonly workers?: readonly string[];
+  /** Whether `workers` is only a preference. Default false. */
+  readonly allowOtherWorkers?: boolean;
+  /** Amount of each resource that it occupies while it runs: `{ GPU: 1 }`. */
+  readonly resources?: Readonly<Record<string, number>>;
+  /**
+   * At most so many tasks with a limit of this name run at the same time, in the whole cluster: `{ name, max }`, or a
+   * function that finds it by the arguments. A task that has to wait takes no place on a worker. Default: no limit.
+   */
+  readonly limit?:
+    | { readonly name: string; readonly max: number }
+    | ((...args: never[]) => { readonly name: string; readonly max: number } | undefined);
+  /**
+   * Copies of the result that the cluster keeps, at least 1; Infinity: on every worker, also on those
+   * that come later. Default 1, and more only while they are read.
+   */
+  readonly replicas?: number;
+  /**
+   * Keeps the result in a store (`resultStore`), by what it follows from: source and name of the function, arguments,
+   * and the same of each input. Submitted again, also to another cluster, it is read instead of computed.
+   * `graph-outputs`: only the requested results of a graph. Default false.
+   */
+  readonly persist?: boolean | 'graph-outputs';
+  /** For plugins and policies; plain data. */
+  readonly annotations?: Readonly<Record<string, unknown>>;
+}
+
+/** How to submit. */
+export interface SubmitOptions extends TaskOptions {
+  /** The name of the task, for one `submit`. Default: name of the function and a hash. */
+  readonly key?: string;
+  /**
+   * The same function with the same arguments is the same task, and runs once. Default true; false
+   * for functions whose result depends on more than their arguments.
+   */
+  readonly pure?: boolean;
+  /**
+   * Stands before the names of a graph, so that two graphs with the same names are kept apart in the
+   * cluster; for `compute`. A `ref` means a name in the same namespace.
+   */
+  readonly namespace?: string;
+  /** Where results are kept that `persist` asks for. Default: of the client. */
+  readonly resultStore?: ResultStoreOption;
+  /** Aborting cancels what was submitted. */
+  readonly signal?: AbortSignal;
+  /**
+   * Milliseconds after the submission at which what was submitted is given up, wherever it is: its futures fail with
+   * `ERR_TASK_TIMEOUT`, and its code is aborted. Default: no limit.
+   */
+  readonly deadlineMs?: number;
+  /**
+   * Submissions closer together than this count as simultaneous and get the same order.
+   * Milliseconds. Default 100 for `submit` and `map`, 0 for `compute`.
+   */
+  readonly fifoTimeoutMs?: number;
+}
+
+/**
+ * The part of a {@link GraphTask} that options decide; undefined when they decide nothing.
+ * @throws YardmasterError `ERR_GRAPH_INVALID`
+ */
+export function taskFields(options: TaskOptions): Partial<GraphTask> | undefined {
+  const traceparent = traceParent();
+  if (traceparent === undefined && isBare(options)) return undefined;
+  const { retries, priority, workers, allowOtherWorkers, resources, replicas } = options;
+  const { timeoutMs, limit } = options;
+  const named = {
+    ...(replicas === undefined ? {} : { replicas }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  };
+  const isNamed = replicas !== undefined || timeoutMs !== undefined || traceparent !== undefined;
+  const annotations = isNamed
+    ? { ...(traceparent === undefined ? {} : { traceparent }), ...options.annotations, ...named }
+    : options.annotations;
+  return {
+    ...(priority === undefined ? {} : { userPriority: priority }),
+    ...(typeof retries === 'number' ? { retries } : {}),
+    ...(workers === undefined ? {} : { workers: [...workers] }),
+    ...(allowOtherWorkers === undefined ? {} : { allowOtherWorkers }),
+    ...(resources === undefined ? {} : { resources }),
+    // A function has been asked by now.
+    ...(typeof limit === 'object' ? { limit } : {}),
+    ...(annotations === undefined ? {} : { annotations }),
+  };
+}
+
+/** Whether nothing is said of the task itself, as of most tasks. */
+function isBare(options: TaskOptions): boolean {
+  return (
+    options.retries === undefined &&
+    options.priority === undefined &&
+    options.workers === undefined &&
+    options.allowOtherWorkers === undefined &&
+    options.resources === undefined &&
+    options.limit === undefined &&
+    options.replicas === undefined &&
+    options.timeoutMs === undefined &&
+    options.annotations === undefined
+  );
+}
+
+const OPTIONS: Readonly<Record<keyof SubmitOptions, true>> = {
+  key: true,
+  namespace: true,
+  pure: true,
+  retries: true,
+  timeoutMs: true,
+  deadlineMs: true,
+  priority: true,
+  workers: true,
+  allowOtherWorkers: true,
+  resources: true,
+  limit: true,
+  replicas: true,
+  annotations: true,
+  persist: true,
+  resultStore: true,
+  signal: true,
+  fifoTimeoutMs: true,
+};
+
+/**
+ * A copy of the options, so that later changes to them do not matter.
+ * @throws YardmasterError `ERR_GRAPH_INVALID` naming the option; `ERR_NOT_SERIALISABLE` with the path of what
+ *   cannot be sent
+ */
+export function checkOptions<Options extends SubmitOptions>(options: Options): Options {
+  checkNames(options, Object.keys(OPTIONS));
+  const { signal, retries, limit, ...sent } = options;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    refuseOption('signal', signal, 'an AbortSignal');
+  }
+  const copies = Object.entries(sent).map(
+    ([option, value]) => [option, copyOfPlain(option, value)] as const,
+  );
+  const checked = Object.fromEntries(copies) as SubmitOptions;
+  checkValues(checked);
+  if (retries !== undefined) checkRetries(retries);
+  if (limit !== undefined) checkLimit(limit);
+  return {
+    ...checked,
+    ...(signal === undefined ? {} : { signal }),
+    ...(retries === undefined ? {} : { retries: copyOfRules(retries) }),
+    ...(limit === undefined ? {} : { limit: typeof limit === 'function' ? limit : { ...limit } }),
+  } as Options;
+}
+
+function copyOfRules(retries: number | RetryRules): number | RetryRules {
+  return typeof retries === 'number' ? retries : { ...retries };
+}
+
+function checkValues(options: SubmitOptions): void {
+  const { key, namespace, priority, workers, fifoTimeoutMs } = options;
+  if (key !== undefined) checkKey(key);
+  if (namespace !== undefined) checkText('namespace', namespace);
+  for (const limit of ['timeoutMs', 'deadlineMs'] as const) {
+    const ms = options[limit];
+    if (ms !== undefined && !(isAmount(ms) && ms > 0)) {
+      refuseOption(limit, ms, 'a finite number above 0');
+    }
+  }
+  if (priority !== undefined) checkPriority(priority);
+  if (workers !== undefined) checkWorkers(workers);
+  for (const flag of ['pure', 'allowOtherWorkers'] as const) {
+    const value: unknown = options[flag];
+    if (value !== undefined && typeof value !== 'boolean') {
+      refuseOption(flag, value, 'true or false');
+    }
+  }
+  const { persist, resultStore } = options;
+  if (![undefined, true, false, 'graph-outputs'].includes(persist)) {
+    refuseOption('persist', persist, 'true, false or graph-outputs');
+  }
+  if (resultStore !== undefined) storeSpec(resultStore);
+  checkAmounts(options.resources);
+  checkReplicas('replicas', options.replicas);
+  if (!isFields(options.annotations ?? {})) {
+    refuseOption('annotations', options.annotations, 'an object with plain data');
+  }
+  checkReplicas('annotations.replicas', options.annotations?.['replicas']);
+  if (fifoTimeoutMs !== undefined && !(fifoTimeoutMs >= 0)) {
+    refuseOption('fifoTimeoutMs', fifoTimeoutMs, 'at least 0');
+  }
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a finite number that can be sent */
+export function checkPriority(priority: number): number {
+  if (!isAmount(priority)) refuseOption('priority', priority, 'a finite number');
+  return priority;
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a finite number, at least 0 */
+export function checkTime(option: string, ms: number): void {
+  if (!(isAmount(ms) && ms >= 0)) refuseOption(option, ms, 'a finite number, at least 0');
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not text that can be sent */
+export function checkText(option: string, text: string): void {
+  if (typeof text !== 'string' || !isWellFormed(text)) {
+    refuseOption(option, text, 'text without half of a surrogate pair');
+  }
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a list of names that is not empty */
+export function checkWorkers(workers: unknown): void {
+  if (isListOfStrings(workers)) return;
+  refuseOption('workers', workers, 'a list of addresses, host names or worker names, not empty');
+}
+
+function checkAmounts(resources: unknown): void {
+  if (resources === undefined) return;
+  if (!isFields(resources)) refuseOption('resources', resources, 'an object such as { GPU: 1 }');
+  for (const [name, amount] of Object.entries(resources)) {
+    if (!(isAmount(amount) && amount >= 0)) {
+      refuseOption(`resources.${name}`, amount, 'a finite amount, at least 0');
+    }
+  }
+}
+
+function checkReplicas(option: string, value: unknown): void {
+  const isCount = Number.isSafeInteger(value) || value === Infinity;
+  if (value === undefined || (isCount && (value as number) >= 1)) return;
+  refuseOption(option, value, 'a whole number, at least 1, or Infinity');
+}
+
+/** Finite, and no integer so large that it would lose digits on its way. */
+function isAmount(value: unknown): value is number {
+  return Number.isFinite(value) && findRefusal(value) === undefined;
+}
+
+function isFields(value: unknown): value is object {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !(value instanceof Uint8Array)
+  );
+}
+
+function isListOfStrings(value: unknown): boolean {
+  return (
+    Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string')
+  );
+}
+
+/**
+ * @param known - the options that there are
+ * @throws YardmasterError `ERR_GRAPH_INVALID` when they are no object, or naming an option that is not known
+ */
+export function checkNames(options: unknown, known: readonly string[]): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    const got = inspect(options, { depth: 0 });
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `an object with the options ${known.join(', ')} is wanted here, got ${got}`,
+    );
+  }
+  for (const option of Object.keys(options)) {
+    if (known.includes(option)) continue;
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `there is no option "${option}"; there are ${known.join(', ')}`,
+      { option },
+    );
+  }
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` */
+export function refuseOption(option: string, value: unknown, wanted: string): never {
+  const got = typeof value === 'string' ? JSON.stringify(value) : inspect(value, { depth: 1 });
+  throw new YardmasterError(
+    'ERR_GRAPH_INVALID',
+    `the option ${option} must be ${wanted}, got ${got}`,
+    { option },
+  );
+}
+
+/** When a task that has failed is tried again, on the thread where it failed. */
+export interface RetryRules {
+  /** How often, at most. */
+  readonly times: number;
+  /** Milliseconds before the first retry. Default 1000. */
+  readonly backoffMs?: number;
+  /** Each further wait is this many times as long. At least 1. Default 2. */
+  readonly factor?: number;
+  /** From 0 to 1: the share of a wait by which it may be shorter, so that many do not come at once. Default 0. */
+  readonly jitter?: number;
+  /** Says of an error whether a retry is of use. A function of `defineTasks`, called in the worker. Default: always. */
+  readonly retryIf?: TaskFunction<[error: Error], boolean | Promise<boolean>>;
+}
+
+const BACKOFF_MS = 1000;
+
+const FACTOR = 2;
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` naming the rule that cannot be */
+function checkRetries(retries: number | RetryRules): void {
+  if (typeof retries === 'number') {
+    if (!isCount(retries)) refuseOption('retries', retries, 'a whole number, at least 0');
+    return;
+  }
+  if (typeof retries !== 'object' || (retries as object | null) === null) {
+    refuseOption('retries', retries, 'a whole number, or rules such as { times: 3 }');
+  }
+  checkNames(retries, ['times', 'backoffMs', 'factor', 'jitter', 'retryIf']);
+  const { times, backoffMs = BACKOFF_MS, factor = FACTOR, jitter = 0, retryIf } = retries;
+  if (!isCount(times)) refuseOption('retries.times', times, 'a whole number, at least 0');
+  if (!(Number.isFinite(backoffMs) && backoffMs >= 0)) {
+    refuseOption('retries.backoffMs', backoffMs, 'a finite number, at least 0');
+  }
+  if (!(Number.isFinite(factor) && factor >= 1)) {
+    refuseOption('retries.factor', factor, 'a finite number, at least 1');
+  }
+  if (!(jitter >= 0 && jitter <= 1)) refuseOption('retries.jitter', jitter, 'from 0 to 1');
+  if (retryIf === undefined || isTaskFunction(retryIf)) return;
+  throw new YardmasterError(
+    'ERR_FUNCTION_MISSING',
+    'retries.retryIf is called in the worker and is not known there; define it with defineTasks(import.meta.url, { … })',
+    { option: 'retries.retryIf' },
+  );
+}
+
+/** The rules as they travel; undefined when the scheduler alone counts the retries. */
+export function retrySpec(
+  retries: number | RetryRules | undefined,
+  codeRoot?: string,
+): RetrySpec | undefined {
+  if (typeof retries !== 'object' || retries.times === 0) return undefined;
+  const { times, backoffMs = BACKOFF_MS, factor = FACTOR, jitter = 0, retryIf } = retries;
+  if (retryIf === undefined) return { times, backoffMs, factor, jitter };
+  return { times, backoffMs, factor, jitter, retryIf: travellingFunction(retryIf, codeRoot) };
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+// Results that outlive the cluster: what a client says of tasks whose results are kept.
+
+/** What tells which results of a submission are kept, and where. */
+interface Persistence {
+  readonly store: StoreSpec | undefined;
+  /** Keys whose results were asked for. */
+  readonly outputs: ReadonlySet<string>;
+  /** Content key of what the submission does not define; undefined: it has none. */
+  readonly contentKeyOf: (key: string) => string | undefined;
+}
+
+/** Tasks, those that are kept with what their workers need for it, and the content key of each. */
+export interface Persisted {
+  readonly packed: readonly PackedTask[];
+  readonly contentKeys: ReadonlyMap<string, string>;
+}
+
+/**
+ * Marks the tasks whose results are to be kept.
+ * @throws YardmasterError `ERR_GRAPH_INVALID` when there is no store, or a result depends on more than is known
+ */
+export function withPersistence(
+  packed: readonly PackedTask[],
+  { store, outputs, contentKeyOf }: Persistence,
+): Persisted {
+  const contentKeys = contentKeysOf(packed, contentKeyOf);
+  const marked = packed.map((item) => {
+    const { task, persist = false } = item;
+    if (persist === false || (persist === 'graph-outputs' && !outputs.has(task.key))) return item;
+    const key = contentKeys.get(task.key);
+    if (store === undefined) refuseOption('persist', persist, 'given with resultStore');
+    if (key === undefined) throw notReproducible(item, contentKeys);
+    const spec: PersistSpec = { store, key };
+    return {
+      ...item,
+      task: { ...task, runSpec: { ...(task.runSpec as FunctionSpec), persist: spec } },
+    };
+  });
+  return { packed: marked, contentKeys };
+}
+
+/** A hash of all that the result of each task follows from. Without those whose inputs have none. */
+function contentKeysOf(
+  packed: readonly PackedTask[],
+  outside: (key: string) => string | undefined,
+): ReadonlyMap<string, string> {
+  const tasks = new Map(packed.map((item) => [item.task.key, item]));
+  const found = new Map<string, string | undefined>();
+  const stack = [...tasks.keys()];
+  for (let key = stack.at(-1); key !== undefined; key = stack.at(-1)) {
+    const item = tasks.get(key);
+    const before = stack.length;
+    if (!found.has(key) && item !== undefined) {
+      for (const input of item.task.dependencies) if (!found.has(input)) stack.push(input);
+    }
+    if (stack.length > before) continue;
+    stack.pop();
+    if (!found.has(key)) found.set(key, item === undefined ? outside(key) : hashOf(item, found));
+  }
+  const known = new Map<string, string>();
+  for (const [key, hash] of found) if (hash !== undefined && tasks.has(key)) known.set(key, hash);
+  return known;
+}
+
+function hashOf(
+  { task, definition, isReproducible }: PackedTask,
+  found: ReadonlyMap<string, string | undefined>,
+): string | undefined {
+  if (!isReproducible) return undefined;
+  const hashing = createHash('sha256').update(definition);
+  for (const input of task.dependencies) {
+    const hash = found.get(input);
+    if (hash === undefined) return undefined;
+    hashing.update(hash);
+  }
+  return hashing.digest('hex');
+}
+
+function notReproducible(
+  { task, isReproducible }: PackedTask,
+  contentKeys: ReadonlyMap<string, string>,
+): YardmasterError {
+  const input = task.dependencies.find((key) => !contentKeys.has(key));
+  const why =
+    !isReproducible || input === undefined
+      ? 'it is an actor, not pure, has shared memory among its arguments, or is a function of another language'
+      : `its input "${input}" may be another one next time; submit that with persist, too, or scatter it`;
+  return new YardmasterError(
+    'ERR_GRAPH_INVALID',
+    `the result of "${task.key}" cannot be kept: ${why}`,
+    { key: task.key, ...(input === undefined ? {} : { input }) },
+  );
+}
+
+/**
+ * Where results are kept: the path of a folder; the same with a limit, of which about as much is kept; a bucket
+ * of S3; or a module that exports `createResultStore`, by its URL, path or package.
+ */
+export type ResultStoreOption =
+  | string
+  | { readonly folder: string; readonly maxBytes?: number }
+  | { readonly s3: BucketSpec }
+  | { readonly module: string; readonly options?: unknown };
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it names no store */
+export function storeSpec(option: ResultStoreOption): StoreSpec {
+  if (typeof option === 'string') return { folder: resolve(option) };
+  if (typeof option !== 'object' || (option as object | null) === null) refuseStore(option);
+  if ('module' in option) {
+    checkNames(option, ['module', 'options']);
+    const { module } = option;
+    if (typeof module !== 'string') refuseStore(option);
+    const isPath = module.startsWith('.') || module.startsWith('/');
+    return { ...option, module: isPath ? pathToFileURL(resolve(module)).href : module };
+  }
+  if ('s3' in option) {
+    checkNames(option, ['s3']);
+    return { s3: checkBucket(option.s3) };
+  }
+  checkNames(option, ['folder', 'maxBytes']);
+  const { folder, maxBytes } = option;
+  if (typeof folder !== 'string') refuseStore(option);
+  if (maxBytes !== undefined && !(Number.isSafeInteger(maxBytes) && maxBytes > 0)) {
+    refuseOption('resultStore.maxBytes', maxBytes, 'a whole number above 0');
+  }
+  return { ...option, folder: resolve(folder) };
+}
+
+const BUCKET_TEXTS = ['bucket', 'prefix', 'region', 'endpoint'] as const;
+
+function checkBucket(bucket: unknown): BucketSpec {
+  checkNames(bucket, [...BUCKET_TEXTS, 'forcePathStyle']);
+  const given = bucket as BucketSpec;
+  for (const name of BUCKET_TEXTS) {
+    const value: unknown = given[name];
+    if (typeof value === 'string' || (value === undefined && name !== 'bucket')) continue;
+    refuseOption(`resultStore.s3.${name}`, value, 'a text');
+  }
+  return given;
+}
+
+function refuseStore(option: unknown): never {
+  refuseOption(
+    'resultStore',
+    option,
+    'the path of a folder, { folder }, { s3: { bucket } }, or { module }',
+  );
+}
+
+/** Of the tasks with a limit of this name, at most `max` run at the same time, in the whole cluster. */
+interface TaskLimit {
+  readonly name: string;
+  /** At least 1. The submission that names the limit last says how many. */
+  readonly max: number;
+}
+
+/** A limit, or what finds it by the arguments of a call as they were given; undefined: this call has none. */
+type LimitOption = TaskLimit | ((...args: never[]) => TaskLimit | undefined);
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` */
+function checkLimit(limit: unknown): void {
+  if (typeof limit === 'function') return;
+  if (!isPlainObject(limit)) {
+    refuseOption('limit', limit, "an object such as { name: 'database', max: 4 }, or a function");
+  }
+  checkNames(limit, ['name', 'max']);
+  const { name, max } = limit;
+  if (typeof name !== 'string' || name === '' || !isWellFormed(name)) {
+    refuseOption('limit.name', name, 'text that is not empty, without half of a surrogate pair');
+  }
+  if (!(Number.isSafeInteger(max) && (max as number) >= 1)) {
+    refuseOption('limit.max', max, 'a whole number, at least 1');
+  }
+}
+
+/**
+ * The options with the limit of one call.
+ * @throws YardmasterError `ERR_GRAPH_INVALID` when the function finds something that is no limit
+ */
+export function withLimitOf<Options extends { readonly limit?: LimitOption }>(
+  options: Options,
+  args: readonly unknown[],
+): Options {
+  const { limit: find } = options;
+  // Most tasks have none, and a copy for each would cost more than the rest of this.
+  if (typeof find !== 'function') return options;
+  const limit = find(...(args as never[]));
+  if (limit !== undefined) checkLimit(limit);
+  return { ...options, limit };
+}
+
+/**
+ * The span within which the program is now, when it uses OpenTelemetry, as the W3C writes it. All copies of its API in a
+ * process share one object under this symbol, and keep the active span under the other: nothing is loaded for it here.
+ */
+const API = Symbol.for('opentelemetry.js.api.1');
+
+const SPAN = Symbol.for('OpenTelemetry Context Key SPAN');
+
+interface SharedApi {
+  readonly context?: {
+    active(): { getValue(key: symbol): { spanContext(): SpanContext } | undefined };
+  };
+}
+
+interface SpanContext {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly traceFlags: number;
+}
+
+/** `00-TRACE-SPAN-FLAGS`; undefined outside of spans. */
+function traceParent(): string | undefined {
+  const api = (globalThis as { readonly [API]?: SharedApi })[API];
+  const span = api?.context?.active().getValue(SPAN);
+  if (span === undefined) return undefined;
+  const { traceId, spanId, traceFlags } = span.spanContext();
+  return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
+}
+
+/** Values that hold no futures. */
+type Leaf =
+  | string
+  | number
+  | boolean
+  | bigint
+  | symbol
+  | null
+  | undefined
+  | Date
+  | RegExp
+  | ArrayBuffer
+  | ArrayBufferView
+  | ((...args: never) => unknown);
+
+type Nested<T, Handle> = T extends Leaf
+  ? never
+  : T extends ReadonlyMap<infer K, infer V>
+    ? ReadonlyMap<K, V | Handle>
+    : T extends ReadonlySet<infer V>
+      ? ReadonlySet<V | Handle>
+      : never;
+
+/** What may be given where a task wants a `T`: the value, its future, or a structure with futures. */
+export type Argument<T> =
+  | T
+  | Future<T>
+  | (T extends Leaf
+      ? never
+      : T extends ReadonlyMap<unknown, unknown> | ReadonlySet<unknown>
+        ? Nested<T, Future<unknown>>
+        : T extends object
+          ? { [Part in keyof T]: Argument<T[Part]> }
+          : never);
+
+/** The same inside a graph, where names of other tasks of the graph may be given too. */
+export type GraphArgument<T> =
+  | T
+  | Future<T>
+  | Ref<T>
+  | (T extends Leaf
+      ? never
+      : T extends ReadonlyMap<unknown, unknown> | ReadonlySet<unknown>
+        ? Nested<T, Future<unknown> | Ref<unknown>>
+        : T extends object
+          ? { [Part in keyof T]: GraphArgument<T[Part]> }
+          : never);
+
+/** The arguments of a task function, each with futures anywhere. */
+export type ArgumentsOf<Args extends readonly unknown[]> = {
+  [Index in keyof Args]: Argument<Args[Index]>;
+};
+
+/** The arguments of a task in a graph. */
+export type GraphArgumentsOf<Args extends readonly unknown[]> = {
+  [Index in keyof Args]: GraphArgument<Args[Index]>;
+};
+
+/** One sequence for each argument of a task function. */
+export type ColumnsOf<Args extends readonly unknown[]> = {
+  [Index in keyof Args]: Iterable<Argument<Args[Index]>>;
+};
+
+/** A structure with each future replaced by its result. */
+export type Gathered<T> =
+  T extends Future<infer Result>
+    ? Result
+    : T extends Leaf
+      ? T
+      : T extends ReadonlyMap<infer K, infer V>
+        ? Map<K, Gathered<V>>
+        : T extends ReadonlySet<infer V>
+          ? Set<Gathered<V>>
+          : T extends object
+            ? { [Part in keyof T]: Gathered<T[Part]> }
+            : T;

@@ -1,0 +1,228 @@
+import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
+import { SystemClock } from '../clocks/index.ts';
+import { type Future, holdingOfFuture, listOfFutures } from './future.ts';
+import { checkNames, refuseOption } from './options.ts';
+
+// Work on items that come one by one: no more of them are taken than can be worked on.
+
+/** Items that are under way at once, by default. */
+export const IN_FLIGHT = 256;
+
+/** How to work on a stream of items. */
+export interface StreamOptions {
+  /** Upper bound of the items that were taken and whose results were not. Default 256. */
+  readonly inFlight?: number;
+}
+
+/** Items that are there, or come by and by. */
+export type Items<T> = Iterable<T> | AsyncIterable<T>;
+
+/**
+ * The results of items in the order of the items. Takes an item when there is a place for it, whether the results
+ * before it have come or not, and takes none while the reader asks for no result. When the reader stops, or something
+ * fails, what is under way is cancelled, and the source is closed.
+ *
+ * @param outcome - what to give the reader of a future that has ended, or the error to end with
+ */
+export async function* resultsInOrder<Item, Result, Outcome>(
+  source: Items<Item>,
+  submit: (item: Item) => Future<Result>,
+  outcome: (future: Future<Result>) => Promise<Outcome>,
+  inFlight: number,
+): AsyncGenerator<Outcome, void, undefined> {
+  const window = new ItemWindow(source, submit);
+  try {
+    for (;;) {
+      if (window.size < inFlight) window.pull();
+      const head = await window.headOrItem();
+      if (head === 'item') continue;
+      if (head === undefined) return;
+      yield await outcome(head);
+      window.drop(head);
+    }
+  } finally {
+    await window.close();
+  }
+}
+
+/** Items that were taken, as futures, and the one that is being taken. */
+class ItemWindow<Item, Result> {
+  private readonly iterator: Iterator<Item> | AsyncIterator<Item>;
+  private readonly futures: Future<Result>[] = [];
+  private pulling: Promise<'item'> | undefined;
+  private hasEnded = false;
+  /** The source, or what was to be submitted, has failed: after the items before it. */
+  private failure: { readonly error: unknown } | undefined;
+
+  constructor(
+    source: Items<Item>,
+    private readonly submit: (item: Item) => Future<Result>,
+  ) {
+    this.iterator =
+      Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
+  }
+
+  get size(): number {
+    return this.futures.length;
+  }
+
+  /** Begins to take the next item, unless it has begun. */
+  pull(): void {
+    if (this.hasEnded || this.pulling !== undefined) return;
+    this.pulling = this.take();
+  }
+
+  /** The first future, when it has ended; `item` when one was taken before; undefined at the end of all. */
+  async headOrItem(): Promise<Future<Result> | 'item' | undefined> {
+    const [head] = this.futures;
+    if (head === undefined) {
+      if (this.pulling === undefined && this.failure !== undefined) throw this.failure.error;
+      return this.pulling;
+    }
+    if (head.done || this.pulling === undefined) {
+      await head.settled();
+      return head;
+    }
+    return Promise.race([this.pulling, head.settled().then(() => head)]);
+  }
+
+  drop(head: Future<Result>): void {
+    this.futures.shift();
+    head.release();
+  }
+
+  async close(): Promise<void> {
+    const hasLeft = !this.hasEnded;
+    this.hasEnded = true;
+    for (const future of this.futures) {
+      if (!future.done) future.cancel({ reason: 'its stream was closed' });
+      future.release();
+    }
+    if (hasLeft) await this.iterator.return?.();
+  }
+
+  /** Never rejects. */
+  private async take(): Promise<'item'> {
+    try {
+      const next = await this.iterator.next();
+      if (next.done === true) this.hasEnded = true;
+      else if (!this.hasEnded) this.futures.push(this.submit(next.value));
+    } catch (error) {
+      this.hasEnded = true;
+      this.failure = { error };
+    }
+    this.pulling = undefined;
+    return 'item';
+  }
+}
+
+/** How to wait. */
+export interface WaitOptions {
+  /** Milliseconds. Default: no limit. */
+  readonly timeoutMs?: number;
+  /** `first`: as soon as one of them is done. Default `all`. */
+  readonly returnWhen?: 'all' | 'first';
+  readonly clock?: Clock;
+}
+
+/** Futures that are done (with a result, an error or a cancellation), and those that are not. */
+export interface WaitResult<F> {
+  readonly done: F[];
+  readonly notDone: F[];
+}
+
+/**
+ * Waits for futures to be done, whatever their ends are; fetches nothing.
+ * @throws YardmasterError `ERR_TIMEOUT`
+ */
+export async function wait<F extends Future<unknown>>(
+  futures: Iterable<F>,
+  options: WaitOptions = {},
+): Promise<WaitResult<F>> {
+  checkNames(options, ['timeoutMs', 'returnWhen', 'clock']);
+  const { timeoutMs, returnWhen = 'all', clock = new SystemClock() } = options;
+  if (!['all', 'first'].includes(returnWhen)) {
+    refuseOption('returnWhen', returnWhen, 'all or first');
+  }
+  const waiting = listOfFutures('wait', futures);
+  let left = returnWhen === 'all' ? waiting.length : Math.min(1, waiting.length);
+  let timer: Timer | undefined;
+  let onDone: (() => void) | undefined;
+  try {
+    const enough = new Promise<void>((resolve, reject) => {
+      if (left === 0) resolve();
+      onDone = () => {
+        left--;
+        if (left === 0) resolve();
+      };
+      for (const future of waiting) holdingOfFuture(future).entry.onSettled(onDone);
+      if (timeoutMs === undefined || !Number.isFinite(timeoutMs)) return;
+      timer = clock.setTimer(timeoutMs, () => reject(waitedTooLong(waiting, timeoutMs)));
+    });
+    await (left === 0 ? enough : pausing(waiting[0], enough));
+  } finally {
+    timer?.cancel();
+    for (const future of onDone === undefined ? [] : waiting) {
+      holdingOfFuture(future).entry.withdraw(onDone as () => void);
+    }
+  }
+  return {
+    done: waiting.filter((future) => future.done),
+    notDone: waiting.filter((future) => !future.done),
+  };
+}
+
+/** Inside a task another one may run meanwhile. */
+function pausing<T>(future: Future<unknown> | undefined, wait: Promise<T>): Promise<T> {
+  return future === undefined ? wait : holdingOfFuture(future).owner.waiting(wait);
+}
+
+function waitedTooLong(waiting: readonly Future<unknown>[], timeoutMs: number): YardmasterError {
+  const notDone = waiting.filter((future) => !future.done).length;
+  return new YardmasterError(
+    'ERR_TIMEOUT',
+    `${notDone} of ${waiting.length} futures are not done after ${timeoutMs} ms`,
+    { timeoutMs, notDone },
+  );
+}
+
+/**
+ * The futures in the order in which they get done: `for await (const future of asCompleted(all))`.
+ * Never fails by itself: ask each future for its result. Each future comes once.
+ *
+ * @param options - `cancelled: 'skip'` leaves out futures that were cancelled or released. Default `give`: their
+ *   `status` is `cancelled`
+ */
+export async function* asCompleted<F extends Future<unknown>>(
+  futures: Iterable<F>,
+  options: { readonly cancelled?: 'give' | 'skip' } = {},
+): AsyncGenerator<F, void, undefined> {
+  checkNames(options, ['cancelled']);
+  const { cancelled = 'give' } = options;
+  if (!['give', 'skip'].includes(cancelled)) refuseOption('cancelled', cancelled, 'give or skip');
+  const done: F[] = [];
+  let wake: () => void = () => undefined;
+  // Keeps the futures alive until they are handed out, and no longer.
+  const waiting = new Map<F, () => void>();
+  for (const future of new Set(listOfFutures('asCompleted', futures))) {
+    const onDone = (): void => {
+      done.push(future);
+      wake();
+    };
+    waiting.set(future, onDone);
+    holdingOfFuture(future).entry.onSettled(onDone);
+  }
+  try {
+    while (waiting.size > 0) {
+      if (done.length === 0) {
+        const [first] = waiting.keys();
+        await pausing(first, new Promise<void>((resolve) => (wake = resolve)));
+      }
+      const next = done.shift() as F;
+      waiting.delete(next);
+      if (cancelled === 'give' || next.status !== 'cancelled') yield next;
+    }
+  } finally {
+    for (const [future, onDone] of waiting) holdingOfFuture(future).entry.withdraw(onDone);
+  }
+}

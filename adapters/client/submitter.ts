@@ -1,0 +1,455 @@
+import { inspect } from 'node:util';
+import { YardmasterError } from '../../core/api/index.ts';
+import { sharedMemoryOf } from '../../core/util/bytes.ts';
+import {
+  actorBehind,
+  type ActorClass,
+  type ActorHandle,
+  isActorClass,
+  isTaskFunction,
+  type TaskFunction,
+} from '../tasks/index.ts';
+import { callSite } from './call-site.ts';
+import type { KeyEntry } from './entry.ts';
+import { entryOfFuture, Future, holdingOfFuture } from './future.ts';
+import {
+  type Graph,
+  type PackedTask,
+  packGraph,
+  packTask,
+  packTaskArguments,
+  reduceTree,
+  requestedKeys,
+  type ResultIn,
+  TaskNode,
+} from './graph.ts';
+import { uniqueKey } from './keys.ts';
+import {
+  type Argument,
+  type ArgumentsOf,
+  checkNames,
+  checkOptions,
+  type ColumnsOf,
+  type Persisted,
+  refuseOption,
+  storeSpec,
+  type SubmitOptions,
+  withLimitOf,
+  withPersistence,
+} from './options.ts';
+import { checkSequence, isStream, rowsOf } from './rows.ts';
+import type { Session } from './session.ts';
+import { IN_FLIGHT, type Items, resultsInOrder, type StreamOptions } from './streams.ts';
+
+/**
+ * Milliseconds within which submissions do not precede each other: of what is submitted one by one (Dask's
+ * value), and of whole graphs, which run one after the other (Dask lets them interleave for 60 s).
+ */
+const SUBMIT_FIFO_MS = 100;
+
+const COMPUTE_FIFO_MS = 0;
+
+/** Futures of the requested tasks of a graph, in the order of the request. */
+export type ComputedFutures<G extends Graph, Keys extends readonly (keyof G)[]> = {
+  [Index in keyof Keys]: Future<ResultIn<G, Keys[Index]>>;
+};
+
+/** Submits tasks with fixed options. `client.with(options)` makes one. */
+export class Submitter {
+  private readonly options: SubmitOptions;
+
+  /** @throws YardmasterError `ERR_GRAPH_INVALID` when an option is not usable */
+  constructor(
+    private readonly session: Session,
+    options: SubmitOptions = {},
+  ) {
+    this.options = checkOptions(options);
+  }
+
+  /** The same with further options. */
+  with(options: SubmitOptions): Submitter {
+    checkOptions(options);
+    return new Submitter(this.session, { ...this.options, ...options });
+  }
+
+  /**
+   * Computes a function on the cluster. Returns at once.
+   *
+   * @param args - values, futures, and structures that hold futures anywhere inside
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE` naming the argument, `ERR_GRAPH_INVALID`,
+   *   `ERR_FRAME` when the arguments do not fit into one message, `ERR_CANCELLED` when an argument or
+   *   the signal is cancelled, `ERR_CLOSED`
+   */
+  submit<Args extends readonly unknown[], Result>(
+    fn: TaskFunction<Args, Result>,
+    ...args: ArgumentsOf<Args>
+  ): Future<Awaited<Result>> {
+    this.checkSignal();
+    const future = this.submitOne(fn, args, this.options.key);
+    this.watchEnds([future], fn);
+    return future as Future<Awaited<Result>>;
+  }
+
+  /**
+   * Makes an actor: an object of a class that lives on one worker. The result of the future is its
+   * handle, through which its methods are called. Errors as for {@link submit}.
+   */
+  submitActor<Args extends readonly unknown[], T extends object>(
+    type: ActorClass<Args, T>,
+    ...args: ArgumentsOf<Args>
+  ): Future<ActorHandle<T>> {
+    const isKnown: boolean = isActorClass(type);
+    if (!isKnown) {
+      const { name } = Object(type) as { readonly name?: unknown };
+      throw new YardmasterError(
+        'ERR_FUNCTION_MISSING',
+        `${typeof name === 'string' ? name : typeof type} is not a class that workers know; give it to defineTasks(import.meta.url, { … })`,
+      );
+    }
+    return this.submit(type, ...args);
+  }
+
+  /**
+   * Computes a function for each item, or for each tuple of several sequences of the same length; `all(value)` stands
+   * for a sequence of nothing but that value. Errors as for {@link submit}.
+   *
+   * Of items that come one by one, in an `AsyncIterable`, it gives the results in their order, also one by one. It takes
+   * no more items than `inFlight` allows while their results are not read.
+   */
+  map<Args extends readonly unknown[], Result>(
+    fn: TaskFunction<Args, Result>,
+    ...columns: ColumnsOf<Args>
+  ): Future<Awaited<Result>>[];
+  map<Item, Result>(
+    fn: TaskFunction<[item: Item], Result>,
+    items: AsyncIterable<Argument<Item>>,
+    options?: { readonly inFlight?: number },
+  ): AsyncGenerator<Awaited<Result>, void, undefined>;
+  map(fn: TaskFunction, ...columns: readonly unknown[]): unknown {
+    this.checkSignal();
+    if (this.options.key !== undefined) {
+      throw new YardmasterError(
+        'ERR_GRAPH_INVALID',
+        'the option key names one task; map makes many',
+      );
+    }
+    if (isStream(columns[0])) {
+      const [items, options] = columns as unknown as [AsyncIterable<unknown>, StreamOptions?];
+      return this.stream(fn, items, options, (future) => future.result());
+    }
+    const rows = rowsOf(columns);
+    const futures = rows.map((row) => this.submitOne(fn, row, undefined));
+    this.watchEnds(futures, fn);
+    return futures;
+  }
+
+  /**
+   * Computes a function for each item, at most `inFlight` at once, and keeps no results. Fails with the first failure,
+   * and cancels what is under way then.
+   *
+   * @returns how many items there were
+   */
+  async forEach<Item>(
+    fn: TaskFunction<[item: Item]>,
+    items: Iterable<Argument<Item>> | AsyncIterable<Argument<Item>>,
+    options: { readonly inFlight?: number } = {},
+  ): Promise<number> {
+    checkSequence('forEach', items);
+    let count = 0;
+    const ends = this.stream(fn, items, options, async (future) => {
+      const error = await future.error();
+      if (error !== undefined) throw error;
+      count++;
+    });
+    while ((await ends.next()).done !== true);
+    return count;
+  }
+
+  /**
+   * Combines parts to one result, as a tree: `fn` is called with an array of up to `fanIn` parts (default 8), then with the results
+   * of these calls, until one is left. So no task needs all parts at once.
+   *
+   * @throws YardmasterError `ERR_GRAPH_INVALID` when there are no parts, or `fanIn` is below 2
+   */
+  reduce<Part>(
+    fn: TaskFunction<[parts: readonly Part[]], Part | Promise<Part>>,
+    parts: Iterable<Argument<Part>>,
+    options: { readonly fanIn?: number } = {},
+  ): Future<Part> {
+    this.checkSignal();
+    checkSequence('reduce', parts);
+    const root = reduceTree([...parts], options, (group) => this.submitOne(fn, [group], undefined));
+    this.watchEnds([root], fn);
+    return root as Future<Part>;
+  }
+
+  private stream<T>(
+    fn: TaskFunction,
+    items: Items<unknown>,
+    options: StreamOptions = {},
+    outcome: (future: Future<unknown>) => Promise<T>,
+  ): AsyncGenerator<T, void, undefined> {
+    checkNames(options, ['inFlight']);
+    const { inFlight = IN_FLIGHT } = options;
+    if (!(Number.isInteger(inFlight) && inFlight >= 1)) {
+      refuseOption('inFlight', inFlight, 'a whole number, at least 1');
+    }
+    const submit = (item: unknown): Future<unknown> => {
+      this.checkSignal();
+      const future = this.submitOne(fn, [item], undefined);
+      this.watchEnds([future], fn);
+      return future;
+    };
+    return resultsInOrder(items, submit, outcome, inFlight);
+  }
+
+  /**
+   * Computes what `keys` need of a graph. Returns futures, in the order of the keys.
+   *
+   * @throws YardmasterError `ERR_GRAPH_INVALID` with the task and the missing key, or the key that
+   *   is taken; `ERR_GRAPH_CYCLE` with the cycle; `ERR_NOT_SERIALISABLE`, `ERR_CLOSED`
+   */
+  compute<G extends Graph, Key extends keyof G & string>(
+    graph: G,
+    keys: Key,
+  ): Future<ResultIn<G, Key>>;
+  compute<G extends Graph, const Keys extends readonly (keyof G & string)[]>(
+    graph: G,
+    keys: Keys,
+  ): ComputedFutures<G, Keys>;
+  compute(graph: Graph, keys: string | readonly string[]): unknown {
+    this.session.checkOpen();
+    this.checkSignal();
+    const { namespace = '' } = this.options;
+    const requested = requestedKeys(graph, keys).map((key) => namespace + key);
+    const futures = this.submitGraph(graph, requested);
+    this.watchEnds(futures, this);
+    return typeof keys === 'string' ? futures[0] : futures;
+  }
+
+  /**
+   * @internal As {@link compute}, with a key of the caller's choice for each name. Not for options with a
+   * signal.
+   */
+  computeAs(
+    graph: Graph,
+    names: readonly string[],
+    keyOfName: (name: string) => string,
+  ): Future<unknown>[] {
+    this.session.checkOpen();
+    return this.submitGraph(graph, names.map(keyOfName), keyOfName);
+  }
+
+  /** @internal Whether this client holds the key, or a graph of it defines it. */
+  isTaken(key: string): boolean {
+    const { table } = this.session;
+    return table.get(key) !== undefined || table.definitions.has(key);
+  }
+
+  private submitOne(
+    fn: TaskFunction,
+    args: readonly unknown[],
+    givenKey: string | undefined,
+  ): Future<unknown> {
+    const { table, outgoing } = this.session;
+    this.session.checkOpen();
+    checkFunction(fn);
+    const packed = packTaskArguments(
+      fn.name,
+      args,
+      (value) => this.keyOfFuture(value),
+      this.session,
+    );
+    const item = packTask({
+      isPure: this.options.pure ?? true,
+      key: givenKey ?? ((hash) => this.keyFor(fn, packed.bytes, hash)),
+      fn,
+      args: packed,
+      options: withLimitOf(this.options, args),
+      codeRoot: this.session.codeRoot,
+    });
+    const { key } = item.task;
+    const kept = this.persisted([item], [key]);
+    const known = table.check(key, item.definition);
+    if (known !== undefined) {
+      known.contentKey ??= kept?.contentKeys.get(key);
+      this.raise([[known, item.task.userPriority]]);
+      return new Future(this.session, known);
+    }
+    outgoing.submit({
+      tasks: [kept?.packed[0]?.task ?? item.task],
+      keys: [key],
+      fifoTimeoutMs: this.options.fifoTimeoutMs ?? SUBMIT_FIFO_MS,
+      nbytes: item.nbytes,
+      submittingTask: this.session.submittingTask,
+      mayBeKept: kept !== undefined,
+    });
+    const entry = table.add(key, item.definition);
+    entry.priority = item.task.userPriority ?? 0;
+    entry.contentKey = kept?.contentKeys.get(key);
+    return new Future(this.session, entry);
+  }
+
+  private submitGraph(
+    graph: Graph,
+    keys: readonly string[],
+    keyOfName?: (name: string) => string,
+  ): Future<unknown>[] {
+    const { table, outgoing } = this.session;
+    for (const node of Object.values(graph) as unknown[]) {
+      if (node instanceof TaskNode) checkFunction(node.fn);
+    }
+    const packed = packGraph(graph, keys, {
+      keyOfFuture: (value) => this.keyOfFuture(value),
+      isKnown: (key) => table.get(key) !== undefined,
+      options: this.options,
+      way: this.session,
+      codeRoot: this.session.codeRoot,
+      namespace: this.options.namespace,
+      keyOfName,
+    });
+    for (const { task, definition } of packed) table.check(task.key, definition);
+    const kept = this.persisted(packed, keys);
+    outgoing.submit({
+      tasks: (kept?.packed ?? packed).map(({ task }) => task),
+      keys: [...new Set(keys)],
+      fifoTimeoutMs: this.options.fifoTimeoutMs ?? COMPUTE_FIFO_MS,
+      nbytes: bytesOf(packed),
+      submittingTask: this.session.submittingTask,
+      mayBeKept: kept !== undefined,
+    });
+    const priorities = new Map(packed.map(({ task }) => [task.key, task.userPriority]));
+    this.raise(keys.map((key) => [table.get(key), priorities.get(key)] as const));
+    const definitions = new Map(packed.map(({ task, definition }) => [task.key, definition]));
+    table.definitions.add(definitions, [...new Set(keys)]);
+    return keys.map((key) => {
+      const known = table.get(key);
+      const entry = known ?? table.add(key, definitions.get(key));
+      if (known === undefined) entry.priority = priorities.get(key) ?? 0;
+      entry.contentKey ??= kept?.contentKeys.get(key);
+      return new Future(this.session, entry);
+    });
+  }
+
+  /** A task that was submitted before has the best priority of all calls. */
+  private raise(
+    submitted: readonly (readonly [entry: KeyEntry | undefined, priority: number | undefined])[],
+  ): void {
+    const higher = new Map<KeyEntry, number>();
+    for (const [entry, priority = 0] of submitted) {
+      if (entry !== undefined && priority > entry.priority) higher.set(entry, priority);
+    }
+    if (higher.size > 0) this.session.table.setPriorities(higher, false);
+  }
+
+  /** Undefined when no result of these is to be kept. */
+  private persisted(packed: readonly PackedTask[], keys: readonly string[]): Persisted | undefined {
+    if (!packed.some(({ persist = false }) => persist !== false)) return undefined;
+    const { resultStore } = this.options;
+    return withPersistence(packed, {
+      store: resultStore === undefined ? undefined : storeSpec(resultStore),
+      outputs: new Set(keys),
+      contentKeyOf: (key) => this.session.table.get(key)?.contentKey,
+    });
+  }
+
+  /** Every actor gets a unique key, and so does a call with shared memory: that may have changed since the last one. */
+  private keyFor(fn: TaskFunction, args: Uint8Array, hash: string): string {
+    const { name } = fn;
+    if (sharedMemoryOf(args) !== undefined) return uniqueKey(name);
+    return (this.options.pure ?? !isActorClass(fn)) ? `${name}-${hash}` : uniqueKey(name);
+  }
+
+  /** The key behind a future or a handle of an actor; a task that uses one depends on it. */
+  private keyOfFuture(value: unknown): string | undefined {
+    if (!(value instanceof Future)) return actorBehind(value)?.description.key;
+    const { owner, entry, isReleased } = holdingOfFuture(value);
+    if (owner !== this.session) refuseFuture(value.key, 'belongs to another client');
+    if (isReleased) refuseFuture(value.key, 'was released');
+    if (entry.status === 'cancelled') {
+      throw new YardmasterError(
+        'ERR_CANCELLED',
+        `the future of "${value.key}" is cancelled and cannot be an argument; submit it again`,
+        { key: value.key },
+        { cause: entry.error() },
+      );
+    }
+    return value.key;
+  }
+
+  private checkSignal(): void {
+    const { signal } = this.options;
+    if (signal?.aborted !== true) return;
+    throw new YardmasterError(
+      'ERR_CANCELLED',
+      'the signal was aborted before anything was submitted',
+      {},
+      { cause: signal.reason },
+    );
+  }
+
+  private limitTime(all: readonly KeyEntry[], deadlineMs: number): void {
+    const entries = new Set(all.filter((entry) => !entry.isSettled));
+    if (entries.size === 0) return;
+    const timer = this.session.clock.setTimer(deadlineMs, () => {
+      this.session.expireEntries([...entries], deadlineMs);
+    });
+    for (const entry of [...entries]) {
+      entry.onSettled(() => {
+        entries.delete(entry);
+        if (entries.size === 0) timer.cancel();
+      });
+    }
+  }
+
+  private watchEnds(futures: readonly Future<unknown>[], submitted: object): void {
+    const { signal, deadlineMs } = this.options;
+    const site = callSite(submitted);
+    for (const future of futures) entryOfFuture(future).site ??= site;
+    if (deadlineMs === undefined && signal === undefined) return;
+    const all = futures.map(entryOfFuture);
+    if (deadlineMs !== undefined) this.limitTime(all, deadlineMs);
+    if (signal === undefined) return;
+    const entries = new Set<KeyEntry>(all);
+    const onAbort = (): void => {
+      const reason = `its signal was aborted (${textOf(signal.reason)})`;
+      this.session.cancelEntries([...entries], { reason });
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    for (const entry of [...entries]) {
+      entry.onSettled(() => {
+        entries.delete(entry);
+        if (entries.size === 0) signal.removeEventListener('abort', onAbort);
+      });
+    }
+  }
+}
+
+// What submissions are checked for, and what they are refused with.
+
+/** Whatever a signal was aborted with, as text that can be sent. Never throws. */
+function textOf(reason: unknown): string {
+  const text = reason instanceof Error ? `${reason.name}: ${reason.message}` : inspect(reason);
+  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
+}
+
+function checkFunction(fn: unknown): void {
+  if (isTaskFunction(fn)) return;
+  const what = typeof fn === 'function' ? `the function ${fn.name || '(anonymous)'}` : String(fn);
+  throw new YardmasterError(
+    'ERR_FUNCTION_MISSING',
+    `${what} is not known to workers; define it in a separate module with defineTasks(import.meta.url, { … })`,
+  );
+}
+
+function refuseFuture(key: string, why: string): never {
+  throw new YardmasterError(
+    'ERR_GRAPH_INVALID',
+    `the future of "${key}" ${why} and cannot be an argument`,
+    { key },
+  );
+}
+
+function bytesOf(packed: readonly PackedTask[]): number {
+  return packed.reduce((sum, { nbytes }) => sum + nbytes, 0);
+}

@@ -1,0 +1,409 @@
+import type {
+  ClusterView,
+  EventSource,
+  PluginContext,
+  TaskView,
+  Timer,
+} from '../../core/api/index.ts';
+import { clientCount } from './metrics.ts';
+import { PrefixNumbers, type StreamRequest, streamWindow, TaskRecorder } from './task-recorder.ts';
+import { waitingIn } from './waiting.ts';
+
+/** Between two frames, at least. */
+const FRAME_MS = 250;
+
+/** With more viewers than this, frames become rarer, so that all of them together cost no more. */
+const VIEWERS_AT_FULL_RATE = 4;
+
+/** Between two frames, however many viewers there are. */
+const FRAME_MAX_MS = 1000;
+
+/** A viewer that does not acknowledge a frame within this is dropped. */
+const SILENCE_MAX_MS = 30_000;
+
+/** Bytes per second and viewer, beyond which frames become rarer. */
+const RATE_MAX = 150_000;
+
+/** After the last viewer has left, tasks are recorded for so long, for one that reloads the page. */
+const LINGER_MS = 60_000;
+
+/** How much is remembered, and when. */
+interface FeedOptions {
+  readonly history: number;
+  readonly recordsAlways: boolean;
+}
+
+/**
+ * What open pages are sent: figures by prefix and by worker, only those that changed, and the part of the task stream
+ * that is shown. A frame is made once for all viewers. Without a viewer there is no timer and no hook.
+ */
+export class Feed {
+  private readonly viewers = new Set<Viewer>();
+  private readonly numbers = new PrefixNumbers();
+  private readonly recorder: TaskRecorder;
+  private readonly failures: Failures;
+  private readonly prefixes = new TableDelta();
+  private readonly workers = new TableDelta();
+  private frame = 0;
+  private nextMs = 0;
+  private idleSinceMs = 0;
+  private timer: Timer | undefined;
+  private stopRecording: (() => void) | undefined;
+  private recordingSinceMs = 0;
+  /** The part of the task stream that was made last. */
+  private latest:
+    { readonly asked: string; readonly atMs: number; readonly text: string } | undefined;
+
+  constructor(
+    private readonly context: PluginContext,
+    { history, recordsAlways }: FeedOptions,
+  ) {
+    this.recorder = new TaskRecorder(history, this.numbers);
+    this.failures = Failures.of(context.events, () => context.clock.nowMs());
+    if (recordsAlways) this.record();
+    this.recordsAlways = recordsAlways;
+  }
+
+  private readonly recordsAlways: boolean;
+
+  get viewerCount(): number {
+    return this.viewers.size;
+  }
+
+  /** A page was opened. */
+  open(socket: ViewerSocket): Viewer {
+    const viewer = new Viewer(socket);
+    this.viewers.add(viewer);
+    this.record();
+    this.timer ??= this.context.every(FRAME_MS / 2, () => this.tick());
+    this.nextMs = 0;
+    return viewer;
+  }
+
+  /** What a page sent. */
+  receive(viewer: Viewer, text: string): void {
+    const message = readViewerMessage(text);
+    if (message === undefined || message.type === 'at') this.drop(viewer);
+    else if (message.type === 'ack') viewer.acknowledge(message.n);
+    else {
+      viewer.send(`{"type":"stream","id":${message.id},${this.windowFor(message).slice(1)}`);
+    }
+  }
+
+  /** Made once for pages that follow the same frame. */
+  private windowFor({ fromS, toS, width }: StreamRequest): string {
+    const asked = `${fromS} ${toS} ${width}`;
+    const nowMs = this.context.clock.nowMs();
+    if (this.latest?.asked === asked && nowMs - this.latest.atMs < FRAME_MS)
+      return this.latest.text;
+    const since = Math.round(this.recordingSinceMs) / 1000;
+    const window = streamWindow(this.recorder, { fromS, toS, width });
+    const text = JSON.stringify({ since, ...window });
+    this.latest = { asked, atMs: nowMs, text };
+    return text;
+  }
+
+  /** A page was closed. */
+  leave(viewer: Viewer): void {
+    if (this.viewers.delete(viewer)) this.idleSinceMs = this.context.clock.nowMs();
+  }
+
+  close(): void {
+    this.timer?.cancel();
+    this.timer = undefined;
+    this.stopRecording?.();
+    this.stopRecording = undefined;
+    for (const viewer of this.viewers) viewer.drop();
+    this.viewers.clear();
+  }
+
+  private drop(viewer: Viewer): void {
+    this.leave(viewer);
+    viewer.drop();
+  }
+
+  private record(): void {
+    if (this.stopRecording !== undefined) return;
+    this.stopRecording = this.context.observe(this.recorder.hooks);
+    this.recordingSinceMs = this.context.clock.nowMs();
+  }
+
+  private tick(): void {
+    const nowMs = this.context.clock.nowMs();
+    if (this.viewers.size === 0) {
+      this.rest(nowMs);
+      return;
+    }
+    for (const viewer of this.viewers) {
+      if (viewer.silentMs(nowMs) > SILENCE_MAX_MS) this.drop(viewer);
+    }
+    if (nowMs < this.nextMs || ![...this.viewers].some(({ isReady }) => isReady)) return;
+    const bytes = this.sendFrames(nowMs);
+    this.nextMs = nowMs + Math.max(this.frameMs, (1000 * bytes) / RATE_MAX) - FRAME_MS / 4;
+  }
+
+  private get frameMs(): number {
+    const crowding = Math.max(1, this.viewers.size / VIEWERS_AT_FULL_RATE);
+    return Math.min(FRAME_MAX_MS, FRAME_MS * crowding);
+  }
+
+  /**
+   * Each frame is encoded once, and all viewers are sent the same bytes.
+   * @returns length of what most viewers got
+   */
+  private sendFrames(nowMs: number): number {
+    const { cluster } = this.context;
+    const before = this.frame++;
+    const n = this.frame;
+    const common = {
+      ...{ type: 'state', n, nowS: nowMs / 1000, totals: totalsOf(cluster) },
+      waiting: waitingIn(cluster),
+      failures: this.failures.summary,
+    };
+    const prefixes = this.prefixes.next(prefixRows(cluster, this.numbers));
+    const workers = this.workers.next(workerRows(cluster, nowMs));
+    const change = Buffer.from(JSON.stringify({ ...common, prefixes, workers }));
+    let whole: Buffer | undefined;
+    for (const viewer of this.viewers) {
+      if (!viewer.isReady) continue;
+      if (viewer.base === before && before > 0) viewer.sendFrame(n, change, nowMs);
+      else {
+        whole ??= this.wholeFrame(common);
+        viewer.sendFrame(n, whole, nowMs);
+      }
+    }
+    return change.length;
+  }
+
+  private wholeFrame(common: object): Buffer {
+    const all = { prefixes: this.prefixes.all(), workers: this.workers.all() };
+    return Buffer.from(JSON.stringify({ ...common, isWhole: true, ...all }));
+  }
+
+  private rest(nowMs: number): void {
+    if (nowMs - this.idleSinceMs < LINGER_MS) return;
+    this.timer?.cancel();
+    this.timer = undefined;
+    if (this.recordsAlways) return;
+    this.stopRecording?.();
+    this.stopRecording = undefined;
+  }
+}
+
+/** A task that failed of its own, and not because of another one. */
+type Failure = readonly [key: string, text: string, atMs: number];
+
+/** How many of the first failures are kept, and how many of the newest. */
+const KEPT = 10;
+
+/** What failed first, and what failed lately. Costs nothing while nothing fails. */
+export class Failures {
+  readonly first: Failure[] = [];
+  readonly newest: Failure[] = [];
+  count = 0;
+
+  /** Collects those of a scheduler that runs. */
+  static of(events: EventSource, nowMs: () => number): Failures {
+    const failures = new Failures();
+    events.on('task-erred', (task) => failures.add(task, nowMs()));
+    return failures;
+  }
+
+  /** All of it, as data. */
+  get summary(): object {
+    const { first, newest, count } = this;
+    return { first, newest, count };
+  }
+
+  /** A task failed. Of one that failed because of another one nothing is kept. */
+  add({ key, failure, exceptionBlame }: TaskView, atMs: number): void {
+    if (exceptionBlame !== undefined && exceptionBlame.key !== key) return;
+    const entry = [key, (failure?.exceptionText ?? '').slice(0, 300), Math.round(atMs)] as const;
+    this.count++;
+    if (this.first.length < KEPT) this.first.push(entry);
+    else if (this.newest.push(entry) > KEPT) this.newest.shift();
+  }
+}
+
+// The cluster in a few tables. O(groups + workers), never O(tasks).
+
+/** Figures of the whole cluster. */
+export type Totals = Readonly<Record<string, number>>;
+
+/** Figures of the whole cluster. */
+export function totalsOf(cluster: ClusterView): Totals {
+  const { tasks, workers, queued, unrunnable } = cluster;
+  let [finished, nbytes, cpuPercent] = [0, 0, 0];
+  for (const { stateCounts } of cluster.prefixes.values()) finished += stateCounts.memory;
+  for (const worker of workers.values()) {
+    nbytes += worker.nbytes;
+    cpuPercent += worker.metrics.cpuPercent ?? 0;
+  }
+  return {
+    tasks: tasks.size,
+    workers: workers.size,
+    threads: cluster.totalThreads,
+    clients: clientCount(cluster),
+    queued: queued.size,
+    unrunnable: unrunnable.size,
+    occupancyS: rounded(cluster.totalOccupancyS),
+    finished,
+    nbytes,
+    cpuPercent: Math.round(cpuPercent),
+  };
+}
+
+/**
+ * Rows: name, number, released, waiting, no-worker, queued, processing, memory, erred, tasks ever computed, seconds of
+ * one task (-1: unknown), bytes.
+ */
+export function prefixRows({ prefixes }: ClusterView, numbers: PrefixNumbers): readonly Row[] {
+  return Array.from(prefixes.values(), (prefix): Row => {
+    const { name, states, stateCounts, durationAverageS, nbytesTotal } = prefix;
+    return [
+      ...([name, numbers.of(name), states.released, states.waiting, states['no-worker']] as const),
+      ...[states.queued, states.processing, states.memory, states.erred, stateCounts.memory],
+      ...[rounded(durationAverageS), nbytesTotal],
+    ];
+  });
+}
+
+/**
+ * Rows: address, name, status, threads, tasks processing, results, CPU (-1: unknown), bytes of memory that are managed,
+ * unmanaged, recently allocated, spilled, limit (0: none), occupancy in seconds, seconds since it was last heard of.
+ */
+export function workerRows({ workers }: ClusterView, nowMs: number): readonly Row[] {
+  return Array.from(workers.values(), (worker): Row => {
+    const { address, name, status, threadCount, processing, hasWhat, metrics, memory } = worker;
+    const recent = Math.max(0, memory.process - memory.managed - memory.unmanagedOld);
+    return [
+      ...([address, name, status, threadCount, processing.size, hasWhat.size] as const),
+      ...[Math.round(metrics.cpuPercent ?? -1), memory.managed, memory.unmanagedOld, recent],
+      ...[memory.spilled, worker.memoryLimitBytes, rounded(worker.occupancyS)],
+      Math.max(0, Math.round((nowMs - worker.lastSeenMs) / 1000)),
+    ];
+  });
+}
+
+/** To three digits: more would change in every frame. */
+function rounded(seconds: number): number {
+  return Number(seconds.toPrecision(3));
+}
+
+/** A row of a table: its key first. */
+export type Row = readonly [key: string, ...cells: (string | number)[]];
+
+/** What changed in a table since the last time. */
+interface TableChange {
+  readonly changed: readonly Row[];
+  readonly gone: readonly string[];
+}
+
+/** Compares a table with what it was. */
+export class TableDelta {
+  private rows = new Map<string, Row>();
+
+  /** O(cells). */
+  next(rows: readonly Row[]): TableChange {
+    const before = this.rows;
+    const changed: Row[] = [];
+    this.rows = new Map();
+    for (const row of rows) {
+      const [key] = row;
+      const old = before.get(key);
+      const isSame = old !== undefined && isEqual(old, row);
+      if (!isSame) changed.push(row);
+      this.rows.set(key, isSame ? old : row);
+    }
+    const gone: string[] = [];
+    for (const key of before.keys()) if (!this.rows.has(key)) gone.push(key);
+    return { changed, gone };
+  }
+
+  /** The whole table, as a change of an empty one. */
+  all(): TableChange {
+    return { changed: [...this.rows.values()], gone: [] };
+  }
+}
+
+function isEqual(a: Row, b: Row): boolean {
+  if (a.length !== b.length) return false;
+  for (let k = 0; k < a.length; k++) if (a[k] !== b[k]) return false;
+  return true;
+}
+
+/** What a viewer sends. */
+type ViewerMessage =
+  /** It has shown the frame: it can take another one. */
+  | { readonly type: 'ack'; readonly n: number }
+  /** It wants to see another moment of what is over. */
+  | { readonly type: 'at'; readonly atS: number }
+  | ({ readonly type: 'stream'; readonly id: number } & StreamRequest);
+
+/** What the feed needs of a WebSocket. */
+export interface ViewerSocket {
+  /** @param text - a string, or its bytes in UTF-8 */
+  send(text: string | Buffer): void;
+  terminate(): void;
+}
+
+/**
+ * One open page. It gets a frame only after it has acknowledged the one before, so that a slow one gets fewer frames
+ * and no queue of them.
+ */
+export class Viewer {
+  /** The frame that it has; 0: none. */
+  base = 0;
+  private sent = 0;
+  private sentMs = 0;
+
+  constructor(private readonly socket: ViewerSocket) {}
+
+  get isReady(): boolean {
+    return this.sent === this.base;
+  }
+
+  /** How long it has not answered. */
+  silentMs(nowMs: number): number {
+    return this.isReady ? 0 : nowMs - this.sentMs;
+  }
+
+  sendFrame(n: number, text: Buffer, nowMs: number): void {
+    this.sent = n;
+    this.sentMs = nowMs;
+    this.socket.send(text);
+  }
+
+  acknowledge(n: number): void {
+    if (n === this.sent) this.base = n;
+  }
+
+  send(text: string): void {
+    this.socket.send(text);
+  }
+
+  drop(): void {
+    this.socket.terminate();
+  }
+}
+
+/** Undefined when it is not of the form. */
+export function readViewerMessage(text: string): ViewerMessage | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const given = (value ?? {}) as Readonly<Record<string, unknown>>;
+  const { type, n, id, atS, fromS, toS, width } = given;
+  if (type === 'ack' && isNumber(n)) return { type, n };
+  if (type === 'at' && isNumber(atS)) return { type, atS };
+  const isWindow = isNumber(fromS) && isNumber(toS) && fromS < toS && isNumber(width);
+  if (type === 'stream' && isNumber(id) && isWindow) return { type, id, fromS, toS, width };
+  return undefined;
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value);
+}

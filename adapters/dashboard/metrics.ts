@@ -1,0 +1,446 @@
+import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
+import { Counter, Gauge, Registry } from 'prom-client';
+import {
+  type ClusterView,
+  type GroupView,
+  type PluginContext,
+  type PrefixView,
+  type TaskStateName,
+  YardmasterError,
+} from '../../core/api/index.ts';
+
+// Figures of the cluster under the names that Dask's scheduler gives them. O(groups + workers).
+
+/** Tasks now in each state. */
+export function tasksByState({ prefixes }: ClusterView): ReadonlyMap<TaskStateName, number> {
+  const found = new Map<TaskStateName, number>();
+  for (const { states } of prefixes.values()) {
+    for (const [name, count] of Object.entries(states)) {
+      const state = name as TaskStateName;
+      found.set(state, (found.get(state) ?? 0) + count);
+    }
+  }
+  return found;
+}
+
+/** Workers by what they have to do. */
+function workersByState(cluster: ClusterView): Readonly<Record<string, number>> {
+  const { idle, saturated, running, workers } = cluster;
+  let paused = 0;
+  for (const { status } of workers.values()) if (status === 'paused') paused++;
+  return {
+    idle: idle.size,
+    partially_saturated: Math.max(0, running.size - idle.size - saturated.size),
+    saturated: saturated.size,
+    paused,
+    retiring: Math.max(0, workers.size - paused - running.size),
+  };
+}
+
+/** Clients, without the one that stands for all that was fired and forgotten. */
+export function clientCount({ clients }: ClusterView): number {
+  return clients.size - (clients.has('fire-and-forget') ? 1 : 0);
+}
+
+/** `/json/counts.json` of Dask. */
+export function countsOf(cluster: ClusterView): Readonly<Record<string, number>> {
+  const states = tasksByState(cluster);
+  const hosts = new Set<string>();
+  let [bytes, memory, processing] = [0, 0, 0];
+  for (const worker of cluster.workers.values()) {
+    hosts.add(worker.host);
+    bytes += worker.nbytes;
+    memory += worker.hasWhat.size;
+    processing += worker.processing.size;
+  }
+  return {
+    bytes,
+    clients: clientCount(cluster),
+    cores: cluster.totalThreads,
+    erred: states.get('erred') ?? 0,
+    hosts: hosts.size,
+    idle: cluster.idle.size,
+    memory,
+    processing,
+    released: states.get('released') ?? 0,
+    saturated: cluster.saturated.size,
+    tasks: cluster.tasks.size,
+    unrunnable: cluster.unrunnable.size,
+    waiting: states.get('waiting') ?? 0,
+    workers: cluster.workers.size,
+  };
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+type Sample = readonly [value: number, labels?: Labels];
+
+type Read = () => Iterable<Sample>;
+
+interface HookInfo {
+  readonly hook: string;
+  readonly calls: number;
+  readonly errors: number;
+  readonly totalMs: number;
+}
+
+/** What the command `plugins` answers, as far as it is read here. */
+interface PluginInfo {
+  readonly name: string;
+  readonly errorCount: number;
+  readonly hooks: readonly HookInfo[];
+}
+
+/**
+ * What Prometheus reads. Figures that Dask's exporter has are under its names (`dask_scheduler_…`), the others are
+ * `yardmaster_…`. Everything is read from the state when it is asked for, so that nothing is counted in between;
+ * counters of events with a low rate are the exception.
+ */
+export class Metrics {
+  private readonly registry = new Registry();
+  private readonly totals: PrefixTotals;
+  private readonly errors = new Map<string, number>();
+  private readonly joined = { workers: 0, workersGone: 0, clients: 0, clientsGone: 0 };
+  private delay: ReturnType<typeof monitorEventLoopDelay> | undefined;
+  private utilization = performance.eventLoopUtilization();
+
+  constructor(
+    private readonly context: PluginContext,
+    private readonly viewers: () => number,
+  ) {
+    this.totals = new PrefixTotals(context.cluster);
+    this.countEvents();
+    this.addDask();
+    this.addPrefixes();
+    this.addOwn();
+    this.addProcess();
+  }
+
+  get contentType(): string {
+    return this.registry.contentType;
+  }
+
+  text(): Promise<string> {
+    this.totals.read();
+    return this.registry.metrics();
+  }
+
+  close(): void {
+    this.delay?.disable();
+  }
+
+  private countEvents(): void {
+    const { joined, errors } = this;
+    const { events } = this.context;
+    events.on('worker-added', () => {
+      joined.workers++;
+    });
+    events.on('worker-removed', () => {
+      joined.workersGone++;
+    });
+    events.on('client-added', () => {
+      joined.clients++;
+    });
+    events.on('client-removed', () => {
+      joined.clientsGone++;
+    });
+    events.on('error', ({ code }) => void errors.set(code, (errors.get(code) ?? 0) + 1));
+  }
+
+  private addDask(): void {
+    const { joined } = this;
+    const { cluster } = this.context;
+    const at = 'dask_scheduler_';
+    this.gauge(`${at}clients`, 'Number of clients connected', () => [[clientCount(cluster)]]);
+    this.counter(`${at}client_connections_added_total`, 'Clients that connected', () => [
+      [joined.clients],
+    ]);
+    this.counter(`${at}client_connections_removed_total`, 'Clients that left', () => [
+      [joined.clientsGone],
+    ]);
+    this.gauge(`${at}desired_workers`, 'Number of workers scheduler needs for task graph', () =>
+      this.desiredWorkers(),
+    );
+    this.gauge(`${at}workers`, 'Number of workers known by scheduler', () =>
+      byState(Object.entries(workersByState(cluster))),
+    );
+    this.counter(`${at}workers_added_total`, 'Workers that joined', () => [[joined.workers]]);
+    this.counter(`${at}workers_removed_total`, 'Workers that left', () => [[joined.workersGone]]);
+    this.gauge(`${at}tasks`, 'Number of tasks known by scheduler', () =>
+      byState([...tasksByState(cluster)].filter(([state]) => state !== 'forgotten')),
+    );
+    this.gauge(`${at}task_groups`, 'Number of task groups known by scheduler', () => [
+      [cluster.groups.size],
+    ]);
+  }
+
+  private addPrefixes(): void {
+    const at = 'dask_scheduler_';
+    const { totals } = this;
+    this.counter(`${at}tasks_suspicious_total`, 'Deaths of workers while the task was there', () =>
+      totals.by('suspicious'),
+    );
+    this.counter(`${at}tasks_forgotten_total`, 'Tasks that left the scheduler', () => [
+      [totals.forgotten],
+    ]);
+    this.counter(
+      `${at}tasks_compute_seconds_total`,
+      'Total amount of compute time spent in each prefix',
+      () => totals.by('computeS'),
+    );
+    this.counter(
+      `${at}tasks_transfer_seconds_total`,
+      'Total amount of transfer time spent in each prefix',
+      () => totals.by('transferS'),
+    );
+    this.gauge(
+      `${at}tasks_output_bytes`,
+      'Current number of bytes in memory (without duplicates) for each prefix',
+      () => totals.by('outputBytes'),
+    );
+    this.counter(
+      `${at}prefix_state_totals_total`,
+      'Accumulated count of task prefix in each state',
+      () => totals.states(),
+    );
+  }
+
+  private addOwn(): void {
+    const { cluster } = this.context;
+    const at = 'yardmaster_';
+    this.gauge(`${at}threads`, 'Threads of all workers', () => [[cluster.totalThreads]]);
+    this.gauge(`${at}occupancy_seconds`, 'Seconds of work that was sent to workers', () => [
+      [cluster.totalOccupancyS],
+    ]);
+    this.counter(`${at}assignments_total`, 'Tasks sent to workers', () => [
+      [cluster.assignedCount],
+    ]);
+    this.gauge(`${at}tasks_unrunnable`, 'Tasks without a worker that may run them', () => [
+      [cluster.unrunnable.size],
+    ]);
+    this.gauge(`${at}steals_in_flight`, 'Tasks asked back from workers', () => [
+      [cluster.stealsInFlight],
+    ]);
+    this.gauge(`${at}replicated_results`, 'Results with two or more copies', () => [
+      [cluster.replicated.size],
+    ]);
+    this.gauge(`${at}workers_memory_bytes`, 'Memory of all workers by kind', () => this.memory());
+    this.counter(`${at}errors_total`, 'Failures that the scheduler survived, by code', () =>
+      [...this.errors].map(([code, count]) => [count, { code }] as const),
+    );
+    this.counter(`${at}plugin_errors_total`, 'Errors of each plugin', () =>
+      this.plugins().map(({ name, errorCount }) => [errorCount, { plugin: name }] as const),
+    );
+    this.counter(`${at}plugin_hook_calls_total`, 'Calls of the hooks of plugins', () =>
+      this.hooks(({ calls }) => calls),
+    );
+    this.counter(
+      `${at}plugin_hook_seconds_total`,
+      'Time in the hooks of plugins, estimated from every 64th call',
+      () => this.hooks(({ totalMs }) => totalMs / 1000),
+    );
+    this.gauge(`${at}dashboard_viewers`, 'Open pages of the dashboard', () => [[this.viewers()]]);
+  }
+
+  private addProcess(): void {
+    const at = 'yardmaster_';
+    this.gauge(`${at}event_loop_delay_seconds`, 'Delay of timers since the last reading', () =>
+      this.loopDelay(),
+    );
+    this.gauge(`${at}event_loop_utilization_ratio`, 'Busy share since the last reading', () => {
+      const now = performance.eventLoopUtilization();
+      const { utilization } = performance.eventLoopUtilization(now, this.utilization);
+      this.utilization = now;
+      return [[utilization]];
+    });
+    this.gauge('process_resident_memory_bytes', 'Memory of the process', () => [
+      [process.memoryUsage.rss()],
+    ]);
+    this.counter('process_cpu_seconds_total', 'CPU time of the process', () => {
+      const { user, system } = process.cpuUsage();
+      return [[(user + system) / 1e6]];
+    });
+  }
+
+  private gauge(name: string, help: string, read: Read): void {
+    const labelNames = [...LABELS];
+    new Gauge({
+      ...{ name, help, labelNames, registers: [this.registry] },
+      collect() {
+        this.reset();
+        for (const [value, labels = {}] of read()) this.set(labels, value);
+      },
+    });
+  }
+
+  private counter(name: string, help: string, read: Read): void {
+    const labelNames = [...LABELS];
+    new Counter({
+      ...{ name, help, labelNames, registers: [this.registry] },
+      collect() {
+        this.reset();
+        for (const [value, labels = {}] of read()) this.inc(labels, value);
+      },
+    });
+  }
+
+  /** None while the Active Memory Manager is not there to answer. */
+  private desiredWorkers(): Sample[] {
+    try {
+      const wanted = this.context.run('amm.adaptiveTarget', { targetDurationMs: 5_000 });
+      return typeof wanted === 'number' ? [[wanted]] : [];
+    } catch (error) {
+      if (YardmasterError.is(error)) return [];
+      throw error;
+    }
+  }
+
+  private memory(): Sample[] {
+    let [managed, unmanaged, spilled] = [0, 0, 0];
+    for (const { memory } of this.context.cluster.workers.values()) {
+      managed += memory.managed;
+      unmanaged += memory.process - memory.managed;
+      spilled += memory.spilled;
+    }
+    return [
+      [managed, { type: 'managed' }],
+      [unmanaged, { type: 'unmanaged' }],
+      [spilled, { type: 'spilled' }],
+    ];
+  }
+
+  private plugins(): readonly PluginInfo[] {
+    return this.context.run('plugins') as readonly PluginInfo[];
+  }
+
+  private hooks(read: (info: HookInfo) => number): Sample[] {
+    return this.plugins().flatMap(({ name: plugin, hooks }) =>
+      hooks.map((info) => [read(info), { plugin, hook: info.hook }] as const),
+    );
+  }
+
+  /** Measured from the first reading on, because it wakes the process regularly. */
+  private loopDelay(): Sample[] {
+    const { delay } = this;
+    if (delay === undefined) {
+      this.delay = monitorEventLoopDelay({ resolution: 20 });
+      this.delay.enable();
+      return [];
+    }
+    const samples = [0.5, 0.99, 1].map(
+      (quantile) =>
+        [
+          Math.max(0, delay.percentile(quantile * 100)) / 1e9,
+          { quantile: String(quantile) },
+        ] as const,
+    );
+    delay.reset();
+    return samples;
+  }
+}
+
+const LABELS = ['state', 'task_prefix_name', 'type', 'code', 'plugin', 'hook', 'quantile'] as const;
+
+function byState(counts: Iterable<readonly [state: string, count: number]>): Sample[] {
+  return Array.from(counts, ([state, count]) => [count, { state }] as const);
+}
+
+/** Prefixes with figures of their own; those that come later are summed. */
+const PREFIXES_MAX = 200;
+
+const OTHERS = '(others)';
+
+interface Totals {
+  suspicious: number;
+  computeS: number;
+  transferS: number;
+  outputBytes: number;
+  readonly states: Map<string, number>;
+}
+
+/**
+ * Sums by prefix that never fall. Groups of tasks disappear with their last task: what was last read of them is kept
+ * in the sum of their prefix.
+ */
+class PrefixTotals {
+  /** By name of the prefix. */
+  private current = new Map<string, Totals>();
+  /** Seconds of groups that are gone, by name of the prefix. */
+  private readonly gone = new Map<string, { computeS: number; transferS: number }>();
+  private groups = new Map<string, { view: GroupView; computeS: number; transferS: number }>();
+  private readonly named = new Set<string>();
+  forgotten = 0;
+
+  constructor(private readonly cluster: ClusterView) {}
+
+  /** Reads the cluster. O(groups). */
+  read(): void {
+    this.current = new Map();
+    this.forgotten = 0;
+    for (const prefix of this.cluster.prefixes.values()) this.readPrefix(prefix);
+    this.readGroups();
+    for (const [name, { computeS, transferS }] of this.gone) {
+      const totals = this.totalsOf(name);
+      totals.computeS += computeS;
+      totals.transferS += transferS;
+    }
+  }
+
+  by(
+    field: 'suspicious' | 'computeS' | 'transferS' | 'outputBytes',
+  ): readonly (readonly [number, { readonly task_prefix_name: string }])[] {
+    return [...this.current].map(([name, totals]) => [totals[field], { task_prefix_name: name }]);
+  }
+
+  states(): readonly (readonly [number, { task_prefix_name: string; state: string }])[] {
+    return [...this.current].flatMap(([name, { states }]) =>
+      [...states].map(([state, count]) => [count, { task_prefix_name: name, state }] as const),
+    );
+  }
+
+  private readPrefix({ name, suspicious, nbytesTotal, stateCounts }: PrefixView): void {
+    const totals = this.totalsOf(name);
+    totals.suspicious += suspicious;
+    totals.outputBytes += nbytesTotal;
+    for (const [state, count] of Object.entries(stateCounts)) {
+      totals.states.set(state, (totals.states.get(state) ?? 0) + count);
+    }
+    this.forgotten += stateCounts.forgotten;
+  }
+
+  private readGroups(): void {
+    const before = this.groups;
+    this.groups = new Map();
+    for (const view of this.cluster.groups.values()) {
+      const { name, prefix, durationS: computeS, otherDurationsS } = view;
+      const transferS = otherDurationsS.get('transfer') ?? 0;
+      this.groups.set(name, { view, computeS, transferS });
+      const totals = this.totalsOf(prefix.name);
+      totals.computeS += computeS;
+      totals.transferS += transferS;
+    }
+    for (const [name, { view, computeS, transferS }] of before) {
+      if (this.groups.get(name)?.view === view) continue;
+      const prefix = this.nameOf(view.prefix.name);
+      const sum = this.gone.get(prefix) ?? { computeS: 0, transferS: 0 };
+      sum.computeS += computeS;
+      sum.transferS += transferS;
+      this.gone.set(prefix, sum);
+    }
+  }
+
+  private nameOf(prefix: string): string {
+    if (this.named.size < PREFIXES_MAX) this.named.add(prefix);
+    return this.named.has(prefix) ? prefix : OTHERS;
+  }
+
+  private totalsOf(prefix: string): Totals {
+    const name = this.nameOf(prefix);
+    const found = this.current.get(name);
+    if (found !== undefined) return found;
+    const states = new Map<string, number>();
+    const fresh = { suspicious: 0, computeS: 0, transferS: 0, outputBytes: 0, states };
+    this.current.set(name, fresh);
+    return fresh;
+  }
+}

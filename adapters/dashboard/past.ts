@@ -1,0 +1,278 @@
+import { type ClusterView, type HookTable, YardmasterError } from '../../core/api/index.ts';
+import { Access } from './access.ts';
+import {
+  Failures,
+  prefixRows,
+  readViewerMessage,
+  type Row,
+  TableDelta,
+  type Totals,
+  totalsOf,
+  Viewer,
+  type ViewerSocket,
+  workerRows,
+} from './feed.ts';
+import { addApi, addFeed, addPages, type ApiSource, type PageFeed } from './routes.ts';
+import { createServer, startServer, urlOf } from './server.ts';
+import { PrefixNumbers, streamWindow, TaskRecorder } from './task-recorder.ts';
+import { type Sentence, waitingIn } from './waiting.ts';
+
+/** A scheduler that is gone. */
+export interface Past {
+  readonly kind: 'recording' | 'journal';
+  /** For people: the name of the file. */
+  readonly title: string;
+  /** Sentences about what cannot be seen, or is not certain. */
+  readonly notes: readonly string[];
+  readonly samples: PastSamples;
+  /** The cluster at its end. */
+  readonly cluster: ClusterView;
+  /**
+   * The scheduler as it was at a moment, until another one is asked for.
+   * @param isExplained - with the candidates of decisions, which takes several times as long
+   */
+  at(atMs: number, isExplained: boolean): Promise<ApiSource>;
+}
+
+/** Where it is served. */
+export interface PastDashboardOptions {
+  readonly host: string;
+  /** The next free one when it is taken; 0: any. */
+  readonly port: number;
+}
+
+/** The pages over a scheduler that is gone. */
+export interface PastDashboard {
+  /** What a browser opens. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/**
+ * Serves the pages of the dashboard over a scheduler that is gone, on this machine only. Nothing can be changed.
+ * @throws Error when the host cannot be listened at
+ */
+export async function openPastDashboard(
+  past: Past,
+  { host, port }: PastDashboardOptions,
+): Promise<PastDashboard> {
+  const { samples, kind, title, notes, cluster } = past;
+  const access = new Access({ host, hosts: [], hasCertificates: false });
+  const app = await createServer(access, undefined);
+  const { range } = samples;
+  const [fromS, toS] = samples.recorder.range() ?? [range.fromS, range.toS];
+  const startS = samples.lastBusyMs / 1000;
+  const stream = { fromS: fromS - 0.01, toS: toS + 0.01 };
+  await addPages(app, cluster, access, { kind, title, notes, ...range, startS, stream });
+  addFeed(app, new PastFeed(samples));
+  addApi(app, ({ query, url, routeOptions }) => {
+    const { at } = query as { at?: string };
+    const atS = Number(at ?? startS);
+    if (Number.isFinite(atS)) return past.at(atS * 1000, routeOptions.url === '/api/task');
+    throw new YardmasterError('ERR_PROTOCOL', `${url} needs at, seconds since 1970`, { at });
+  });
+  app.get('/api/history', () => samples.series());
+  app.get('/health', { config: { need: 'nothing' } }, (_request, reply) =>
+    reply.type('text/plain; charset=utf-8').send('ok'),
+  );
+  const server = await startServer(app, host, port);
+  return { url: urlOf('http', host, server.port), close: () => server.close() };
+}
+
+/** Sends open pages the moment that they ask for; first the last one with tasks. */
+export class PastFeed implements PageFeed {
+  private frame = 0;
+
+  constructor(private readonly samples: PastSamples) {}
+
+  open(socket: ViewerSocket): Viewer {
+    const viewer = new Viewer(socket);
+    this.show(viewer, this.samples.lastBusyMs);
+    return viewer;
+  }
+
+  receive(viewer: Viewer, text: string): void {
+    const message = readViewerMessage(text);
+    if (message === undefined) viewer.drop();
+    else if (message.type === 'at') this.show(viewer, message.atS * 1000);
+    else if (message.type === 'stream') {
+      const { id, fromS, toS, width } = message;
+      const since = this.samples.range.fromS;
+      const window = streamWindow(this.samples.recorder, { fromS, toS, width });
+      viewer.send(JSON.stringify({ type: 'stream', id, since, ...window }));
+    }
+  }
+
+  /** Nothing is kept of a page that was closed. */
+  leave(): void {
+    return;
+  }
+
+  private show(viewer: Viewer, atMs: number): void {
+    const sample = this.samples.at(atMs);
+    if (sample === undefined) return;
+    const { failures } = this.samples;
+    const { totals, waiting, failureCount: count, prefixes, workers } = sample;
+    const until = ([, , failedMs]: readonly [string, string, number]): boolean =>
+      failedMs <= Math.round(sample.atMs);
+    const n = ++this.frame;
+    const nowS = sample.atMs / 1000;
+    const frame = {
+      ...{ type: 'state', n, nowS, totals, waiting, isWhole: true },
+      failures: {
+        ...{ first: failures.first.filter(until), newest: failures.newest.filter(until), count },
+      },
+      prefixes: { changed: prefixes, gone: [] },
+      workers: { changed: workers, gone: [] },
+    };
+    viewer.sendFrame(n, Buffer.from(JSON.stringify(frame)), 0);
+  }
+}
+
+/** Actions of tasks that the task stream holds. Memory is taken only for those that there are. */
+const ACTIONS_MAX = 4_000_000;
+
+/** Rows of all samples together. */
+const ROWS_MAX = 200_000;
+
+const SAMPLES_MIN = 100;
+
+const SAMPLES_MAX = 1000;
+
+/** Throughput is the mean over so long at least, or over this part of the whole. */
+const RATE_MS = 200;
+
+const RATES = 100;
+
+/** Between two samples, until there are too many of them. */
+const GAP_MS = 10;
+
+/** The cluster at a moment, in the tables that the feed sends. */
+export interface PastSample {
+  readonly atMs: number;
+  readonly totals: Totals;
+  readonly waiting: readonly Sentence[];
+  readonly failureCount: number;
+  readonly prefixes: readonly Row[];
+  readonly workers: readonly Row[];
+}
+
+/** Figures over the whole time, for charts. */
+export interface PastSeries {
+  readonly timesS: readonly number[];
+  readonly finishedPerS: readonly number[];
+  readonly processing: readonly number[];
+  readonly waiting: readonly number[];
+}
+
+/** What a replay shows of a cluster that is gone: every run, and the cluster at up to a thousand moments. */
+export class PastSamples {
+  readonly numbers = new PrefixNumbers();
+  readonly recorder = new TaskRecorder(ACTIONS_MAX, this.numbers);
+  readonly failures = new Failures();
+  private samples: PastSample[] = [];
+  private gapMs = GAP_MS;
+  private nowMs = 0;
+  private readonly prefixes = new TableDelta();
+  private readonly workers = new TableDelta();
+
+  readonly hooks = {
+    taskTransition: (task, start, finish, _stimulusId, details) => {
+      this.recorder.record(task, start, finish, details);
+      if (finish === 'erred') this.failures.add(task, this.nowMs);
+    },
+    workerRemoved: ({ address, name }) => this.recorder.lanes.forget(address, name),
+  } satisfies HookTable;
+
+  /** To be called before each stimulus. */
+  setTime(nowMs: number): void {
+    this.nowMs = nowMs;
+  }
+
+  /** To be called after each stimulus. O(prefixes + workers) now and then. */
+  observe(cluster: ClusterView): void {
+    const last = this.samples.at(-1);
+    if (last === undefined || this.nowMs - last.atMs >= this.gapMs) this.take(cluster);
+  }
+
+  /** To be called at the end. */
+  finish(cluster: ClusterView): void {
+    this.take(cluster);
+    for (const { address, name } of cluster.workers.values()) {
+      this.recorder.lanes.nameRows(address, name);
+    }
+  }
+
+  private take(cluster: ClusterView): void {
+    const { nowMs } = this;
+    if (this.samples.at(-1)?.atMs === nowMs) this.samples.pop();
+    // Rows that did not change are shared with the sample before.
+    this.prefixes.next(prefixRows(cluster, this.numbers));
+    this.workers.next(workerRows(cluster, nowMs));
+    const prefixes = this.prefixes.all().changed;
+    const workers = this.workers.all().changed;
+    this.samples.push({
+      ...{ atMs: nowMs, totals: totalsOf(cluster), waiting: waitingIn(cluster) },
+      ...{ failureCount: this.failures.count, prefixes, workers },
+    });
+    const rows = ROWS_MAX / Math.max(1, prefixes.length + workers.length);
+    if (this.samples.length > Math.min(SAMPLES_MAX, Math.max(SAMPLES_MIN, rows))) this.thin();
+  }
+
+  /** From the first sample to the last one. */
+  get range(): { readonly fromS: number; readonly toS: number } {
+    const { samples } = this;
+    return { fromS: (samples[0]?.atMs ?? 0) / 1000, toS: (samples.at(-1)?.atMs ?? 0) / 1000 };
+  }
+
+  /** The last moment at which there were tasks: later ones have little to show. */
+  get lastBusyMs(): number {
+    const { samples } = this;
+    const busy = samples.findLast(({ totals }) => (totals['tasks'] ?? 0) > 0) ?? samples.at(-1);
+    return busy?.atMs ?? 0;
+  }
+
+  /** The newest sample that is not later; the first one when all are. O(log samples). */
+  at(atMs: number): PastSample | undefined {
+    const { samples } = this;
+    let [low, high] = [0, samples.length];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if ((samples[middle]?.atMs ?? 0) <= atMs) low = middle;
+      else high = middle;
+    }
+    return samples[low];
+  }
+
+  /** O(samples · prefixes). */
+  series(): PastSeries {
+    const { samples } = this;
+    const sum = ({ prefixes }: PastSample, columns: readonly number[]): number =>
+      prefixes.reduce((all, row) => columns.reduce((s, k) => s + Number(row[k]), all), 0);
+    const { fromS, toS } = this.range;
+    const rateMs = Math.max(RATE_MS, (1000 * (toS - fromS)) / RATES);
+    let first = 0;
+    return {
+      timesS: samples.map(({ atMs }) => atMs / 1000),
+      finishedPerS: samples.map(({ atMs, totals }) => {
+        while ((samples[first + 1]?.atMs ?? Infinity) <= atMs - rateMs) first++;
+        const before = samples[first];
+        if (before === undefined || before.atMs >= atMs) return 0;
+        const done = (totals['finished'] ?? 0) - (before.totals['finished'] ?? 0);
+        return Math.max(0, (1000 * done) / Math.max(rateMs, atMs - before.atMs));
+      }),
+      processing: samples.map((sample) => sum(sample, [6])),
+      waiting: samples.map((sample) => sum(sample, [3, 4, 5])),
+    };
+  }
+
+  private thin(): void {
+    this.gapMs *= 2;
+    let keptMs = -Infinity;
+    this.samples = this.samples.filter(({ atMs }) => {
+      if (atMs - keptMs < this.gapMs) return false;
+      keptMs = atMs;
+      return true;
+    });
+  }
+}

@@ -1,0 +1,427 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import {
+  type ClusterView,
+  type PluginContext,
+  type SlotName,
+  type TaskStateName,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import type { Access } from './access.ts';
+import { asset } from './asset.ts';
+import type { Viewer, ViewerSocket } from './feed.ts';
+import { tasksByState } from './metrics.ts';
+import { pagePaths, plotsForJupyter } from './paths.ts';
+
+/** Keys of neighbours that are listed. */
+const NEIGHBOURS_MAX = 20;
+
+/** Tasks of a worker that are listed. */
+const TASKS_MAX = 100;
+
+/** Lines and transitions in one answer. */
+const LINES_MAX = 200;
+
+/** Built-in policies by slot, to choose from. */
+const POLICIES: Readonly<Record<SlotName, readonly string[]>> = {
+  workerSelection: ['earliest-start', 'balanced', 'locality-first'],
+  queuing: ['root-ish', 'co-assign', 'family', 'direct', 'mars'],
+  ordering: ['depth-first', 'dask', 'mars', 'fifo', 'best'],
+  fairness: ['fifo', 'weighted-fair-share'],
+  stealing: ['dask', 'calm'],
+};
+
+interface Transition {
+  readonly key: string;
+  readonly start: string;
+  readonly finish: string;
+  readonly stimulusId: string;
+  readonly atMs: number;
+}
+
+/** The scheduler that pages ask about: a live one, or one of the past at a moment. */
+export type ApiSource = Pick<PluginContext, 'cluster' | 'run'>;
+
+/**
+ * Adds what the pages ask for now and then, beside the feed.
+ * @param sourceOf - the scheduler that a request is about
+ */
+export function addApi(
+  app: FastifyInstance,
+  sourceOf: (request: FastifyRequest) => ApiSource | Promise<ApiSource>,
+): void {
+  const answer = (path: string, of: (source: ApiSource, request: FastifyRequest) => unknown) =>
+    app.get(path, async (request) => of(await sourceOf(request), request));
+  answer('/api/task', (source, request) => taskOf(source, textIn(request, 'key')));
+  answer('/api/graph', ({ cluster }) => graphOf(cluster));
+  answer('/api/memory', (source) => ({
+    ...largestResults(source.cluster),
+    replicated: source.cluster.replicated.size,
+    amm: orNull(() => source.run('amm.status')),
+  }));
+  answer('/api/policies', (source) => policiesOf(source));
+  answer('/api/worker', (source, request) => workerOf(source, textIn(request, 'worker')));
+  answer('/api/stacks', (source, request) =>
+    source.run('call-stacks', { workers: [textIn(request, 'worker')] }),
+  );
+  answer('/api/logs', (source, request) =>
+    source.run('logs', { workers: [textIn(request, 'worker')], count: LINES_MAX }),
+  );
+  answer('/api/log', (source, request) => logOf(source, request));
+}
+
+/** @throws YardmasterError `ERR_PROTOCOL` when it is missing */
+function textIn(request: FastifyRequest, name: string, source: unknown = request.query): string {
+  const value = (source as Readonly<Record<string, unknown>> | null | undefined)?.[name];
+  if (typeof value === 'string' && value !== '') return value;
+  throw new YardmasterError('ERR_PROTOCOL', `${request.url} needs ${name}, a text`, { name });
+}
+
+function taskOf(context: ApiSource, key: string): object {
+  const why = context.run('why', { key });
+  const task = context.cluster.tasks.get(key);
+  if (task === undefined) return { why, task: null };
+  const { nbytes, type = null, failure, dependencies, dependents } = task;
+  const keys = (tasks: typeof dependencies): readonly string[] =>
+    tasks.slice(0, NEIGHBOURS_MAX).map((one) => one.key);
+  const error = failure?.exceptionText ?? null;
+  return {
+    why,
+    task: { nbytes, type, error, dependencies: keys(dependencies), dependents: keys(dependents) },
+  };
+}
+
+function policiesOf(context: ApiSource): object {
+  const policies = context.run('policies') as Readonly<Record<SlotName, string>>;
+  const shadows = (Object.keys(policies) as SlotName[]).flatMap((slot) => {
+    const report = orNull(() => context.run('shadow', { slot }));
+    return report === null || report === undefined ? [] : [report];
+  });
+  return { policies, shadows, known: POLICIES };
+}
+
+function workerOf({ cluster }: ApiSource, address: string): object {
+  const worker = cluster.workers.get(address);
+  if (worker === undefined) {
+    throw new YardmasterError('ERR_NO_WORKER', `there is no worker ${address} any more`, {
+      worker: address,
+    });
+  }
+  const { name, host, status, language, resources, processing, hasWhat, nbytes } = worker;
+  return {
+    ...{ address, name, host, status, language, nbytes },
+    resources: [...resources],
+    processing: firstOf(processing, TASKS_MAX).map(({ key }) => key),
+    processingCount: processing.size,
+    results: hasWhat.size,
+  };
+}
+
+async function logOf(context: ApiSource, request: FastifyRequest): Promise<object> {
+  const { filter = '', level = 'info' } = request.query as { filter?: string; level?: string };
+  const keys = filter === '' ? {} : { keys: [filter] };
+  const story = context.run('story', keys) as readonly Transition[];
+  const asked = { workers: [], count: LINES_MAX, level };
+  const { scheduler } = (await context.run('logs', asked)) as { scheduler: readonly object[] };
+  return {
+    lines: scheduler.toReversed(),
+    story: story.slice(-LINES_MAX).toReversed(),
+  };
+}
+
+/** What a plugin that may not be there answers. */
+function orNull(run: () => unknown): unknown {
+  try {
+    return run();
+  } catch (error) {
+    if (YardmasterError.is(error)) return null;
+    throw error;
+  }
+}
+
+function firstOf<T>(items: Iterable<T>, count: number): T[] {
+  const found: T[] = [];
+  for (const item of items) {
+    if (found.length === count) break;
+    found.push(item);
+  }
+  return found;
+}
+
+const CHANGE = { config: { need: 'change' } } as const;
+
+/** Adds what changes the cluster. Each is a POST that carries the token of a page. */
+export function addChanges(app: FastifyInstance, context: PluginContext): void {
+  app.post('/api/policy', CHANGE, async (request) => {
+    const slot = textIn(request, 'slot', request.body);
+    const { use } = request.body as { use?: unknown };
+    if (use === undefined) await context.run('restore-policy', { slot });
+    else await context.run('replace-policy', { slot, use });
+    context.log.warn({ slot, use }, `the dashboard changed the policy of ${slot}`);
+    return {};
+  });
+  app.post('/api/shadow', CHANGE, async (request) => {
+    const slot = textIn(request, 'slot', request.body);
+    const use = textIn(request, 'use', request.body);
+    await context.run('start-shadow', { slot, use });
+    return {};
+  });
+  app.post('/api/record', CHANGE, (request) => {
+    const { keep } = (request.body ?? {}) as { keep?: unknown };
+    context.run('record-decisions', { keep });
+    return {};
+  });
+  app.post('/api/retire', CHANGE, (request) => {
+    const worker = knownWorker(context, textIn(request, 'worker', request.body));
+    context.log.warn({ worker }, `the dashboard retires the worker ${worker}`);
+    const retired = Promise.resolve(context.run('amm.retireWorkers', { names: [worker] }));
+    retired.catch((error: unknown) => {
+      context.log.warn({ err: error, worker }, 'a worker could not be retired');
+    });
+    return {};
+  });
+  app.post('/api/restart', CHANGE, (request) => {
+    const worker = knownWorker(context, textIn(request, 'worker', request.body));
+    context.log.warn({ worker }, `the dashboard restarts the worker ${worker}`);
+    return context.run('restart-workers', { workers: [worker], wait: false });
+  });
+}
+
+function knownWorker({ cluster }: PluginContext, address: string): string {
+  if (cluster.workers.has(address)) return address;
+  throw new YardmasterError('ERR_NO_WORKER', `there is no worker ${address} any more`, {
+    worker: address,
+  });
+}
+
+/** What open pages are sent. */
+export interface PageFeed {
+  /** A page was opened. */
+  open(socket: ViewerSocket): Viewer;
+  /** What a page sent. */
+  receive(viewer: Viewer, text: string): void;
+  /** A page was closed. */
+  leave(viewer: Viewer): void;
+}
+
+/** Adds the WebSocket of the pages. */
+export function addFeed(app: FastifyInstance, feed: PageFeed): void {
+  app.get('/feed', { websocket: true }, (socket) => {
+    const viewer = feed.open({
+      send: (text) => socket.send(text, { binary: false }),
+      terminate: () => socket.terminate(),
+    });
+    socket.on('message', (data: Buffer) => feed.receive(viewer, data.toString()));
+    socket.on('close', () => feed.leave(viewer));
+    // A broken connection closes right after.
+    socket.on('error', () => feed.leave(viewer));
+  });
+}
+
+/** Tasks that are drawn one by one. */
+const GRAPH_TASKS_MAX = 2000;
+
+/** Groups that are drawn; beyond that, prefixes are. */
+const GROUPS_MAX = 400;
+
+type States = Readonly<Partial<Record<TaskStateName, number>>>;
+
+/** Nodes with their tasks by state, and the edges between them by their numbers. */
+interface DrawnGraph {
+  readonly kind: 'tasks' | 'groups' | 'prefixes';
+  /** Tasks in all. */
+  readonly total: number;
+  readonly nodes: readonly (readonly [name: string, states: States])[];
+  readonly edges: readonly (readonly [from: number, to: number])[];
+}
+
+/** The graph, grouped when it has too many tasks to be drawn. */
+function graphOf(cluster: ClusterView): DrawnGraph {
+  const total = cluster.tasks.size;
+  if (total <= GRAPH_TASKS_MAX) return { kind: 'tasks', total, ...tasksOf(cluster) };
+  const isFine = cluster.groups.size <= GROUPS_MAX;
+  return { kind: isFine ? 'groups' : 'prefixes', total, ...groupsOf(cluster, isFine) };
+}
+
+function tasksOf({ tasks }: ClusterView): Pick<DrawnGraph, 'nodes' | 'edges'> {
+  const numbers = new Map([...tasks.keys()].map((key, number) => [key, number]));
+  const nodes = Array.from(tasks.values(), ({ key, state }) => [key, { [state]: 1 }] as const);
+  const edges: (readonly [number, number])[] = [];
+  for (const task of tasks.values()) {
+    const to = numbers.get(task.key);
+    for (const { key } of task.dependencies) {
+      const from = numbers.get(key);
+      if (from !== undefined && to !== undefined) edges.push([from, to]);
+    }
+  }
+  return { nodes, edges };
+}
+
+/** O(groups and their dependencies). */
+function groupsOf({ groups }: ClusterView, isFine: boolean): Pick<DrawnGraph, 'nodes' | 'edges'> {
+  const nodes: (readonly [string, Partial<Record<TaskStateName, number>>])[] = [];
+  const numbers = new Map<string, number>();
+  const numberOf = (name: string): number => {
+    const known = numbers.get(name);
+    if (known !== undefined) return known;
+    numbers.set(name, nodes.length);
+    return nodes.push([name, {}]) - 1;
+  };
+  const edges = new Map<string, readonly [number, number]>();
+  for (const group of groups.values()) {
+    const nameOf = ({ name, prefix }: typeof group): string => (isFine ? name : prefix.name);
+    const to = numberOf(nameOf(group));
+    const states = nodes[to]?.[1] ?? {};
+    for (const [name, count] of Object.entries(group.states)) {
+      const state = name as TaskStateName;
+      if (count > 0 && state !== 'forgotten') states[state] = (states[state] ?? 0) + count;
+    }
+    for (const dependency of group.dependencies) {
+      const from = numberOf(nameOf(dependency));
+      if (from !== to) edges.set(`${from} ${to}`, [from, to]);
+    }
+  }
+  return { nodes, edges: [...edges.values()] };
+}
+
+/** Results that are listed. */
+const LISTED = 30;
+
+/** Results that are looked at; more would hold the scheduler up. */
+const LOOKED_AT = 20_000;
+
+/** The largest results that workers hold, with the addresses of these. */
+interface LargestResults {
+  readonly results: readonly (readonly [key: string, nbytes: number, workers: readonly string[]])[];
+  /** Whether there are more results than were looked at. */
+  readonly isPart: boolean;
+}
+
+/** O(results), at most twenty thousand of them, taken evenly from all workers. */
+function largestResults({ workers }: ClusterView): LargestResults {
+  const each = Math.ceil(LOOKED_AT / Math.max(1, workers.size));
+  const found = new Map<string, readonly [string, number, readonly string[]]>();
+  let isPart = false;
+  let least = 0;
+  for (const { hasWhat } of workers.values()) {
+    let looked = 0;
+    for (const { key, nbytes, whoHas } of hasWhat) {
+      if (looked++ === each) {
+        isPart = true;
+        break;
+      }
+      if (nbytes < least || found.has(key)) continue;
+      found.set(key, [key, nbytes, whoHas.items.map(({ address }) => address)]);
+      if (found.size > 4 * LISTED) least = shrink(found);
+    }
+  }
+  shrink(found);
+  return { results: [...found.values()], isPart };
+}
+
+/** Keeps the largest. @returns the size of the smallest that is kept */
+function shrink(found: Map<string, readonly [string, number, readonly string[]]>): number {
+  const kept = [...found.values()].toSorted(([, a], [, b]) => b - a).slice(0, LISTED);
+  found.clear();
+  for (const entry of kept) found.set(entry[0], entry);
+  return kept.length < LISTED ? 0 : (kept.at(-1)?.[1] ?? 0);
+}
+
+/**
+ * Paths of Dask's pages about one worker or task, and those in folders, with the page that they lead to. Relative, because a
+ * proxy may put the dashboard below another path; the pages themselves have one level for the same reason.
+ */
+const REDIRECTS: readonly (readonly [from: string, to: (name: string) => string])[] = [
+  ['/info', () => 'workers'],
+  ['/info/main/workers.html', () => '../../workers'],
+  ['/info/main/exceptions.html', () => '../../status'],
+  ['/info/main/logs.html', () => '../../log'],
+  ['/info/worker/*', (worker) => `../../workers?worker=${worker}`],
+  ['/info/logs/*', (worker) => `../../workers?worker=${worker}`],
+  ['/info/call-stacks/*', (worker) => `../../workers?worker=${worker}`],
+  ['/info/task/*', (key) => `../../status?task=${key}`],
+  ['/info/call-stack/*', (key) => `../../status?task=${key}`],
+  ['/statics/individual-cluster-map.html', () => '../individual-cluster-map'],
+];
+
+/**
+ * Adds the pages for people.
+ * @param past - what the pages have to know when they show a scheduler that is gone; undefined: a live one
+ */
+export async function addPages(
+  app: FastifyInstance,
+  cluster: ClusterView,
+  access: Access,
+  past?: object,
+): Promise<void> {
+  const [page, script, style] = await Promise.all(['index.html', 'app.js', 'app.css'].map(asset));
+  const figures = { config: { need: 'figures' } } as const;
+  for (const path of pagePaths()) {
+    app.get(path, figures, ({ headers, query, url }, reply) => {
+      const [at = '/', rest] = url.split('?');
+      if (at.length > 1 && at.endsWith('/')) {
+        return reply.redirect(`..${path}${rest === undefined ? '' : `?${rest}`}`);
+      }
+      void reply.type('text/html; charset=utf-8');
+      const refusal = access.refusal('read', headers, query as { token?: unknown });
+      if (page === undefined || refusal !== undefined) {
+        const note = refusal?.text ?? 'The pages of the dashboard were not built.';
+        return reply.send(plainPage(cluster, note));
+      }
+      return reply.send(
+        page
+          .replace('CHANGE_TOKEN', () =>
+            access.changeTokenFor(headers, query as { token?: unknown }),
+          )
+          .replace('PAST', () => (past === undefined ? '' : escape(JSON.stringify(past)))),
+      );
+    });
+  }
+  for (const [from, to] of REDIRECTS) {
+    app.get(from, figures, ({ params }, reply) => {
+      const { '*': name = '' } = params as { '*'?: string };
+      return reply.redirect(to(encodeURIComponent(name.replace(/\.html$/, ''))));
+    });
+  }
+  app.get('/individual-plots.json', figures, () => plotsForJupyter());
+  app.get('/sitemap.json', figures, () => ({ paths: pagePaths() }));
+  const open = { config: { need: 'nothing' } } as const;
+  app.get('/assets/app.js', open, (_request, reply) =>
+    reply.type('text/javascript; charset=utf-8').send(script ?? ''),
+  );
+  app.get('/assets/app.css', open, (_request, reply) =>
+    reply.type('text/css; charset=utf-8').send(style ?? ''),
+  );
+}
+
+/** Figures of the cluster as a page without scripts, keys of tasks and means to change anything. */
+function plainPage(cluster: ClusterView, note: string): string {
+  const states = [...tasksByState(cluster)].filter(([, count]) => count > 0);
+  const workers = [...cluster.workers.values()].map(
+    ({ name, address, status, threadCount, processing, hasWhat, nbytes, metrics }) => [
+      ...[name, address, status, threadCount, processing.size, hasWhat.size, nbytes],
+      metrics.memoryBytes,
+    ],
+  );
+  const titles = ['name', 'address', 'status', 'threads', 'processing', 'results', 'bytes'];
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2">
+<title>Yardmaster</title></head>
+<body><h1>Yardmaster</h1><p>${escape(note)}</p>
+${table(['state', 'tasks'], states)}
+${table([...titles, 'memory'], workers)}
+</body></html>
+`;
+}
+
+function table(titles: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+  const head = titles.map((title) => `<th>${escape(title)}</th>`).join('');
+  const body = rows
+    .map((row) => `<tr>${row.map((cell) => `<td>${escape(String(cell))}</td>`).join('')}</tr>`)
+    .join('\n');
+  return `<table><tr>${head}</tr>\n${body}</table>`;
+}
+
+/** Text as it can stand in markup and attributes. */
+export function escape(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

@@ -1,0 +1,335 @@
+import type {
+  ActionTiming,
+  HookTable,
+  TaskStateName,
+  TaskView,
+  TransitionDetails,
+} from '../../core/api/index.ts';
+
+/** What a thread did, by number. */
+const ACTIONS = ['compute', 'transfer', 'disk-read', 'disk-write', 'deserialize', 'other'];
+
+/** One action of a task on a thread. */
+interface Span {
+  readonly key: string;
+  readonly prefix: number;
+  readonly action: number;
+  /** Number of the row: a thread of a worker. */
+  readonly row: number;
+  readonly startS: number;
+  readonly stopS: number;
+  readonly isError: boolean;
+}
+
+/** The newest actions of tasks, in columns of a fixed length. */
+export class TaskRecorder {
+  readonly lanes = new Lanes();
+  private readonly startS: Float64Array;
+  private readonly stopS: Float64Array;
+  private readonly rows: Int32Array;
+  private readonly prefixes: Int32Array;
+  private readonly actions: Uint8Array;
+  private readonly keys: string[] = [];
+  /** Spans ever recorded. */
+  count = 0;
+
+  constructor(
+    readonly capacity: number,
+    private readonly numbers: PrefixNumbers,
+  ) {
+    this.startS = new Float64Array(capacity);
+    this.stopS = new Float64Array(capacity);
+    this.rows = new Int32Array(capacity);
+    this.prefixes = new Int32Array(capacity);
+    this.actions = new Uint8Array(capacity);
+  }
+
+  /** Records what workers report with the end of a task. */
+  readonly hooks: HookTable = {
+    taskTransition: (task, start, finish, _stimulusId, details) => {
+      this.record(task, start, finish, details);
+    },
+    workerRemoved: ({ address, name }) => this.lanes.forget(address, name),
+  };
+
+  /** What a transition says about a run. */
+  record(
+    task: TaskView,
+    start: TaskStateName,
+    finish: TaskStateName,
+    details: TransitionDetails,
+  ): void {
+    // Five of six transitions end no run.
+    if (start !== 'processing') return;
+    const { timings, worker } = details;
+    if (timings === undefined || worker === undefined) return;
+    this.add(task.key, task.prefix.name, { worker, timings, isError: finish === 'erred' });
+  }
+
+  add(
+    key: string,
+    prefix: string,
+    done: {
+      readonly worker: string;
+      /** Number of the thread, if the worker says it. */
+      readonly lane?: number;
+      readonly timings: readonly ActionTiming[];
+      readonly isError: boolean;
+    },
+  ): void {
+    const { worker, lane, timings, isError } = done;
+    const main = timings.find(({ action }) => action === 'compute') ?? timings[0];
+    if (main === undefined) return;
+    const row =
+      lane === undefined
+        ? this.lanes.rowFor(worker, main.startS, main.stopS)
+        : this.lanes.rowOf(worker, lane);
+    const number = this.numbers.of(prefix);
+    for (const { action, startS, stopS } of timings) {
+      const slot = this.count++ % this.capacity;
+      const known = ACTIONS.indexOf(action);
+      this.keys[slot] = key;
+      this.startS[slot] = startS;
+      this.stopS[slot] = stopS;
+      this.rows[slot] = row;
+      this.prefixes[slot] = number;
+      this.actions[slot] = (known < 0 ? ACTIONS.length - 1 : known) | (isError ? 128 : 0);
+    }
+  }
+
+  /** How many are remembered. */
+  get size(): number {
+    return Math.min(this.count, this.capacity);
+  }
+
+  /** Earliest start and latest stop; undefined when nothing is remembered. O(size). */
+  range(): readonly [fromS: number, toS: number] | undefined {
+    if (this.size === 0) return undefined;
+    let [fromS, toS] = [Infinity, -Infinity];
+    for (let slot = 0; slot < this.size; slot++) {
+      fromS = Math.min(fromS, this.startS[slot] ?? Infinity);
+      toS = Math.max(toS, this.stopS[slot] ?? -Infinity);
+    }
+    return [fromS, toS];
+  }
+
+  /** Calls with the slot of each span that touches the window, oldest first. O(size). */
+  within(fromS: number, toS: number, visit: (slot: number) => void): void {
+    const first = this.count > this.capacity ? this.count - this.capacity : 0;
+    for (let index = first; index < this.count; index++) {
+      const slot = index % this.capacity;
+      if ((this.stopS[slot] ?? 0) >= fromS && (this.startS[slot] ?? 0) <= toS) visit(slot);
+    }
+  }
+
+  at(slot: number): Span {
+    const action = this.actions[slot] ?? 0;
+    return {
+      key: this.keys[slot] ?? '',
+      prefix: this.prefixes[slot] ?? 0,
+      action: action & 127,
+      row: this.rows[slot] ?? 0,
+      startS: this.startS[slot] ?? 0,
+      stopS: this.stopS[slot] ?? 0,
+      isError: action >= 128,
+    };
+  }
+}
+
+/** A small number for each prefix, in the order in which they are met: the same colour on every page. */
+export class PrefixNumbers {
+  readonly names: string[] = [];
+  private readonly numbers = new Map<string, number>();
+
+  of(name: string): number {
+    const known = this.numbers.get(name);
+    if (known !== undefined) return known;
+    this.numbers.set(name, this.names.length);
+    return this.names.push(name) - 1;
+  }
+}
+
+/** Workers report no threads: more rows than this are not made for one. */
+const LANES_MAX = 512;
+
+/** Workers start clocks a little apart. */
+const TOLERANCE_S = 0.0005;
+
+/** A thread of a worker in the task stream. */
+interface Lane {
+  readonly worker: string;
+  readonly lane: number;
+  /** Name of the worker, when no table has it: it has left. */
+  name?: string;
+}
+
+/**
+ * Gives each computation a row such that those of one row do not overlap. Reports come in the order of their ends, so
+ * that the row whose last end is the latest one before the start leaves the others free for longer tasks.
+ */
+class Lanes {
+  readonly rows: Lane[] = [];
+  private readonly workers = new Map<string, { readonly row: number; stopS: number }[]>();
+
+  rowFor(worker: string, startS: number, stopS: number): number {
+    let lanes = this.workers.get(worker);
+    if (lanes === undefined) this.workers.set(worker, (lanes = []));
+    let best: { readonly row: number; stopS: number } | undefined;
+    for (const lane of lanes) {
+      if (lane.stopS > startS + TOLERANCE_S) continue;
+      if (best === undefined || lane.stopS > best.stopS) best = lane;
+    }
+    if (best === undefined && lanes.length < LANES_MAX) {
+      const row = this.rows.push({ worker, lane: lanes.length }) - 1;
+      lanes.push((best = { row, stopS }));
+    }
+    best ??= lanes[0];
+    if (best === undefined) return 0;
+    best.stopS = Math.max(best.stopS, stopS);
+    return best.row;
+  }
+
+  /** The row of a thread that is known by its number. */
+  rowOf(worker: string, lane: number): number {
+    let lanes = this.workers.get(worker);
+    if (lanes === undefined) this.workers.set(worker, (lanes = []));
+    while (lanes.length <= lane) {
+      const row = this.rows.push({ worker, lane: lanes.length }) - 1;
+      lanes.push({ row, stopS: 0 });
+    }
+    return lanes[lane]?.row ?? 0;
+  }
+
+  /** A worker of the same address gets new rows. */
+  forget(worker: string, name: string): void {
+    this.nameRows(worker, name);
+    this.workers.delete(worker);
+  }
+
+  nameRows(worker: string, name: string): void {
+    for (const { row } of this.workers.get(worker) ?? []) {
+      const lane = this.rows[row];
+      if (lane !== undefined) lane.name = name;
+    }
+  }
+}
+
+/** What a viewer shows of the task stream. */
+export interface StreamRequest {
+  readonly fromS: number;
+  readonly toS: number;
+  /** Pixels across: more detail than that is not sent. */
+  readonly width: number;
+}
+
+/** The window: each span, or the busiest prefix of each pixel when there are too many. */
+interface StreamWindow {
+  readonly fromS: number;
+  readonly toS: number;
+  /** Of all that is remembered. */
+  readonly range: readonly [fromS: number, toS: number] | null;
+  /** With the name of a worker that has left. */
+  readonly rows: readonly (readonly [worker: string, lane: number, name?: string])[];
+  readonly actions: readonly string[];
+  /** Row, prefix, action, start and stop in milliseconds from `fromS`, 1 for an error, key. */
+  readonly spans?: readonly (readonly [number, number, number, number, number, 0 | 1, string])[];
+  /** Row, number of the bin, prefix, busy share in percent, 1 when one of them failed. */
+  readonly bins?: readonly (readonly [number, number, number, number, 0 | 1])[];
+  readonly binMs?: number;
+  /** Spans in the window. */
+  readonly count: number;
+  /** Spans that are not remembered any more. */
+  readonly dropped: number;
+}
+
+/** More spans than this are sent as bins. */
+const SPANS_MAX = 4000;
+
+const BINS_MAX = 4096;
+
+/** Bins of all rows together: clusters with very many threads get wider ones. */
+const BINS_IN_ALL = 30_000;
+
+/** O(spans that are remembered). */
+export function streamWindow(recorder: TaskRecorder, request: StreamRequest): StreamWindow {
+  const { fromS, toS } = request;
+  const slots: number[] = [];
+  recorder.within(fromS, toS, (slot) => slots.push(slot));
+  const rows = recorder.lanes.rows.map(({ worker, lane, name }) =>
+    name === undefined ? ([worker, lane] as const) : ([worker, lane, name] as const),
+  );
+  const { count, capacity } = recorder;
+  const common = {
+    ...{ fromS, toS, rows, actions: ACTIONS },
+    range: recorder.range() ?? null,
+    count: slots.length,
+    dropped: Math.max(0, count - capacity),
+  };
+  if (slots.length <= SPANS_MAX) return { ...common, spans: spansOf(recorder, slots, fromS) };
+  const eachRow = Math.ceil(BINS_IN_ALL / Math.max(1, rows.length));
+  const binCount = Math.max(1, Math.min(BINS_MAX, eachRow, Math.round(request.width)));
+  const binS = (toS - fromS) / binCount;
+  return {
+    ...common,
+    binMs: binS * 1000,
+    bins: binsOf(recorder, slots, { fromS, binS, binCount }),
+  };
+}
+
+function spansOf(
+  recorder: TaskRecorder,
+  slots: readonly number[],
+  originS: number,
+): NonNullable<StreamWindow['spans']> {
+  const ms = (s: number): number => Math.round((s - originS) * 1e5) / 100;
+  return slots.map((slot) => {
+    const { row, prefix, action, startS, stopS, isError, key } = recorder.at(slot);
+    return [row, prefix, action, ms(startS), ms(stopS), isError ? 1 : 0, key] as const;
+  });
+}
+
+interface Grid {
+  readonly fromS: number;
+  readonly binS: number;
+  readonly binCount: number;
+}
+
+interface Bin {
+  busyS: number;
+  longestS: number;
+  prefix: number;
+  hasError: boolean;
+}
+
+function binsOf(
+  recorder: TaskRecorder,
+  slots: readonly number[],
+  { fromS, binS, binCount }: Grid,
+): NonNullable<StreamWindow['bins']> {
+  const bins = new Map<number, Bin>();
+  for (const slot of slots) {
+    const { row, prefix, action, startS, stopS, isError } = recorder.at(slot);
+    if (action !== 0) continue;
+    const first = Math.max(0, Math.floor((startS - fromS) / binS));
+    const last = Math.min(binCount - 1, Math.floor((stopS - fromS) / binS));
+    for (let k = first; k <= last; k++) {
+      const at = fromS + k * binS;
+      const busyS = Math.min(stopS, at + binS) - Math.max(startS, at);
+      const index = row * BINS_MAX + k;
+      let bin = bins.get(index);
+      if (bin === undefined) {
+        bins.set(index, (bin = { busyS: 0, longestS: -1, prefix, hasError: false }));
+      }
+      bin.busyS += busyS;
+      bin.hasError ||= isError;
+      if (busyS <= bin.longestS) continue;
+      bin.longestS = busyS;
+      bin.prefix = prefix;
+    }
+  }
+  return Array.from(bins, ([index, { busyS, prefix, hasError }]) => {
+    const percent = Math.min(100, Math.round((100 * busyS) / binS));
+    const row = Math.floor(index / BINS_MAX);
+    return [row, index % BINS_MAX, prefix, percent, hasError ? 1 : 0] as const;
+  });
+}

@@ -1,0 +1,138 @@
+import type { ClusterView, TaskView, WorkerView } from '../../core/api/index.ts';
+
+/** Tasks that are looked at for what they ask for, or wait for. */
+const LOOKED_AT = 100;
+
+/** Limits that have a sentence of their own. */
+const LIMITS_NAMED = 3;
+
+/** A sentence, and keys of tasks in it. */
+export type Sentence = readonly [text: string, ...keys: string[]];
+
+/** What waits, and why: one sentence each, the most urgent first. O(workers + prefixes + limits). */
+export function waitingIn(cluster: ClusterView): readonly Sentence[] {
+  return [
+    ...withoutWorker(cluster),
+    ...impairedWorkers(cluster),
+    ...limited(cluster),
+    ...inLine(cluster),
+  ];
+}
+
+function* withoutWorker({ workers, unrunnable, ...others }: ClusterView): Iterable<Sentence> {
+  if (workers.size === 0) {
+    let waiting = unrunnable.size + others.queued.size;
+    for (const { queuedCount } of others.limits) waiting += queuedCount;
+    if (waiting > 0)
+      yield [`${count(waiting, 'task waits', 'tasks wait')} for the first worker: start one.`];
+    return;
+  }
+  const demands = new Map<string, { readonly example: TaskView; tasks: number }>();
+  let looked = 0;
+  for (const task of unrunnable.keys()) {
+    if (looked++ === LOOKED_AT) break;
+    const demand = demandOf(task);
+    const known = demands.get(demand);
+    if (known === undefined) demands.set(demand, { example: task, tasks: 1 });
+    else known.tasks++;
+  }
+  for (const [demand, { example, tasks }] of demands) {
+    const more = unrunnable.size > LOOKED_AT ? ' at least' : '';
+    const why = demand === '' ? 'the policy gives it to no worker' : `it asks for ${demand}`;
+    const { key } = example;
+    yield [
+      `No worker may run${more} ${count(tasks, 'task', 'tasks')}, such as ${key}: ${why}.`,
+      key,
+    ];
+  }
+}
+
+function* impairedWorkers({ workers }: ClusterView): Iterable<Sentence> {
+  let paused = 0;
+  let first = '';
+  for (const { name, status, memory, memoryLimitBytes } of workers.values()) {
+    if (status !== 'paused') continue;
+    if (paused++ > 0) continue;
+    const share = Math.round((100 * memory.process) / memoryLimitBytes);
+    first = memoryLimitBytes > 0 ? `${name} uses ${share} % of its memory` : `${name} was paused`;
+  }
+  if (paused > 0)
+    yield [`${count(paused, 'worker takes', 'workers take')} no new tasks: ${first}.`];
+}
+
+function* limited({ limits, workers }: ClusterView): Iterable<Sentence> {
+  if (workers.size === 0) return;
+  let named = 0;
+  let others = 0;
+  for (const { name, max, runningCount, queuedCount } of limits) {
+    if (queuedCount === 0) continue;
+    if (named++ >= LIMITS_NAMED) {
+      others += queuedCount;
+      continue;
+    }
+    const waiting = count(queuedCount, 'task waits', 'tasks wait');
+    yield [`${waiting} for the limit ${name}: ${runningCount} of ${max} run.`];
+  }
+  if (others > 0) yield [`${count(others, 'task waits', 'tasks wait')} for other limits.`];
+}
+
+function* inLine(cluster: ClusterView): Iterable<Sentence> {
+  const { queued, totalThreads, prefixes, workers } = cluster;
+  let [waiting, processing] = [0, 0];
+  for (const { states } of prefixes.values()) {
+    waiting += states.waiting;
+    processing += states.processing;
+  }
+  if (queued.size > 0 && workers.size > 0) {
+    const next = queued.peek();
+    const first = next === undefined ? '' : `, ${next.key} first`;
+    yield [
+      `${count(queued.size, 'task is', 'tasks are')} queued until one of ${count(totalThreads, 'thread', 'threads')} is free${first}.`,
+      ...(next === undefined ? [] : [next.key]),
+    ];
+  }
+  const behind = processing - totalThreads;
+  if (behind > 0)
+    yield [`${count(behind, 'task waits', 'tasks wait')} on the workers behind those that run.`];
+  if (waiting === 0) return;
+  const pair = waitingPair(workers.values());
+  const wait = `${count(waiting, 'task waits', 'tasks wait')} for the results of others`;
+  yield pair === undefined
+    ? [`${wait}.`]
+    : [`${wait}, such as ${pair[0]} for ${pair[1]}.`, ...pair];
+}
+
+/** A task that waits for one that is being processed, and that one, if it is found soon. */
+function waitingPair(
+  workers: Iterable<WorkerView>,
+): readonly [waiting: string, input: string] | undefined {
+  let looked = 0;
+  for (const { processing } of workers) {
+    for (const input of processing) {
+      for (const { state, key } of input.dependents) {
+        if (state === 'waiting') return [key, input.key];
+        if (looked++ >= LOOKED_AT) return undefined;
+      }
+      if (looked++ >= LOOKED_AT) return undefined;
+    }
+  }
+  return undefined;
+}
+
+/** '' when it asks for nothing. */
+function demandOf({ restrictions }: TaskView): string {
+  const { workers, names, hosts, resources } = restrictions ?? {};
+  return [
+    ...[...(workers ?? [])].map((address) => `the worker ${address}`),
+    ...[...(names ?? [])].map((name) => `the worker or host ${name}`),
+    ...[...(hosts ?? [])].map((host) => `the host ${host}`),
+    ...[...(resources ?? [])].map(([name, amount]) => `${name}=${amount}`),
+  ].join(', ');
+}
+
+/** Kept: making one takes longer than all else of a sentence. */
+const NUMBERS = new Intl.NumberFormat('en');
+
+function count(amount: number, one: string, many: string): string {
+  return `${NUMBERS.format(amount)} ${amount === 1 ? one : many}`;
+}

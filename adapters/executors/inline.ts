@@ -1,0 +1,146 @@
+import {
+  type ActorCall,
+  type AsidePlace,
+  type Clock,
+  type ExecutableTask,
+  type ExecutionResult,
+  type Executor,
+  type TaskSlot,
+  type TaskStack,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import { inBackground } from '../../core/shared/timers.ts';
+import { Reach } from '../peers/task-reach.ts';
+import { ActorHost, type ClusterReach, describeFailure, runTask } from '../tasks/index.ts';
+
+/** Runs functions that are no tasks, in this very thread. */
+export class AuxiliaryRunner {
+  private readonly clock: Clock;
+  private readonly reach: Reach | undefined;
+
+  constructor({ clock, cluster }: { readonly clock: Clock; readonly cluster?: ClusterReach }) {
+    this.clock = clock;
+    this.reach = cluster && new Reach(cluster, clock);
+  }
+
+  /** Never rejects. When the signal is aborted, the result of the function is no longer awaited. */
+  run(task: ExecutableTask, signal: AbortSignal): Promise<readonly ExecutionResult[]> {
+    const { clock, reach: surroundings } = this;
+    const running = runTask(task, { signal, nowMs: () => clock.nowMs(), surroundings });
+    return new Promise((resolve) => {
+      const end = (): void => {
+        const error = new YardmasterError('ERR_CLOSED', 'the worker closed before it was done');
+        resolve([{ kind: 'failure', error: describeFailure(error) }]);
+      };
+      if (signal.aborted) end();
+      else signal.addEventListener('abort', end, { once: true });
+      const ended = running.then((result) => {
+        signal.removeEventListener('abort', end);
+        resolve([result]);
+      });
+      inBackground(ended, (error) => resolve([{ kind: 'failure', error: describeFailure(error) }]));
+    });
+  }
+
+  close(): void {
+    this.reach?.close();
+  }
+}
+
+/** What an inline executor is made of. */
+export interface InlineExecutorOptions {
+  /** Tasks at once; they take turns at their awaits. Default 1. */
+  readonly threadCount?: number;
+  /** Times the runs. */
+  readonly clock: Clock;
+  /** How tasks reach their cluster. Default: they cannot. */
+  readonly cluster?: ClusterReach;
+}
+
+/**
+ * Runs tasks in this very thread: for tests, and for tasks that only wait. A task that computes
+ * blocks everything else here, and one that never returns cannot be stopped.
+ */
+export class InlineExecutor implements Executor {
+  readonly threadCount: number;
+  readonly hasEventLoops = true;
+  private readonly clock: Clock;
+  /** Ends of running tasks, for when the executor closes. */
+  private readonly running = new Set<() => void>();
+  private readonly surroundings: Reach | undefined;
+  private readonly actors: ActorHost;
+  private readonly aside: AuxiliaryRunner;
+  private isClosed = false;
+
+  constructor({ threadCount = 1, clock, cluster }: InlineExecutorOptions) {
+    this.threadCount = threadCount;
+    this.clock = clock;
+    this.surroundings = cluster && new Reach(cluster, clock);
+    this.aside = new AuxiliaryRunner({ clock, ...(cluster === undefined ? {} : { cluster }) });
+    this.actors = new ActorHost(() => clock.nowMs(), this.surroundings);
+  }
+
+  run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
+    if (this.isClosed) return Promise.resolve(closedResult(task.key));
+    return new Promise((resolve) => {
+      const fail = (): void => resolve(closedResult(task.key));
+      this.running.add(fail);
+      const started = this.start(task, signal, slot).then((result) => {
+        this.running.delete(fail);
+        resolve(result);
+      });
+      inBackground(started, (error) => resolve({ kind: 'failure', error: describeFailure(error) }));
+    });
+  }
+
+  callActor(call: ActorCall): Promise<ExecutionResult> {
+    return this.actors.call(call);
+  }
+
+  releaseActor(key: string): void {
+    this.actors.release(key);
+  }
+
+  /** The thread of the worker is the only one. */
+  runAside(
+    task: ExecutableTask,
+    _place: AsidePlace,
+    signal: AbortSignal,
+  ): Promise<readonly ExecutionResult[]> {
+    return this.aside.run(task, signal);
+  }
+
+  /** Always empty: no task computes while this code runs on the only thread. */
+  callStacks(): Promise<ReadonlyMap<string, TaskStack>> {
+    return Promise.resolve(new Map());
+  }
+
+  private start(
+    task: ExecutableTask,
+    signal: AbortSignal,
+    slot: TaskSlot | undefined,
+  ): Promise<ExecutionResult> {
+    if (task.actorAt !== undefined) return this.actors.make(task);
+    const { surroundings } = this;
+    return runTask(task, { signal, nowMs: () => this.clock.nowMs(), slot, surroundings });
+  }
+
+  /** Running tasks count as failed at once; nothing can stop them. */
+  close(): Promise<void> {
+    this.isClosed = true;
+    for (const fail of this.running) fail();
+    this.running.clear();
+    this.actors.close();
+    this.aside.close();
+    this.surroundings?.close();
+    return Promise.resolve();
+  }
+}
+
+function closedResult(key: string): ExecutionResult {
+  const message = `the executor closed before "${key}" was done`;
+  return {
+    kind: 'failure',
+    error: describeFailure(new YardmasterError('ERR_CLOSED', message, { key })),
+  };
+}

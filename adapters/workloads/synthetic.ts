@@ -1,0 +1,280 @@
+import { YardmasterError } from '../../core/api/index.ts';
+import { RECORDED, recorded } from './recorded.ts';
+import {
+  checkSize,
+  NOMINAL,
+  type PublishedFigures,
+  range,
+  type TaskCost,
+  type Workload,
+  WorkloadBuilder,
+} from './workload.ts';
+
+// Graphs of small applications whose pattern is known, in any size.
+
+const KIB = 1024;
+
+const MIB = 1024 * KIB;
+
+/**
+ * Batches of texts become vectors, independently of each other, and the client gathers all.
+ * In the literature `vectorizer-1M-300`: a million rows in batches of 1M/300 rows, which makes 301 batches.
+ */
+export function vectorizer(batches: number): Workload {
+  checkSize('batches', batches);
+  const cost = { durationS: 1.504, nbytes: 10_226 * KIB };
+  const graph = new WorkloadBuilder();
+  const all = range(batches).map((batch) => graph.add(`vectorize-${batch}`, [], cost));
+  return graph.build(`vectorizer-${batches}`, all);
+}
+
+/**
+ * Bags of words, in five tasks per batch of texts: normalise; count the words of that; correct it; count
+ * the words of the corrected text; make its bag. The client gathers both counts and the bags.
+ * In the literature `wordbag-100K-50`. There the client waits for the counts of all batches before it
+ * submits what comes next; here everything is submitted at once.
+ */
+export function wordbag(batches: number): Workload {
+  checkSize('batches', batches);
+  const cost = { durationS: 0.301, nbytes: 5136 * KIB };
+  const graph = new WorkloadBuilder();
+  const wanted: number[] = [];
+  for (const batch of range(batches)) {
+    const normal = graph.add(`normalize-${batch}`, [], cost);
+    const words = graph.add(`count-${batch}`, [normal], cost);
+    const correct = graph.add(`correct-${batch}`, [normal], cost);
+    const correctWords = graph.add(`recount-${batch}`, [correct], cost);
+    const bag = graph.add(`bag-${batch}`, [correct], cost);
+    wanted.push(words, correctWords, bag);
+  }
+  return graph.build(`wordbag-${batches}`, wanted);
+}
+
+/**
+ * A task splits the input for `mappers` tasks, and each of as many reducers needs a part of what each of
+ * them made. The pattern and the expected costs are those of the simulator Estee, whose data set has it
+ * with 160 mappers. A result here is as large as what one dependent reads of it there.
+ */
+export function mapreduce(mappers: number): Workload {
+  checkSize('mappers', mappers);
+  const graph = new WorkloadBuilder();
+  const split = graph.add('split-0', [], { durationS: 10, nbytes: 2.5 * KIB * MIB });
+  const mapping = { durationS: 50, nbytes: (250 / mappers) * MIB };
+  const mapped = range(mappers).map((index) => graph.add(`map-${index}`, [split], mapping));
+  const reducing = { durationS: 10, nbytes: 0 };
+  const reduced = range(mappers).map((index) => graph.add(`reduce-${index}`, mapped, reducing));
+  return graph.build(`mapreduce-${mappers}`, reduced);
+}
+
+const FOLDS = 5;
+
+const FOLD_BYTES = 320 * MIB;
+
+/**
+ * Cross-validation of `candidates` models: a table in five folds, the five ways to leave one out; each
+ * candidate is trained on each of them, evaluated on what was left out, and rated by its five results.
+ * The pattern and the expected costs are those of the simulator Estee, whose data set has it with 8
+ * candidates and 4 cores for training; here every task takes one thread. The result of the first task is
+ * as large as the four folds that one dependent reads of it.
+ */
+export function crossv(candidates: number): Workload {
+  checkSize('candidates', candidates);
+  const graph = new WorkloadBuilder();
+  const rest = (FOLDS - 1) * FOLD_BYTES;
+  const table = graph.add('generate-0', [], { durationS: 5, nbytes: rest });
+  const merging = { durationS: 1.1, nbytes: rest };
+  const merges = range(FOLDS).map((fold) => graph.add(`merge-${fold}`, [table], merging));
+  const training = { durationS: 680, nbytes: 18 * MIB };
+  const evaluating = { durationS: 34, nbytes: 100 };
+  const ratings = range(candidates).map((candidate) => {
+    const results = merges.map((merged, fold) => {
+      const name = `${candidate}_${fold}`;
+      const model = graph.add(`train-${name}`, [merged], training);
+      return graph.add(`evaluate-${name}`, [table, model], evaluating);
+    });
+    return graph.add(`rate-${candidate}`, results, { durationS: 0.2, nbytes: 0 });
+  });
+  return graph.build(`crossv-${candidates}`, ratings);
+}
+
+/** What `merge` costs in the literature; the means of its sizes are the same. */
+const MERGED: TaskCost = { durationS: 0.006e-3, nbytes: 0.03 * KIB };
+
+/**
+ * `leaves` tasks and one that needs all of them: as many messages as can be, for nothing.
+ * In the literature `merge-10K` to `merge-100K`, 6 µs and 0.03 KiB per task.
+ */
+export function merge(leaves: number): Workload {
+  return mergeOf('merge', leaves, MERGED);
+}
+
+/**
+ * {@link merge} with tasks that take a while, so that workers rather than the scheduler are busy.
+ * In the literature `merge_slow-5K` and `merge_slow-20K`, 100 ms and 0.02 KiB per task.
+ */
+export function mergeSlow(leaves: number): Workload {
+  return mergeOf('merge_slow', leaves, { durationS: 0.1, nbytes: 0.02 * KIB });
+}
+
+function mergeOf(name: string, leaves: number, cost: TaskCost): Workload {
+  checkSize('leaves', leaves);
+  const graph = new WorkloadBuilder();
+  const all = range(leaves).map((index) => graph.add(`leaf-${index}`, [], cost));
+  return graph.build(`${name}-${leaves}`, [graph.add('merge-0', all, cost)]);
+}
+
+/** `tasks` tasks that need nothing, all wanted. */
+export function map(tasks: number): Workload {
+  checkSize('tasks', tasks);
+  const graph = new WorkloadBuilder();
+  const all = range(tasks).map((index) => graph.add(`inc-${index}`, [], NOMINAL));
+  return graph.build(`map-${tasks}`, all);
+}
+
+/**
+ * A binary reduction in `levels` levels: 2^`levels` - 1 tasks, half of them leaves.
+ * In the literature `tree-15`, 7 µs and 0.03 KiB per task.
+ */
+export function tree(levels: number): Workload {
+  checkSize('levels', levels);
+  const cost = { durationS: 0.007e-3, nbytes: 0.03 * KIB };
+  const graph = new WorkloadBuilder();
+  let level = range(2 ** (levels - 1)).map((index) => graph.add(`leaf-${index}`, [], cost));
+  for (let depth = 0; level.length > 1; depth++) {
+    level = range(level.length / 2).map((index) => {
+      const pair = level.slice(2 * index, 2 * index + 2);
+      return graph.add(`add${depth}-${index}`, pair, cost);
+    });
+  }
+  return graph.build(`tree-${levels}`, level);
+}
+
+/** `count` chains of `length` tasks, the last ones wanted. */
+export function chains(count: number, length: number): Workload {
+  checkSize('count', count);
+  checkSize('length', length);
+  const graph = new WorkloadBuilder();
+  const last = range(count).map((chain) => {
+    let link = graph.add(`c${chain}-0`, [], NOMINAL);
+    for (let at = 1; at < length; at++) link = graph.add(`c${chain}-${at}`, [link], NOMINAL);
+    return link;
+  });
+  return graph.build(`chains-${count}-${length}`, last);
+}
+
+/** `partitions` inputs, each split for each of as many outputs: partitions² + 2 partitions tasks. */
+export function shuffle(partitions: number): Workload {
+  checkSize('partitions', partitions);
+  const graph = new WorkloadBuilder();
+  const all = range(partitions);
+  for (const from of all) graph.add(`in-${from}`, [], NOMINAL);
+  const splits = all.map((from) =>
+    all.map((to) => graph.add(`split-${from}_${to}`, [from], NOMINAL)),
+  );
+  const outputs = all.map((to) => {
+    const parts = splits.map((parts) => parts[to] as number);
+    return graph.add(`out-${to}`, parts, NOMINAL);
+  });
+  return graph.build(`shuffle-${partitions}`, outputs);
+}
+
+/** A stencil in one dimension: each of `width` tasks of a step needs three neighbours of the step before. */
+export function overlap(width: number, steps: number): Workload {
+  checkSize('width', width);
+  checkSize('steps', steps);
+  const graph = new WorkloadBuilder();
+  let before: number[] = [];
+  for (let step = 0; step < steps; step++) {
+    const needed = before;
+    before = range(width).map((at) => {
+      return graph.add(`s${step}-${at}`, needed.slice(Math.max(0, at - 1), at + 2), NOMINAL);
+    });
+  }
+  return graph.build(`overlap-${width}-${steps}`, before);
+}
+
+// The graphs by which schedulers are compared in the literature, with the figures given there:
+// J. Beránek and S. Böhm, "Runtime vs Scheduler: Analyzing Dask's Overheads", WORKS 2020 (arXiv
+// 2010.11105), and the appendix of J. Beránek's thesis; `mapreduce-160` and `crossv-8` are from J. Beránek
+// and others, "Analysis of workflow schedulers in simulated distributed environments", J. Supercomputing 78.
+
+/** A graph of the literature. */
+interface Entry {
+  make(): Workload;
+  readonly published?: PublishedFigures;
+}
+
+/** Tasks, dependencies, mean KiB of a result, mean ms of a task, longest path. */
+type Row = readonly [number, number, number, number, number];
+
+/** From the tables of the literature. */
+const TABLE: Readonly<Record<string, Row>> = {
+  'merge-10K': [10_001, 10_000, 0.03, 0.006, 1],
+  'merge-15K': [15_001, 15_000, 0.03, 0.006, 1],
+  'merge-20K': [20_001, 20_000, 0.03, 0.006, 1],
+  'merge-25K': [25_001, 25_000, 0.03, 0.006, 1],
+  'merge-30K': [30_001, 30_000, 0.03, 0.006, 1],
+  'merge-50K': [50_001, 50_000, 0.03, 0.006, 1],
+  'merge-100K': [100_001, 100_000, 0.03, 0.006, 1],
+  'merge_slow-5K': [5001, 5000, 0.02, 100, 1],
+  'merge_slow-20K': [20_001, 20_000, 0.02, 100, 1],
+  'tree-15': [32_767, 32_766, 0.03, 0.007, 14],
+  'vectorizer-1M-300': [301, 0, 10_226, 1504, 0],
+  'wordbag-100K-50': [250, 200, 5136, 301, 2],
+  'xarray-5': [9258, 14_976, 3.3, 0.4, 10],
+  'xarray-25': [552, 862, 56, 3.1, 10],
+  'bag-25K-10': [236, 415, 292, 1233, 6],
+  'bag-25K-50': [5458, 10_357, 12.6, 55, 7],
+  'bag-25K-100': [21_631, 41_430, 3.2, 13.9, 8],
+  'bag-25K-200': [86_116, 165_715, 0.8, 3.6, 9],
+  'numpy-50K-50': [4892, 5491, 2999, 8.3, 9],
+  'numpy-50K-100': [19_334, 21_783, 760, 2.6, 10],
+  'numpy-50K-200': [77_067, 86_966, 191, 0.9, 11],
+  'groupby-90-1S-1H': [11_424, 15_743, 64, 3.9, 8],
+  'groupby-90-1S-8H': [1434, 1973, 501, 7.7, 7],
+  'groupby-360-1S-1H': [45_674, 62_953, 64, 3.8, 9],
+  'groupby-2880-1S-16H': [22_842, 31_481, 1005, 11.9, 9],
+  'join-1-1S-1H': [673, 1224, 15, 33, 5],
+  'join-1-1S-1T': [72_001, 125_568, 3.7, 1.7, 11],
+};
+
+const ENTRIES: ReadonlyMap<string, Entry> = new Map([
+  ...[10, 15, 20, 25, 30, 50, 100].map((thousands) =>
+    entry(`merge-${thousands}K`, () => merge(thousands * 1000)),
+  ),
+  entry('merge_slow-5K', () => mergeSlow(5000)),
+  entry('merge_slow-20K', () => mergeSlow(20_000)),
+  entry('tree-15', () => tree(15)),
+  entry('vectorizer-1M-300', () => vectorizer(301)),
+  entry('wordbag-100K-50', () => wordbag(50)),
+  entry('mapreduce-160', () => mapreduce(160)),
+  entry('crossv-8', () => crossv(8)),
+  ...RECORDED.map((name) => entry(name, () => recorded(name))),
+]);
+
+/** Names that {@link workload} knows. */
+export const WORKLOADS: readonly string[] = [...ENTRIES.keys()];
+
+/**
+ * A graph of the literature by its name and in its size there: `workload('tree-15')`. Recorded
+ * graphs are read from a file, which takes some milliseconds each.
+ *
+ * @throws YardmasterError `ERR_GRAPH_INVALID` when no graph has this name
+ */
+export function workload(name: string): Workload {
+  const found = ENTRIES.get(name);
+  if (found === undefined) {
+    const message = `there is no workload "${name}"; choose one of ${WORKLOADS.join(', ')}`;
+    throw new YardmasterError('ERR_GRAPH_INVALID', message, { name });
+  }
+  const { published } = found;
+  return { ...found.make(), name, ...(published === undefined ? {} : { published }) };
+}
+
+function entry(name: string, make: () => Workload): [string, Entry] {
+  const row = TABLE[name];
+  if (row === undefined) return [name, { make }];
+  const [tasks, dependencies, meanResultKib, meanDurationMs, longestPath] = row;
+  const published = { tasks, dependencies, longestPath, meanResultKib, meanDurationMs };
+  return [name, { make, published }];
+}

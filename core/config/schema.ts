@@ -1,0 +1,772 @@
+import type { UseEntry } from '../api/plugin.ts';
+import { SLOT_NAMES, type SlotName } from '../api/policies.ts';
+import { MEMORY_MEASURES } from '../state/worker.ts';
+
+// The form of every place where an extension is named.
+
+/** A name, path or package; in code also the thing itself, or both with options. */
+export type ExtensionInput =
+  | string
+  | object
+  | { readonly use: unknown; readonly options?: object; readonly onError?: OnError };
+
+/** One for each policy slot, or fewer. */
+export type PerSlot<T> = Readonly<Partial<Record<SlotName, T>>>;
+
+/** One of some words. */
+export const choice = <const Word extends string, const Rest extends { readonly default?: Word }>(
+  title: string,
+  description: string,
+  words: readonly Word[],
+  rest?: Rest,
+) =>
+  ({ title, description, type: 'string', enum: words, ...rest }) as Setting<
+    Word,
+    Word,
+    HasDefault<Rest>
+  >;
+
+const onError = (owner: string) =>
+  choice(
+    'When a hook throws',
+    `log: continue; disable: detach the plugin; crash: close the ${owner}.`,
+    ['log', 'disable', 'crash'],
+    { default: 'log' },
+  );
+
+/** What happens to a plugin whose hook throws. */
+export type OnError = Checked<ReturnType<typeof onError>>;
+
+/** A plugin as a configuration names it. */
+export interface PluginEntry extends UseEntry {
+  readonly onError: OnError;
+}
+
+const use = (what: string): object => ({
+  title: `Which ${what}`,
+  description:
+    'A built-in name; a path that starts with ./ or / (relative to this file); or a package. #Name picks an export, else default.',
+  type: 'string',
+  extension: true,
+});
+
+const options = (what: string): object => ({
+  title: `Options of the ${what}`,
+  description: `Checked against the schema of the ${what}.`,
+  type: 'object',
+});
+
+/**
+ * An entry `{ use, options }`, or only a name.
+ * @param what - what it names, for messages: `plugin`, `queuing policy`
+ * @param rest - further keywords of the entry itself
+ * @param more - further properties of the entry
+ */
+export const entry = <Entry extends UseEntry = UseEntry>(
+  what: string,
+  rest: object = {},
+  more: Settings = {},
+) =>
+  ({
+    type: ['object', 'string'], // A name alone is an entry without options.
+    additionalProperties: false,
+    required: ['use'],
+    properties: { use: use(what), options: options(what), ...more },
+    ...rest,
+  }) as object as Setting<Entry, ExtensionInput, false>;
+
+/** Values in an order. */
+export const list = <Value, Input>(
+  title: string,
+  description: string,
+  items: Setting<Value, Input>,
+  byDefault: readonly object[] | readonly string[] = [],
+) =>
+  ({ title, description, type: 'array', default: byDefault, items }) as Setting<
+    readonly Value[],
+    readonly Input[],
+    true
+  >;
+
+/**
+ * Plugins: entries that say what happens when a hook throws.
+ * @param what - what they are called in messages
+ * @param owner - what `crash` closes
+ */
+export const plugins = (title: string, what: string, owner: string) =>
+  list(
+    title,
+    'In the order in which they are set up and their hooks run.',
+    entry<PluginEntry>(what, {}, { onError: onError(owner) }),
+  );
+
+/** Modules with `setup` and `close`. */
+export const preload = (title: string, owner: string) =>
+  list(
+    title,
+    `Modules whose setup is called before anything of the ${owner} is there, and whose close after it has closed.`,
+    entry('module'),
+  );
+
+/** Settings under one name, which may be left out. */
+export const section = <const Fields extends Settings>(
+  title: string,
+  description: string,
+  properties: Fields,
+) =>
+  ({
+    title,
+    description,
+    type: 'object',
+    additionalProperties: false,
+    default: {},
+    properties,
+  }) as unknown as Setting<
+    CheckedOf<Fields>,
+    { readonly [Name in keyof Fields]?: Written<Fields[Name]> },
+    true
+  > & {
+    readonly properties: Fields;
+  };
+
+/** One setting for each policy slot. */
+export const perSlot = <Value, Input>(
+  title: string,
+  description: string,
+  ofSlot: (slot: SlotName) => Setting<Value, Input, false>,
+) => {
+  const of = Object.fromEntries(SLOT_NAMES.map((slot) => [slot, ofSlot(slot)]));
+  return section(
+    title,
+    description,
+    of as Readonly<Record<SlotName, Setting<Value, Input, false>>>,
+  );
+};
+
+const measure = (description: string) =>
+  choice('Measure of memory', description, MEMORY_MEASURES, { default: 'optimistic' });
+
+/** Yes or no. */
+export const flag = (title: string, description: string, byDefault: boolean) =>
+  ({ title, description, type: 'boolean', default: byDefault }) as Setting<boolean, boolean, true>;
+
+/** A number with a unit; `examples` end its description. */
+const quantity =
+  (unit: string, examples: string, limits: Limits = {}) =>
+  <const Rest extends Quantity>(title: string, text: string, rest?: Rest) =>
+    ({
+      title,
+      description: `${text} ${examples}`,
+      type: ['number', 'string'],
+      unit,
+      ...limits,
+      ...rest,
+    }) as Setting<number, DurationInput | BytesInput | OrNull<Rest>, HasDefault<Rest>>;
+
+/** A time; it arrives in milliseconds. */
+export const duration = quantity('ms', 'Such as 2s, 100 ms, 5 minutes; a number is seconds.', {
+  minimum: 0,
+});
+
+/** The section `scheduler.activeMemoryManager`. */
+export const ACTIVE_MEMORY_MANAGER_SCHEMA = section(
+  'Active Memory Manager',
+  'Copies and drops results between workers by the suggestions of its policies.',
+  {
+    start: flag(
+      'Run at an interval from the start',
+      'Otherwise rounds run on request: amm.start, amm.runOnce.',
+      true,
+    ),
+    interval: duration('Time between rounds', 'Pause between two rounds.', {
+      default: '2s',
+      minimum: 1,
+    }),
+    measure: measure('By which workers are compared.'),
+    policies: list(
+      'Policies of the manager',
+      "In the order in which they run. Dask's spelling works too: class: and options inline.",
+      entry('policy'),
+      [{ use: 'reduce-replicas' }],
+    ),
+  },
+);
+
+/** A number from 0 to 1. */
+export const fraction = (title: string, description: string, byDefault: number) =>
+  ({ title, description, type: 'number', minimum: 0, maximum: 1, default: byDefault }) as Setting<
+    number,
+    number,
+    true
+  >;
+
+/** The section `scheduler.rebalance`. */
+export const REBALANCE_SCHEMA = section(
+  'Rebalance',
+  'What client.rebalance does where the call does not say. Fractions are of the memory limit of each worker.',
+  {
+    measure: measure('By which workers are compared with each other and with their mean.'),
+    senderMin: fraction(
+      'Least of a sender',
+      'A worker that uses less of its limit gives nothing away.',
+      0.3,
+    ),
+    recipientMax: fraction(
+      'Most of a recipient',
+      'A worker that uses more of its limit receives nothing.',
+      0.6,
+    ),
+    senderRecipientGap: fraction(
+      'Gap between senders and recipients',
+      'Workers closer to the mean than half of this are left alone.',
+      0.1,
+    ),
+  },
+);
+
+/** `scheduler.recentToOldTime`. */
+export const RECENT_TO_OLD_SCHEMA = duration(
+  'Age of old memory',
+  'Time after which unmanaged memory of a worker counts as old, and no longer as a short peak.',
+  { default: '30s' },
+);
+
+const SLOTS = {
+  workerSelection: ['Which worker computes a task', 'worker selection', 'earliest-start'],
+  queuing: ['Which tasks are held back on the scheduler', 'queuing', 'root-ish'],
+  ordering: ['In which order the tasks of a graph run', 'ordering', 'depth-first'],
+  fairness: ['In which order the work of several clients runs', 'fairness', 'fifo'],
+  stealing: ['Which tasks move from busy workers to idle ones', 'stealing', 'dask'],
+} as const satisfies Record<SlotName, readonly [title: string, what: string, builtin: string]>;
+
+const policies = perSlot(
+  'Policies',
+  'Who answers the questions of the kernel. One provider for each slot.',
+  (slot) => {
+    const [title, what, builtin] = SLOTS[slot];
+    return entry(`${what} policy`, { title, description: `Default: ${builtin}.` });
+  },
+);
+
+const noShadow = {
+  title: 'No shadow',
+  description: 'The slot stealing has no shadows: its rounds cannot be compared yet.',
+  not: {},
+};
+
+const shadows = perSlot(
+  'Shadows',
+  'Policies that decide nothing: asked the same questions, their answers are compared.',
+  (slot) => {
+    const [title, what] = SLOTS[slot];
+    if (slot === 'stealing') return noShadow;
+    return entry(`${what} policy`, { title, description: 'Default: none.' });
+  },
+);
+
+/** Values by names that the writer chooses. */
+export const table = <Value, Input, const Rest extends { readonly default?: object }>(
+  title: string,
+  description: string,
+  values: Setting<Value, Input>,
+  rest?: Rest,
+) =>
+  ({ title, description, type: 'object', ...rest, additionalProperties: values }) as Setting<
+    Readonly<Record<string, Value>>,
+    Readonly<Record<string, Input>>,
+    HasDefault<Rest>
+  >;
+
+const clientPolicies = perSlot(
+  'Policies for clients',
+  'Policies that clients may put in charge or into the shadow of a slot, by name.',
+  (slot) => {
+    const values = entry(`${SLOTS[slot][1]} policy`);
+    const text = 'Entries by the names that clients give. Default: none.';
+    return table(`For the slot ${slot}`, text, values);
+  },
+);
+
+const workStealing = section(
+  'Work stealing',
+  'Tasks that have not begun go from workers with a long queue to idle ones.',
+  {
+    start: flag(
+      'Steal from the start',
+      'Otherwise on request: work-stealing.start, work-stealing.runOnce.',
+      true,
+    ),
+    interval: duration('Time between rounds', 'Pause between two rounds.', {
+      default: '100 ms',
+      minimum: 1,
+    }),
+    mode: choice(
+      'Rules',
+      'Another way to fill the slot stealing of the policies. eager: dask; calm: calm, with the horizon below.',
+      ['eager', 'calm'],
+    ),
+    horizon: duration(
+      'Horizon',
+      'With mode calm a worker steals when it has less work than this for each of its threads.',
+      { default: '500 ms' },
+    ),
+    spare: list(
+      'Spared prefixes',
+      'Tasks of these prefixes stay where they are; so do those that are configured to take 1 ms.',
+      { title: 'Prefix', type: 'string' } as Setting<string>,
+      ['rechunk-split', 'split-shuffle', 'split-taskshuffle', 'split-stage'],
+    ),
+  },
+);
+
+/** A size; it arrives in bytes. */
+export const bytes = quantity('bytes', 'Such as 50MB (10^6), 64 MiB (2^20); a number is bytes.', {
+  minimum: 0,
+});
+
+const coordination = section(
+  'Coordination',
+  'Variables, queues, locks, semaphores, events and published data sets for clients.',
+  {
+    enabled: flag('Offer it', 'Otherwise the calls of clients fail.', true),
+    leaseTimeout: duration(
+      'Life of a lease',
+      'Time after which a lock or lease that its holder has not renewed is given to the next waiting client.',
+      { default: '30s', minimum: 10 },
+    ),
+    memoryLimit: bytes(
+      'Memory',
+      'What values, names and waiting calls may occupy on the scheduler.',
+      { default: '256 MiB' },
+    ),
+  },
+);
+
+const limits = section('Limits', 'What one peer may take of the scheduler and of the workers.', {
+  scattered: bytes(
+    'Scattered data',
+    'What each client may have put on workers. inf: what they have space for.',
+    { default: 'inf', infinite: true },
+  ),
+  graph: bytes('Graphs under way', 'What the parts of a graph of each client may occupy.', {
+    default: '4 GiB',
+  }),
+  events: bytes(
+    'Events',
+    'What the log of events remembers. The topic that occupies most forgets first.',
+    { default: '64 MiB' },
+  ),
+});
+
+/** With keys, which processes of the same user find. */
+export const DEFAULT_ADDRESS = 'tls://127.0.0.1:8786';
+
+/** Any text, such as an address or a folder. */
+export const text = <const Rest extends { readonly default?: string }>(
+  title: string,
+  description: string,
+  rest: Rest & { readonly pattern?: string; readonly minLength?: number },
+) => ({ title, description, type: 'string', ...rest }) as Setting<string, string, HasDefault<Rest>>;
+
+/** A whole number. */
+export const whole = <const Rest extends Limits & { readonly default?: number }>(
+  title: string,
+  description: string,
+  rest?: Rest,
+) =>
+  ({ title, description, type: 'integer', minimum: 0, ...rest }) as Setting<
+    number,
+    number,
+    HasDefault<Rest>
+  >;
+
+/** The section `scheduler`. */
+export const SCHEDULER_SCHEMA = section('Scheduler', 'What a scheduler does, and by which rules.', {
+  address: text(
+    'Address to listen on',
+    'scheme://host:port; port 0 chooses a free one. The scheme names the transport: tls asks for keys, tcp does not.',
+    { pattern: '^[a-z][a-z0-9+.-]*://', default: DEFAULT_ADDRESS },
+  ),
+  transport: entry('transport', {
+    title: 'Transport',
+    description: 'Needed only for a transport that is not built in, or for its options.',
+  }),
+  validate: flag('Check all invariants', 'After each stimulus. Slow; for tests.', false),
+  allowedFailures: whole(
+    'Allowed failures',
+    'Unexpected deaths of workers under one task that are forgiven.',
+    { default: 3 },
+  ),
+  bandwidth: bytes('Bandwidth', 'Bytes per second between two workers until they are measured.', {
+    default: '100 MB',
+    minimum: 1,
+  }),
+  unknownTaskDuration: duration(
+    'Duration of unknown tasks',
+    'What a task is expected to take before one like it has run.',
+    { default: '500 ms' },
+  ),
+  defaultTaskDurations: table(
+    'Known durations',
+    'Expected durations by task prefix, before the first task of it has run.',
+    duration('Duration', 'What a task of this prefix takes.'),
+    { default: {} },
+  ),
+  slotWork: duration(
+    'Work of a slot',
+    'Root-ish tasks of less work and with small results share a slot of a worker, which then need not wait for each. 0: each task takes a slot.',
+    { default: '4 ms' },
+  ),
+  sendAlong: bytes(
+    'Results that are sent along',
+    'Largest result in bytes that is sent to waiting clients with the report that it is in memory, so that they need not fetch it. 0: none.',
+    { default: '1 KiB' },
+  ),
+  defaultDataSize: bytes(
+    'Size of unknown results',
+    'What a result is taken for until its size is known.',
+    {
+      default: '1 KiB',
+    },
+  ),
+  workerTtl: duration(
+    'Time to live of workers',
+    'A worker that is silent for longer is removed. inf: never.',
+    {
+      default: '5 minutes',
+      minimum: 1,
+      infinite: true,
+    },
+  ),
+  noWorkersTimeout: duration(
+    'Patience without workers',
+    'Tasks that no worker can take fail after this. inf: they wait.',
+    { default: 'inf', infinite: true },
+  ),
+  idleTimeout: duration(
+    'Patience without work',
+    'Idle time after which the scheduler closes. inf: never.',
+    { default: 'inf', infinite: true },
+  ),
+  clientGrace: duration(
+    'Patience with lost clients',
+    'How long the results that a client wants are kept when its connection breaks and it may reconnect.',
+    { default: '60s' },
+  ),
+  transitionLogLength: whole('Length of the transition log', 'Transitions that story remembers.', {
+    maximum: 10_000_000,
+    default: 1000,
+  }),
+  eventLogLength: whole('Length of the log of events', 'Events that each topic remembers.', {
+    maximum: 10_000_000,
+    default: 1000,
+  }),
+  erredTaskLogLength: whole(
+    'Length of the log of failures',
+    'Failed tasks that are remembered for people.',
+    { maximum: 10_000, default: 100 },
+  ),
+  transitionCounterMax: whole(
+    'Most transitions',
+    'For tests: number of transitions after which the scheduler closes. Default: never.',
+    { minimum: 1 },
+  ),
+  decisionLogLength: whole(
+    'Length of the decision log',
+    'Decisions that why remembers, with their candidates. 0: none, at no cost.',
+    { maximum: 10_000_000, default: 0 },
+  ),
+  policies,
+  shadows,
+  clientPolicies,
+  activeMemoryManager: ACTIVE_MEMORY_MANAGER_SCHEMA,
+  rebalance: REBALANCE_SCHEMA,
+  recentToOldTime: RECENT_TO_OLD_SCHEMA,
+  workStealing,
+  coordination,
+  limits,
+  plugins: plugins('Plugins', 'plugin', 'scheduler'),
+  preload: preload('Preloaded modules', 'scheduler'),
+});
+
+/** A part of the memory, or a size; it arrives as a share when it is at most 1, else in bytes. */
+export const memory = quantity(
+  'share',
+  'Such as 80%, 4 GiB; a number up to 1 is a share, a larger one is bytes.',
+);
+
+const WORDS = section(
+  'Scheduling service',
+  "The words of Mars' scheduling service. Its own spelling, subtask_max_retries, works too.",
+  {
+    preset: choice(
+      'Preset',
+      "mars: the three rules of Mars' scheduling service decide what runs. The same as policies.queuing: mars, policies.ordering: mars and slotWork: 0 of the section scheduler, unless these are written. The section may also be this name alone. Default: none.",
+      ['mars'],
+    ),
+    subtaskMaxRetries: whole(
+      'Retries',
+      'How often a task that fails is tried again when its submission does not say. 0: not at all.',
+      { default: 0 },
+    ),
+    subtaskMaxReschedules: whole(
+      'Reschedules',
+      'How often a task whose worker died is placed again, on workers that it has not been on if there are others. Takes the place of scheduler.allowedFailures.',
+    ),
+    subtaskCancelTimeout: duration(
+      'Patience with cancelled tasks',
+      'Time after which the thread of a cancelled task that continues is terminated. Replaces worker.killGrace.',
+    ),
+    enableKillSlot: flag(
+      'End threads of cancelled tasks',
+      'Otherwise a cancelled task that does not look at its signal runs to its end, as with worker.killGrace: inf.',
+      true,
+    ),
+    memQuotaSize: memory(
+      'Memory quota',
+      'What the tasks that run on a worker may be expected to use together, of its memory limit. For worker.memoryAdmission: quota, which it implies.',
+      { default: '80%' },
+    ),
+    memHardLimit: memory(
+      'Hard limit',
+      'Beyond this use of the memory limit no task begins beside others. For worker.memoryAdmission: quota, which it implies.',
+      { default: '95%' },
+    ),
+  },
+);
+
+/** The section `scheduling`: the configuration of Mars' scheduling service. A name alone is that of a preset. */
+export const SCHEDULING_SCHEMA = { ...WORDS, type: ['object', 'string'] } as object as Setting<
+  Checked<typeof WORDS>,
+  Written<typeof WORDS> | 'mars',
+  true
+>;
+
+/** A time as people write it: `"2s"`, `"100 ms"`, `"inf"`; a number is seconds. */
+export type DurationInput = string | number;
+
+/** A size as people write it: `"64 MiB"`, `"50MB"`; a number is bytes. */
+export type BytesInput = string | number;
+
+declare const types: unique symbol;
+
+/**
+ * The JSON schema of one setting, which also knows the types of its values.
+ *
+ * @typeParam Value - once it is checked: times in milliseconds, sizes in bytes
+ * @typeParam Written - as people write it
+ * @typeParam IsComplete - whether it has a value when nothing is written
+ */
+export interface Setting<Value, Written = Value, IsComplete extends boolean = boolean> {
+  readonly title: string;
+  /** Of the type checker alone. */
+  readonly [types]?: readonly [value: Value, written: Written, isComplete: IsComplete];
+}
+
+/** Settings by name. */
+export type Settings = Readonly<Record<string, Setting<unknown>>>;
+
+/** The value of a setting, or of a section, once it is checked. */
+export type Checked<One> = One extends Setting<infer Value, unknown> ? Value : never;
+
+/** What people may write for a setting or a section. */
+export type Written<One> = One extends Setting<unknown, infer Input> ? Input : never;
+
+type CheckedOf<Fields extends Settings> = {
+  readonly [
+    Name in keyof Fields as Fields[Name] extends Setting<unknown, unknown, true> ? Name : never
+  ]: Checked<Fields[Name]>;
+} & {
+  readonly [
+    Name in keyof Fields as Fields[Name] extends Setting<unknown, unknown, true> ? never : Name
+  ]?: Checked<Fields[Name]>;
+};
+
+type HasDefault<Rest> = Rest extends { readonly default: unknown } ? true : false;
+
+type OrNull<Rest> = Rest extends { readonly infinite: true } ? null : never;
+
+interface Limits {
+  readonly minimum?: number;
+  readonly maximum?: number;
+}
+
+/** A number that may be written with a unit. `infinite`: `inf` is allowed, and null means it. */
+interface Quantity extends Limits {
+  readonly default?: string | number;
+  readonly infinite?: boolean;
+}
+
+/** A setting that may also be `false`: there is none. */
+const orFalse = <Value, Input, IsComplete extends boolean>(
+  setting: Setting<Value, Input, IsComplete> & { readonly type?: string | readonly string[] },
+) =>
+  ({ ...setting, type: [setting.type, 'boolean'].flat() }) as Setting<
+    Value,
+    Input | false,
+    IsComplete
+  >;
+
+const threshold = (title: string, text: string, byDefault: number) =>
+  orFalse(fraction(title, `${text} A part of the memory limit; 0 or false: never.`, byDefault));
+
+const workerMemory = section(
+  'Memory of workers',
+  'How a worker keeps its memory limit. Of no effect without one.',
+  {
+    target: threshold('Target', 'Results beyond it are spilled, least recently used first.', 0.6),
+    spill: threshold(
+      'Spill',
+      'When all that the worker occupies is beyond it, results are spilled until it is below the target.',
+      0.7,
+    ),
+    pause: threshold('Pause', 'Beyond it no further task begins.', 0.8),
+    terminate: threshold(
+      'Terminate',
+      'Beyond it a worker process gives up, before the system kills it.',
+      0.95,
+    ),
+    transfer: threshold('Transfers', 'What transfers under way may fill.', 0.1),
+    quota: memory(
+      'Quota',
+      'What running tasks may be expected to use together. Default: no task is admitted by that.',
+    ),
+    hardLimit: memory(
+      'Hard limit',
+      'With a quota: when all that the worker occupies is beyond it, no task begins beside others. Default: none.',
+    ),
+    maxSpill: orFalse(
+      bytes('Bytes on disk', 'What may be spilled at once. inf or false: no such limit.', {
+        default: 'inf',
+        infinite: true,
+      }),
+    ),
+    spillFolder: text(
+      'Folder for spilled results',
+      'Parent of the folders that workers create. Default: the temporary folder of the system.',
+      { minLength: 1 },
+    ),
+    monitorInterval: duration('Interval of the monitor', 'Pause between two looks at the memory.', {
+      default: '100 ms',
+      minimum: 1,
+    }),
+  },
+);
+
+/** The section `worker`. */
+export const WORKER_SCHEMA = section('Workers', 'Of the workers that are started with this file.', {
+  threads: whole('Threads', 'Tasks that run at once. Default: the processors of the machine.', {
+    minimum: 1,
+  }),
+  resources: table(
+    'Resources',
+    'What the worker offers to tasks that ask for it, by name.',
+    { title: 'Amount', type: 'number', minimum: 0 } as Setting<number>,
+    { default: {} },
+  ),
+  memoryLimit: bytes('Memory limit', 'What the worker may use; 0: unlimited.', { default: 0 }),
+  memory: workerMemory,
+  memoryAdmission: choice(
+    'Admission by memory',
+    'thresholds: tasks begin until worker.memory.pause is reached. quota: by what they are expected to use, as in Mars, with scheduling.memQuotaSize and memHardLimit; pause does not act then.',
+    ['thresholds', 'quota'],
+    { default: 'thresholds' },
+  ),
+  ready: choice(
+    'Order of what is ready',
+    'priority: as the scheduler says. lifo: what became ready last runs first.',
+    ['priority', 'lifo'],
+    { default: 'priority' },
+  ),
+  killGrace: duration(
+    'Grace for aborted tasks',
+    'How long an aborted task may continue before its thread is terminated. inf: for ever.',
+    { default: '5s', infinite: true },
+  ),
+  nanny: flag(
+    'Nanny',
+    'Another process takes the place of a worker process that dies or is stuck.',
+    true,
+  ),
+  stuckAfter: duration(
+    'Patience with silent processes',
+    'Time without a sign of life after which the nanny replaces a worker process. inf: never.',
+    { default: '30s', minimum: 1, infinite: true },
+  ),
+  onSchedulerLost: choice(
+    'When the scheduler is gone',
+    'close: the worker says so and closes. reconnect: it keeps its results and tries to come back.',
+    ['close', 'reconnect'],
+    { default: 'close' },
+  ),
+  reconnectTimeout: duration(
+    'Time to come back',
+    'How long a worker that reconnects tries to before it closes. inf: for ever.',
+    { default: '60s', infinite: true },
+  ),
+  schedulerTtl: duration(
+    'Time to live of the scheduler',
+    'Time without an answer of the scheduler after which it counts as gone. inf: never.',
+    { default: '5m', minimum: 1000, infinite: true },
+  ),
+  lifetime: duration(
+    'Lifetime',
+    'After this a worker gives its results away and closes. inf: it has no end.',
+    { default: 'inf', minimum: 1, infinite: true },
+  ),
+  lifetimeStagger: duration(
+    'Stagger of lifetimes',
+    'Each worker lives up to so much shorter or longer, so that not all go at once.',
+    { default: 0 },
+  ),
+  lifetimeRestart: flag(
+    'Restart after the lifetime',
+    'The nanny starts another process in its place. Otherwise it is gone.',
+    false,
+  ),
+  plugins: plugins('Plugins of workers', 'worker plugin', 'worker'),
+  preload: preload('Modules preloaded by workers', 'worker'),
+  nannyPlugins: plugins('Plugins of nannies', 'nanny plugin', 'nanny'),
+  nannyPreload: preload('Modules preloaded by nannies', 'nanny'),
+  allowModules: {
+    title: 'Modules that clients may name',
+    description:
+      'Folders and files, which start with . or /, or packages, of tasks and of plugins that clients register; * permits every file. Default: the project of the folder in which the worker is started.',
+    type: 'array',
+    items: { type: 'string', minLength: 1 },
+  } as object as Setting<readonly string[], readonly string[], false>,
+  env: {
+    title: 'Environment of tasks',
+    description:
+      'Variables that the worker process keeps, besides those that Node and Yardmaster need. Default: all.',
+    type: 'array',
+    items: { type: 'string', minLength: 1 },
+  } as object as Setting<readonly string[], readonly string[], false>,
+  retireTimeout: duration(
+    'Time to retire',
+    'How long a worker that is asked to end may give its results away before it closes.',
+    { default: '10s' },
+  ),
+});
+
+/**
+ * The JSON schema of a whole configuration file. Editors complete with it
+ * (`schema/config.schema.json` is this object), the loader checks with it, and `docs/config.md` is
+ * compared with it.
+ *
+ * Three keywords are our own. `unit`: the value may be written with a unit and arrives in this one.
+ * `infinite`: `inf` is allowed, and null means it. `extension`: in code the value may also be the
+ * definition, class or instance itself.
+ */
+export const CONFIG_SCHEMA = {
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  title: 'Yardmaster configuration',
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    $schema: { title: 'Schema of this file', type: 'string' },
+    scheduler: SCHEDULER_SCHEMA,
+    scheduling: SCHEDULING_SCHEMA,
+    worker: WORKER_SCHEMA,
+  },
+};

@@ -1,0 +1,158 @@
+import type { TaskView } from '../api/views.ts';
+import type { TaskLimit, TaskLimits } from '../state/task-limits.ts';
+import { byPriority, type TaskState, type WorkerState } from '../state/task.ts';
+import { askPolicy, type Question } from './ask-policy.ts';
+import { isRootish } from './placement.ts';
+import { isSuited } from './queues.ts';
+import type { KernelScope } from './scope.ts';
+import { settle } from './transitions.ts';
+
+// Queued tasks leave the queue when workers have open slots.
+
+/** The cost of an assignment, which chooses a worker and makes a message, in other transitions. */
+const STEPS_PER_ASSIGNMENT = 4;
+
+/**
+ * Sends queued tasks to open slots, the best first, each with everything that follows from it. Runs
+ * after every stimulus (Dask: only after some), so that no slot stays open while tasks are queued.
+ * O(1) when no slot is open. In slices it leaves the rest to later stimuli.
+ */
+export function refillFromQueue(scope: KernelScope): void {
+  const { openSlots } = scope.cluster;
+  if (scope.holdsQueue) return;
+  const end = scope.transitionCounter + scope.options.sliceTransitions / STEPS_PER_ASSIGNMENT;
+  while (openSlots.size > 0) {
+    const task = nextQueued(scope);
+    if (task === undefined) return;
+    if (scope.transitionCounter >= end) {
+      scope.isRefillLeft = true;
+      return;
+    }
+    if (!task.isNeeded) {
+      scope.recommend(task, 'released');
+      settle(scope);
+      continue;
+    }
+    // It was queued before workers of another language came: it is placed as if it were new.
+    const isBound = scope.cluster.languageFor(task) !== undefined;
+    scope.recommend(task, isBound ? 'released' : 'processing');
+    settle(scope);
+    if (task.state !== 'queued') continue;
+    // The policy did not want the open slot after all.
+    scope.isQueueRefused = true;
+    return;
+  }
+}
+
+/** The best queued task, unless the queuing policy has another one in mind for the open slot. */
+function nextQueued(scope: KernelScope): TaskState | undefined {
+  const { queued, openSlots } = scope.cluster;
+  const best = queued.peek();
+  if (best === undefined || scope.ports.queuing.policy.nextQueued === undefined) return best;
+  const answer = askPolicy(scope, NEXT_QUEUED, openSlots.peek() as WorkerState);
+  return (answer as TaskState | undefined) ?? best;
+}
+
+const NEXT_QUEUED: Question<'queuing', WorkerState, TaskView | undefined> = {
+  slot: 'queuing',
+  ask: (policy, { cluster }, worker) => policy.nextQueued?.(worker, cluster),
+  refuse: (answer, { cluster }, worker) =>
+    answer === undefined ||
+    (answer.state === 'queued' &&
+      answer.limit === undefined &&
+      cluster.tasks.get(answer.key) === answer)
+      ? undefined
+      : `gave an open slot of ${worker.address} to ${answer.key}, which is not queued`,
+};
+
+/**
+ * Fills the limits that have room, the best task first, each with everything that follows from it. Runs after every
+ * stimulus that leaves such a limit. Without a running worker the tasks stay where they are. In slices it leaves the
+ * rest to later stimuli. O(limits with room that tasks wait for + tasks that start).
+ */
+export function startLimited(scope: KernelScope): void {
+  const { limits, running } = scope.cluster;
+  if (scope.holdsQueue) return;
+  const end = scope.transitionCounter + scope.options.sliceTransitions / STEPS_PER_ASSIGNMENT;
+  while (limits.open.size > 0 && running.size > 0) {
+    for (const limit of byBestTask(limits)) {
+      if (!fill(scope, limit, end)) return;
+    }
+  }
+}
+
+/** Returns whether there was time for all of it. */
+function fill(scope: KernelScope, limit: TaskLimit, end: number): boolean {
+  const { limits, running } = scope.cluster;
+  const queue = limits.queueOf(limit);
+  while (limit.hasRoom && running.size > 0) {
+    const task = queue.peek();
+    if (task === undefined) return true;
+    if (scope.transitionCounter >= end) {
+      scope.isRefillLeft = true;
+      return false;
+    }
+    scope.recommend(task, task.isNeeded ? 'processing' : 'released');
+    settle(scope);
+  }
+  return true;
+}
+
+/** The best task of a limit decides its turn, so that no order of a set does. */
+function byBestTask(limits: TaskLimits): TaskLimit[] {
+  const best = (limit: TaskLimit): TaskState => limits.queueOf(limit).peek() as TaskState;
+  return [...limits.open].sort((a, b) => byPriority(best(a), best(b)));
+}
+
+// A policy that refused a task is asked again when a worker has less to do, and when a heartbeat brings
+// new measurements.
+
+/** Refusals in a row after which the policy is not asked again until the next stimulus. */
+const REFUSALS_MAX = 8;
+
+/**
+ * Offers refused tasks to the policy again: the oldest first when a worker has less to do, and a
+ * few in turn after a heartbeat, because a policy may use memory or other measurements. O(refused
+ * tasks) only when nothing is running, so that no task waits for ever.
+ */
+export function offerRefused(scope: KernelScope): void {
+  const { refused } = scope;
+  if (scope.holdsQueue) return;
+  if (scope.hasFreedWorker) offer(scope, refused);
+  else if (scope.hasNewMetrics) offer(scope, refused.nextInTurn(REFUSALS_MAX));
+}
+
+/**
+ * Offers everything that waits for a worker to policies that have not been asked: what was refused, the
+ * best first, and then what is queued, as after every stimulus. O(tasks that wait).
+ */
+export function offerAll(scope: KernelScope): void {
+  const { unrunnable, queued } = scope.cluster;
+  const waiting = [...unrunnable.keys()].filter((task) => isSuited(scope, task));
+  // The last recommendation is followed first.
+  for (const task of waiting.sort((a, b) => byPriority(b, a))) scope.recommend(task, 'processing');
+  settle(scope);
+  // A task that the policy does not take for root-ish needs no open slot.
+  for (const task of queued.sorted().reverse()) {
+    if (!isRootish(scope, task)) scope.recommend(task, 'released');
+  }
+  settle(scope);
+}
+
+function offer(scope: KernelScope, tasks: Iterable<TaskState>): void {
+  const { cluster, refused } = scope;
+  let refusals = 0;
+  for (const task of tasks) {
+    if (task.state !== 'no-worker') continue;
+    if (!isSuited(scope, task)) {
+      refused.delete(task);
+      continue;
+    }
+    scope.recommend(task, 'processing');
+    settle(scope);
+    // While something runs there will be another chance for the others.
+    if (cluster.unrunnable.has(task) && ++refusals >= REFUSALS_MAX && cluster.computingCount > 0) {
+      return;
+    }
+  }
+}

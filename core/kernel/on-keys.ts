@@ -1,0 +1,312 @@
+import type {
+  CancelKeys,
+  ReleaseTasks,
+  RestrictionChange,
+  Retry,
+  SetPriority,
+  SetRestrictions,
+} from '../messages/stimulus.ts';
+import type { ClientState, Priority, Restrictions, TaskState, WorkerState } from '../state/task.ts';
+import { IdSet } from '../util/collections.ts';
+import { askPolicy, type Question } from './ask-policy.ts';
+import { Pace } from './ports.ts';
+import { queueOf } from './queues.ts';
+import type { CancellationCause, KernelScope } from './scope.ts';
+import { releaseWants } from './task-effects.ts';
+import { settle } from './transitions.ts';
+
+/**
+ * Cancels keys and their dependents, `sliceTransitions` of them before each pause. The stimulus runs it to
+ * its first pause; later ones continue it. O(dependents).
+ */
+export function* cancelKeys(
+  scope: KernelScope,
+  stimulus: CancelKeys,
+  client: ClientState,
+): Generator<void, void> {
+  const { force, killTimeoutMs, keys, reason = 'cancelled', message } = stimulus;
+  const why = { reason, ...(message === undefined ? {} : { message }) };
+  const pace = new Pace(scope.options.sliceTransitions);
+  const collection: Collection = { client, force, pace, seen: new IdSet(), cancelled: [] };
+  for (const key of keys) {
+    const task = scope.cluster.tasks.get(key);
+    if (task !== undefined) yield* collectCancelled(collection, task);
+    else if (pace.isPauseDue()) yield;
+  }
+  const { cancelled } = collection;
+  const affected = force ? [...scope.cluster.clients.values()] : [client];
+  for (const other of affected) {
+    let from = 0;
+    for (let index = 1; index <= cancelled.length; index++) {
+      const isPauseDue = pace.isPauseDue();
+      if (!isPauseDue && index < cancelled.length) continue;
+      const slice = cancelled.slice(from, index);
+      from = index;
+      // Of the stimulus that continues it, too.
+      scope.killTimeoutMs = killTimeoutMs;
+      if (force) cancelIntakes(scope, other, slice, why);
+      endWants(scope, other, slice, why);
+      if (isPauseDue) yield;
+    }
+  }
+}
+
+interface Collection {
+  readonly client: ClientState;
+  readonly force: boolean;
+  readonly pace: Pace;
+  /** Ids: a task that gets the id of one that was forgotten meanwhile is not what was cancelled. */
+  readonly seen: IdSet;
+  readonly cancelled: TaskState[];
+}
+
+/**
+ * Dependents first. For a task that other clients want as well, only the caller's want ends. An
+ * intermediate result that no client wants does not prevent the cancellation of tasks after it.
+ */
+function* collectCancelled(collection: Collection, start: TaskState): Generator<void, void> {
+  const { client, force, pace, seen, cancelled } = collection;
+  // What is yet to be visited, each list from its end; never copied, because it may be very long.
+  const stack: { readonly tasks: readonly TaskState[]; left: number }[] = [
+    { tasks: [start], left: 1 },
+  ];
+  const order: TaskState[] = [];
+  for (let list = stack.at(-1); list !== undefined; list = stack.at(-1)) {
+    if (pace.isPauseDue()) yield;
+    const task = list.tasks[--list.left];
+    if (list.left <= 0) stack.pop();
+    if (task === undefined || task.state === 'forgotten' || !seen.add(task.id)) continue;
+    order.push(task);
+    const isOnlyOurs = task.whoWants.size === 1 && task.whoWants.has(client);
+    const tasks = task.dependentsWithForgotten;
+    if (force || isOnlyOurs) stack.push({ tasks, left: tasks.length });
+  }
+  for (let index = order.length - 1; index >= 0; index--) {
+    cancelled.push(order[index] as TaskState);
+    if (pace.isPauseDue()) yield;
+  }
+}
+
+/** Graphs that are being taken in do not get them, even those that came after the cancellation. */
+function cancelIntakes(
+  scope: KernelScope,
+  client: ClientState,
+  cancelled: readonly TaskState[],
+  why: CancellationCause,
+): void {
+  for (const intake of scope.intakes) if (intake.client === client) intake.cancel(cancelled, why);
+}
+
+function endWants(
+  scope: KernelScope,
+  client: ClientState,
+  cancelled: readonly TaskState[],
+  why: CancellationCause,
+): void {
+  const wanted = cancelled.filter((task) => client.wantsWhat.has(task));
+  if (wanted.length === 0) return;
+  const keys = wanted.map(({ key }) => key);
+  scope.outbox.toClient(client, { op: 'cancelled-keys', keys, ...why });
+  releaseWants(scope, client, wanted);
+}
+
+// A client moves tasks within the order in which they run.
+
+/** Keys that one event names. */
+const NAMED_MAX = 100;
+
+/**
+ * Moves queued tasks within the queue, and notifies workers of the tasks that were sent to them;
+ * nothing else happens at once. A client may move a task that it wants, even if other clients want
+ * it; the last change counts. Data has no place in the order. O(keys · log queue), and with
+ * `raiseInputs` O(inputs of the tasks).
+ */
+export function onSetPriority(scope: KernelScope, stimulus: SetPriority): void {
+  const { cluster } = scope;
+  const client = cluster.clients.get(stimulus.client);
+  if (client === undefined) return;
+  const moved = new Set<TaskState>();
+  const ignored: string[] = [];
+  for (let index = 0; index < stimulus.keys.length; index++) {
+    const key = stimulus.keys[index] as string;
+    const userPriority = stimulus.userPriorities[index];
+    const task = cluster.tasks.get(key);
+    const isOurs = task !== undefined && task.rank >= 0 && client.wantsWhat.has(task);
+    if (!isOurs || userPriority === undefined) {
+      ignored.push(key);
+      continue;
+    }
+    // Not a unary minus: a priority of 0 must not become -0.
+    move(scope, task, 0 - userPriority, moved);
+    if (stimulus.raiseInputs === true) raiseInputs(scope, task, moved);
+  }
+  tellWorkers(scope, moved);
+  if (moved.size + ignored.length === 0) return;
+  scope.outbox.event('scheduler', {
+    action: 'set-priority',
+    client: client.key,
+    stimulusId: scope.stimulusId,
+    count: moved.size,
+    keys: Array.from(moved, keyOf).slice(0, NAMED_MAX),
+    ignored: ignored.slice(0, NAMED_MAX),
+  });
+}
+
+/** No-op when it is there already. The story remembers it as a step that ends where it began. */
+function move(
+  scope: KernelScope,
+  task: TaskState,
+  negatedUserPriority: number,
+  moved: Set<TaskState>,
+): void {
+  if (task.negatedUserPriority === negatedUserPriority) return;
+  queueOf(scope, task).setUserPriority(task, negatedUserPriority);
+  if (task.state === 'queued' && task.limit === undefined) askPolicy(scope, PRIORITY_CHANGED, task);
+  scope.story.record(scope.story.mark(), task.key, task.state, task.state, scope.nowMs);
+  scope.story.endStep();
+  moved.add(task);
+}
+
+/** What is still to be computed before the task comes no later than the task itself. */
+function raiseInputs(scope: KernelScope, start: TaskState, moved: Set<TaskState>): void {
+  const { negatedUserPriority } = start;
+  const needed = new Set<TaskState>([start]);
+  for (const task of needed) {
+    // Only what waits for inputs has some that are still to be computed.
+    if (task.state !== 'waiting') continue;
+    for (const input of task.dependencies) {
+      if (!input.isActive || input.rank < 0 || needed.has(input)) continue;
+      needed.add(input);
+      move(scope, input, Math.min(input.negatedUserPriority, negatedUserPriority), moved);
+    }
+  }
+}
+
+/** One message for each worker that was sent some of them. */
+function tellWorkers(scope: KernelScope, moved: ReadonlySet<TaskState>): void {
+  const { stimulusId } = scope;
+  const tasksByWorker = new Map<WorkerState, TaskState[]>();
+  for (const task of moved) {
+    const worker = task.processingOn;
+    if (worker === undefined || worker.longRunning.has(task)) continue;
+    const tasks = tasksByWorker.get(worker);
+    if (tasks === undefined) tasksByWorker.set(worker, [task]);
+    else tasks.push(task);
+  }
+  for (const [worker, tasks] of tasksByWorker) {
+    scope.outbox.toWorker(worker, {
+      op: 'set-priority',
+      keys: tasks.map(keyOf),
+      runIds: tasks.map((task) => task.runId),
+      priorities: tasks.map((task) => task.priority as Priority),
+      stimulusId,
+    });
+  }
+}
+
+const PRIORITY_CHANGED: Question<'queuing', TaskState, void> = {
+  slot: 'queuing',
+  ask: (policy, { cluster }, task) => policy.priorityChanged?.(task, cluster),
+  refuse: () => undefined,
+};
+
+function keyOf(task: TaskState): string {
+  return task.key;
+}
+
+/**
+ * Failed tasks without a failed dependency start again, and what failed with them follows. Pauses like a
+ * cancellation; what it has not come to yet is still failed, and what fails meanwhile is not retried. O(keys + failed ancestors).
+ */
+export function retryKeys(scope: KernelScope, stimulus: Retry): Generator<void, void> {
+  return retryFailedBefore(scope, stimulus, scope.visits.begin());
+}
+
+function* retryFailedBefore(
+  scope: KernelScope,
+  { keys }: Retry,
+  epoch: number,
+): Generator<void, void> {
+  const pace = new Pace(scope.options.sliceTransitions);
+  const seen = new IdSet();
+  const stack: TaskState[] = [];
+  for (const key of keys) {
+    const task = scope.cluster.tasks.get(key);
+    if (task !== undefined && seen.add(task.id)) stack.push(task);
+    if (pace.isPauseDue()) yield;
+  }
+  const roots: TaskState[] = [];
+  for (let task = stack.pop(); task !== undefined; task = stack.pop()) {
+    const erred = task.dependencies.filter((dependency) => hasFailedBefore(dependency, epoch));
+    if (erred.length === 0) roots.push(task);
+    for (const dependency of erred) if (seen.add(dependency.id)) stack.push(dependency);
+    if (pace.isPauseDue()) yield;
+  }
+  // The last recommendation is followed first, in slices as well.
+  for (let left = roots.length; left > 0;) {
+    const share = Math.max(1, scope.shareOf(left));
+    for (const root of roots.slice(left - share, left)) {
+      if (hasFailedBefore(root, epoch) && !root.dependencies.some(isErred))
+        scope.recommend(root, 'waiting');
+    }
+    left -= share;
+    if (left > 0) yield;
+  }
+}
+
+function hasFailedBefore(task: TaskState, epoch: number): boolean {
+  return isErred(task) && task.failedAt < epoch;
+}
+
+function isErred({ state }: TaskState): boolean {
+  return state === 'erred';
+}
+
+// Plugins steer single tasks: where they run, and that they run again.
+
+/** O(changes). */
+export function onSetRestrictions(scope: KernelScope, { changes }: SetRestrictions): void {
+  for (const change of changes) {
+    const task = scope.cluster.tasks.get(change.key);
+    if (task === undefined) continue;
+    if (change.workers !== undefined) restrictTo(task, change.workers);
+    task.isQueueable = change.isQueueable ?? task.isQueueable;
+    if (task.state === 'no-worker') scope.recommend(task, 'processing');
+    // The queue holds only tasks that may go anywhere; it comes back if this is still one.
+    else if (task.state === 'queued') scope.recommend(task, 'released');
+  }
+  settle(scope);
+}
+
+/** The last key first, so that what depends on others comes before them when it is named first. O(keys). */
+export function onReleaseTasks(scope: KernelScope, { keys }: ReleaseTasks): void {
+  for (let index = keys.length - 1; index >= 0; index--) {
+    const task = scope.cluster.tasks.get(keys[index] as string);
+    if (task?.runSpec === undefined || task.state === 'erred') continue;
+    if (task.state !== 'released') scope.recommend(task, 'released');
+  }
+  settle(scope);
+}
+
+function restrictTo(task: TaskState, workers: NonNullable<RestrictionChange['workers']>): void {
+  const { hosts, resources, loose } = task.restrictions ?? {};
+  const isEmpty = workers.length === 0 && hosts === undefined && resources === undefined;
+  task.restrictions = isEmpty
+    ? undefined
+    : {
+        ...workerSets(workers),
+        ...(hosts === undefined ? {} : { hosts }),
+        ...(resources === undefined ? {} : { resources }),
+        ...(loose === undefined ? {} : { loose }),
+      };
+}
+
+function workerSets(entries: readonly string[]): Pick<Restrictions, 'workers' | 'names'> {
+  const workers = new Set(entries.filter(isAddress));
+  const names = new Set(entries.filter((entry) => !isAddress(entry)));
+  return { ...(workers.size > 0 ? { workers } : {}), ...(names.size > 0 ? { names } : {}) };
+}
+
+function isAddress(entry: string): boolean {
+  return entry.includes(':');
+}

@@ -1,0 +1,430 @@
+import type { YardmasterError } from '../api/errors.ts';
+import type { TransitionDetails } from '../api/hooks.ts';
+import { type ClusterState, FIRE_AND_FORGET } from '../state/cluster.ts';
+import {
+  addReplica,
+  dropDependency,
+  dropDependent,
+  removeAllReplicas,
+  removeWaiter,
+  removeWant,
+  setTaskState,
+  stopWaiting,
+  takeTranslations,
+} from '../state/relations.ts';
+import {
+  byPriority,
+  type ClientState,
+  NO_TASKS,
+  type TaskState,
+  type WorkerState,
+} from '../state/task.ts';
+import { sortInSlices } from '../util/steps.ts';
+import { checkIdleSaturated } from './occupancy.ts';
+import { invariantError, Pace } from './ports.ts';
+import { reportTaskOver } from './priorities.ts';
+import { leaveUnrunnable } from './queues.ts';
+import type { Visit } from './recommendations.ts';
+import type { KernelScope } from './scope.ts';
+
+// What a step of one task means for its dependencies, dependents, workers and clients.
+// Source: Dask's `_propagate_released`, `_propagate_forgotten`, `_add_to_memory`.
+
+/** The task no longer needs its dependencies; those that no other task needs are released. */
+export function becomeInactive(scope: KernelScope, task: TaskState): void {
+  if (!stopWaiting(task)) return;
+  if (scope.ports.fairness.policy.taskOver !== undefined) reportTaskOver(scope, task);
+  for (const dependency of task.dependencies) {
+    if (!removeWaiter(dependency)) continue;
+    const { state } = dependency;
+    // A failure stays known; its waiters are those that have not failed with it yet.
+    if (state !== 'released' && state !== 'erred') scope.deferRelease(dependency, 'released');
+  }
+}
+
+/**
+ * A result is in memory. Ready dependents come first, then dependencies to release, then the task
+ * itself.
+ */
+export function addToMemory(
+  scope: KernelScope,
+  task: TaskState,
+  worker: WorkerState,
+  type: string | undefined,
+): void {
+  addReplica(scope.cluster, task, worker);
+  recommendReadyDependents(scope, task);
+  becomeInactive(scope, task);
+  setTaskState(task, 'memory');
+  if (type !== undefined) {
+    task.type = type;
+    task.group.addType(type);
+  }
+  if (task.isNeeded) reportInMemory(scope, task);
+  else scope.deferRelease(task, 'released');
+  dropFireAndForget(scope, task);
+}
+
+/**
+ * The dependents for which this result was the last one missing, the best one to be sent first. More than one
+ * slice of them start at later stimuli: until its turn comes, a dependent counts the result as missing.
+ */
+export function recommendReadyDependents(scope: KernelScope, task: TaskState): void {
+  const { dependentsWithForgotten: dependents } = task;
+  const { length } = dependents;
+  // Most have one at most: the options need not be looked at then.
+  if (length > 1 && length > scope.options.sliceTransitions) {
+    startLater(scope, task);
+    return;
+  }
+  let ready: TaskState | undefined;
+  let others: TaskState[] | undefined;
+  for (const dependent of dependents) {
+    if (dependent.state !== 'waiting' || --dependent.missingDependencyCount > 0) continue;
+    if (ready === undefined) ready = dependent;
+    else (others ??= [ready]).push(dependent);
+  }
+  if (others !== undefined) {
+    // The last recommendation is followed first: descending order dispatches the best one first.
+    others.sort((a, b) => byPriority(b, a));
+    for (const dependent of others) scope.recommend(dependent, 'processing');
+  } else if (ready !== undefined) {
+    scope.recommend(ready, 'processing');
+  }
+}
+
+/** The task is no longer open. If it is still needed, it starts again. */
+export function propagateReleased(scope: KernelScope, task: TaskState): void {
+  setTaskState(task, 'released');
+  if (task.hasLostDependencies) {
+    scope.recommend(task, 'forgotten');
+  } else if (task.isNeeded) {
+    // It stays a waiter of its dependencies: they must not be released in between.
+    scope.recommend(task, 'waiting');
+    return;
+  }
+  becomeInactive(scope, task);
+  task.waiterCount = 0;
+}
+
+/** The task failed: by itself, as `details.failure` says, or with the blame set before. */
+export function propagateErred(
+  scope: KernelScope,
+  task: TaskState,
+  details: TransitionDetails,
+): void {
+  const { failure } = details;
+  if (failure !== undefined) task.blame = { task, failure };
+  else if (task.blame === undefined) throw nothingToBlame(scope, task);
+  setTaskState(task, 'erred');
+  if (details.worker !== undefined) task.erredOn = new Set([...task.erredOn, details.worker]);
+  noteFailing(scope, task);
+  rememberErred(scope, task);
+  const isWhole = visitDependents(scope, task, failWaiter);
+  becomeInactive(scope, task);
+  if (isWhole) task.waiterCount = 0;
+  reportErred(scope, task);
+  dropFireAndForget(scope, task);
+}
+
+/** What fails because of another task has failed when that one did, however late that reaches it. */
+export function noteFailing({ visits }: KernelScope, task: TaskState): void {
+  const { exceptionBlame } = task;
+  const isOwn = exceptionBlame === undefined || exceptionBlame === task;
+  task.failedAt = isOwn ? visits.epoch : exceptionBlame.failedAt;
+}
+
+function failWaiter(scope: KernelScope, task: TaskState, dependent: TaskState): void {
+  // It may have been retried meanwhile.
+  if (task.state !== 'erred' || !dependent.countsAsWaiter || dependent.state === 'forgotten')
+    return;
+  dependent.blame = task.blame;
+  scope.recommend(dependent, 'erred');
+}
+
+/**
+ * Visits the dependents that this slice has room for, the last of them, and leaves the others to later stimuli.
+ * @returns whether there were no others
+ */
+export function visitDependents(
+  scope: KernelScope,
+  task: TaskState,
+  visit: Visit<KernelScope>,
+): boolean {
+  const { dependentsWithForgotten: dependents } = task;
+  const { length } = dependents;
+  const left = length - scope.shareOf(length);
+  if (left > 0) scope.visits.add(task, dependents, left, visit);
+  for (let index = left; index < length; index++) {
+    visit(scope, task, dependents[index] as TaskState, Infinity);
+  }
+  return left === 0;
+}
+
+/** The task leaves the tables, and everything that cannot be computed without it follows. */
+export function propagateForgotten(scope: KernelScope, task: TaskState): void {
+  const { cluster } = scope;
+  setTaskState(task, 'forgotten');
+  for (const dependent of task.dependentCount === 0 ? NO_TASKS : task.dependents) {
+    dependent.hasLostDependencies = true;
+    dropDependency(cluster, dependent, task);
+    if (dependent.state !== 'memory' && dependent.state !== 'erred') {
+      scope.recommend(dependent, 'forgotten');
+    }
+  }
+  task.dependentsWithForgotten = NO_TASKS;
+  task.dependentCount = 0;
+  task.waiterCount = 0;
+  for (const dependency of task.dependencies) {
+    dropDependent(dependency, task);
+    if (dependency.dependentCount === 0 && dependency.whoWants.size === 0) {
+      scope.deferRelease(dependency, 'forgotten');
+    }
+  }
+  task.countsAsWaiter = false;
+  task.dependencies = NO_TASKS;
+  task.missingDependencyCount = 0;
+  freeReplicas(scope, task);
+}
+
+/** Removes all copies and notifies their holders. */
+export function freeReplicas(scope: KernelScope, task: TaskState): void {
+  if (scope.cluster.translations.size > 0) {
+    for (const worker of takeTranslations(scope.cluster, task)) sendFreeKeys(scope, task, worker);
+  }
+  if (task.whoHas.size === 0) return;
+  for (const worker of task.whoHas.items) sendFreeKeys(scope, task, worker);
+  removeAllReplicas(scope.cluster, task);
+}
+
+/** The run of a task is taken back. It occupies a thread until the worker says otherwise. */
+export function takeBackRun(
+  scope: KernelScope,
+  task: Pick<TaskState, 'key' | 'runId' | 'limit'>,
+  worker: WorkerState,
+): void {
+  if (worker.identity.tellsRunEnds !== true) {
+    sendFreeKeys(scope, task, worker);
+    return;
+  }
+  const { stimulusId, killTimeoutMs } = scope;
+  const { runId } = task;
+  const limit = killTimeoutMs === undefined ? {} : { killTimeoutMs };
+  const message = {
+    op: 'free-keys',
+    keys: [task.key],
+    runIds: [runId],
+    ...limit,
+    stimulusId,
+  } as const;
+  // Before the run is counted: one of which the worker is never told would count for ever.
+  scope.outbox.toWorker(worker, message);
+  worker.endingRuns.add(runId);
+  if (task.limit !== undefined) scope.cluster.limits.addEndingRun(task.limit, runId);
+  checkIdleSaturated(scope, worker);
+}
+
+/** A run that was taken back has ended. Returns false when it was not known. */
+export function endRun(cluster: ClusterState, worker: WorkerState, runId: number): boolean {
+  if (!worker.endingRuns.delete(runId)) return false;
+  cluster.limits.endRun(runId);
+  return true;
+}
+
+export function sendFreeKeys(
+  scope: KernelScope,
+  task: Pick<TaskState, 'key'>,
+  worker: WorkerState,
+): void {
+  const { stimulusId, killTimeoutMs } = scope;
+  const keys = [task.key];
+  scope.outbox.toWorker(
+    worker,
+    killTimeoutMs === undefined
+      ? { op: 'free-keys', keys, stimulusId }
+      : { op: 'free-keys', keys, killTimeoutMs, stimulusId },
+  );
+}
+
+/** Takes a forgotten task out of every container. */
+export function removeKey(scope: KernelScope, task: TaskState): void {
+  if (task.whoWants.size > 0) {
+    for (const client of [...task.whoWants.items]) removeWant(client, task);
+  }
+  leaveUnrunnable(scope, task);
+  scope.cluster.removeTask(task);
+}
+
+/**
+ * The client stops wanting these tasks: those that no client wants are released, and forgotten
+ * where nothing depends on them.
+ */
+export function releaseWants(
+  scope: KernelScope,
+  client: ClientState,
+  tasks: Iterable<TaskState>,
+): void {
+  for (const task of tasks) {
+    if (removeWant(client, task)) releaseUnwanted(scope, task);
+  }
+}
+
+/** A client stops wanting the task. If it was the last one, the task is released or forgotten. */
+export function releaseUnwanted(scope: KernelScope, task: TaskState): void {
+  if (task.whoWants.size > 0) return;
+  if (task.dependentCount === 0) scope.deferRelease(task, 'forgotten');
+  else if (task.state !== 'erred' && task.waiterCount === 0) scope.deferRelease(task, 'released');
+}
+
+/** A fire-and-forget want ends as soon as the task is done, with or without success. */
+export function dropFireAndForget(scope: KernelScope, task: TaskState): void {
+  if (task.whoWants.size === 0) return;
+  const service = scope.cluster.clients.get(FIRE_AND_FORGET);
+  if (service === undefined || service.wantsWhat.size === 0) return;
+  if (service.wantsWhat.has(task)) releaseWants(scope, service, [task]);
+}
+
+function rememberErred(scope: KernelScope, task: TaskState): void {
+  const failure = task.blame?.failure;
+  const { erredTasks } = scope.cluster;
+  erredTasks.unshift({
+    key: task.key,
+    atMs: scope.nowMs,
+    erredOn: [...task.erredOn],
+    exceptionText: failure?.exceptionText ?? '',
+    tracebackText: failure?.tracebackText ?? '',
+  });
+  if (erredTasks.length > scope.options.erredTasksMax) erredTasks.pop();
+}
+
+/** Reports to all clients that want the task that its result is in memory. */
+function reportInMemory(scope: KernelScope, task: TaskState): void {
+  for (const client of task.whoWants.items) tellInMemory(scope, task, client);
+}
+
+/** Reports to all clients that want the task that it failed, and which task caused that. */
+export function reportErred(scope: KernelScope, task: TaskState): void {
+  for (const client of task.whoWants.items) tellErred(scope, task, client);
+}
+
+/** Reports the state of a task to one client; silent while the task is open. */
+export function reportState(scope: KernelScope, task: TaskState, client: ClientState): void {
+  if (task.state === 'memory') tellInMemory(scope, task, client);
+  else if (task.state === 'erred') tellErred(scope, task, client);
+}
+
+function tellInMemory(scope: KernelScope, task: TaskState, client: ClientState): void {
+  const { key, nbytes, type } = task;
+  const workers = task.whoHas.items.map((worker) => worker.address);
+  // Spreads would make it several times as expensive.
+  scope.outbox.toClient(
+    client,
+    type === undefined
+      ? { op: 'key-in-memory', key, nbytes, workers }
+      : { op: 'key-in-memory', key, type, nbytes, workers },
+  );
+}
+
+function tellErred(scope: KernelScope, task: TaskState, client: ClientState): void {
+  const { blame } = task;
+  if (blame === undefined) throw nothingToBlame(scope, task);
+  const { key } = blame.task;
+  scope.outbox.toClient(client, {
+    op: 'task-erred',
+    key: task.key,
+    blame: key,
+    failure: blame.failure,
+  });
+}
+
+/**
+ * The failure could not be explained to clients: it needs a cause, its own or that of another task.
+ */
+export function nothingToBlame(scope: KernelScope, task: TaskState): YardmasterError {
+  return invariantError(
+    `${task.key} erred without anything to blame`,
+    { key: task.key },
+    scope.story.about([task.key]),
+  );
+}
+
+// Dependents of a result that are too many to start at once.
+
+/** Dependents that are collected, or compared, in the time of one transition. */
+const LOOKED_AT = 4;
+
+/** From now on the dependents of the task count its result as missing, until continuations start them. */
+function startLater(scope: KernelScope, task: TaskState): void {
+  scope.startingLater.push(task);
+  scope.continuations.push(startInSlices(scope, task, task.dependentsWithForgotten.slice()));
+}
+
+/** @param dependents - a copy: the list may change meanwhile */
+function* startInSlices(
+  scope: KernelScope,
+  task: TaskState,
+  dependents: readonly TaskState[],
+): Generator<void, void> {
+  const slice = LOOKED_AT * scope.options.sliceTransitions;
+  const pace = new Pace(slice);
+  const waiting: TaskState[] = [];
+  let isSorted = true;
+  for (const dependent of dependents) {
+    if (pace.isPauseDue()) yield;
+    if (dependent.state !== 'waiting') continue;
+    const last = waiting.at(-1);
+    isSorted &&= last === undefined || byPriority(last, dependent) < 0;
+    waiting.push(dependent);
+  }
+  const sorted = isSorted ? waiting : yield* sortInSlices(waiting, byPriority, slice);
+  for (let next = 0; next < sorted.length;) {
+    const end = next + Math.max(1, scope.shareOf(sorted.length - next));
+    for (let index = end - 1; index >= next; index--) startIfReady(scope, sorted[index]);
+    next = end;
+    if (next < sorted.length) yield;
+  }
+  const index = scope.startingLater.indexOf(task);
+  if (index >= 0) scope.startingLater.splice(index, 1);
+}
+
+/** The result may be lost again by now, and others may have come. */
+function startIfReady(scope: KernelScope, task: TaskState | undefined): void {
+  if (task?.state !== 'waiting') return;
+  let missing = 0;
+  for (const dependency of task.dependencies) if (dependency.whoHas.size === 0) missing++;
+  task.missingDependencyCount = missing;
+  if (missing === 0) scope.recommend(task, 'processing');
+}
+
+/**
+ * A failed dependency of a failed task starts again. The task follows with the last of them: before
+ * that it would wait for one that may never start.
+ */
+export function recover(scope: KernelScope, task: TaskState): void {
+  if (task.dependencies.some((dependency) => dependency.state === 'erred')) blameAnother(task);
+  else scope.recommend(task, 'waiting');
+}
+
+/**
+ * What a task was failed by is being computed again while another failure still holds it back: that
+ * one is to blame from here on, for the task and for what failed with it. O(failed descendants).
+ */
+export function blameAnother(start: TaskState): void {
+  const stack = [start];
+  for (let task = stack.pop(); task !== undefined; task = stack.pop()) {
+    if (task.state !== 'erred' || blamesWhatHoldsItBack(task)) continue;
+    const other = task.dependencies.find(({ state }) => state === 'erred');
+    // Without one, its dependencies are about to start again and take it along.
+    if (other === undefined) continue;
+    task.blame = other.blame;
+    for (const dependent of task.dependents) stack.push(dependent);
+  }
+}
+
+/** Whether a failed task failed itself, or with a dependency that is failed for the same reason. */
+export function blamesWhatHoldsItBack({ blame, failure, dependencies }: TaskState): boolean {
+  if (failure !== undefined) return true;
+  return dependencies.some((dependency) => {
+    return dependency.state === 'erred' && dependency.blame === blame;
+  });
+}

@@ -1,0 +1,591 @@
+import type { TransitionDetails } from '../api/hooks.ts';
+import {
+  learnDuration,
+  removeFromProcessing,
+  setNbytes,
+  setTaskState,
+  startWaiting,
+} from '../state/relations.ts';
+import { ByState, type TaskStateName } from '../state/state-names.ts';
+import { NO_TASKS, type TaskState, type WorkerState } from '../state/task.ts';
+import { assignToWorker, reassign } from './assignment.ts';
+import { checkIdleSaturated, recountSlots } from './occupancy.ts';
+import { placeParked, placeQueued, placeTask } from './placement.ts';
+import { invariantError, schedulerFailure } from './ports.ts';
+import { enqueue, leaveQueue, leaveUnrunnable, noteRefusal, park } from './queues.ts';
+import type { KernelScope } from './scope.ts';
+import {
+  addToMemory,
+  becomeInactive,
+  blameAnother,
+  dropFireAndForget,
+  freeReplicas,
+  noteFailing,
+  nothingToBlame,
+  propagateErred,
+  propagateForgotten,
+  propagateReleased,
+  recover,
+  removeKey,
+  reportErred,
+  sendFreeKeys,
+  takeBackRun,
+  visitDependents,
+} from './task-effects.ts';
+import { checkReady } from './validate.ts';
+
+const NO_DETAILS: TransitionDetails = Object.freeze({});
+
+/** Follows the recommendations, the newest first, until none is left. */
+export function settle(scope: KernelScope): void {
+  const { recommendations, story } = scope;
+  story.endStep();
+  while (recommendations.followNext(scope, follow));
+  if (!recommendations.deferredReleases.isEmpty) recommendations.deferredReleases.turn();
+}
+
+function follow(scope: KernelScope, task: TaskState, target: TaskStateName): void {
+  const { recommendations } = scope;
+  if (recommendations.wasLeft(task)) {
+    transition(scope, task, task.isNeeded ? target : targetOfSuperfluous(task, target));
+  } else if (scope.isSliceOver && canBeLeft(scope, task, target)) {
+    recommendations.deferredReleases.add(task, target);
+    return;
+  } else transition(scope, task, target);
+  scope.story.endStep();
+}
+
+/** Visits dependents that earlier stimuli have deferred, each with all that follows, as long as the slice lasts. */
+export function settleVisits(scope: KernelScope): void {
+  const { visits, options } = scope;
+  // Visits of dependents that have moved meanwhile cause no transition.
+  for (let count = 0; count < options.sliceTransitions && !scope.isSliceOver; count++) {
+    if (!visits.visitNext(scope)) return;
+    settle(scope);
+  }
+}
+
+/** Follows what earlier stimuli have deferred, the newest first, as long as the slice lasts. */
+export function settleDeferredReleases(scope: KernelScope): void {
+  const { deferredReleases } = scope.recommendations;
+  while (!scope.isSliceOver && deferredReleases.followNext(scope, release));
+}
+
+function release(scope: KernelScope, task: TaskState, target: TaskStateName): void {
+  if (task.isNeeded || isFailureOfOthers(task)) return;
+  transition(scope, task, targetOfSuperfluous(task, target));
+  settle(scope);
+}
+
+/** Releases tasks that started in this stimulus and turned out not to be needed. */
+export function settleUnproven(scope: KernelScope): void {
+  const { unproven } = scope;
+  for (let task = unproven.pop(); task !== undefined; task = unproven.pop()) {
+    if (!task.isActive || task.isNeeded) continue;
+    scope.deferRelease(task, 'released');
+    settle(scope);
+  }
+}
+
+/**
+ * Moves one task one step, through `released` where there is no direct way. Nothing happens when it
+ * is there already or is forgotten.
+ *
+ * @throws YardmasterError `ERR_TRANSITION` when there is no way at all; carries the task's story
+ */
+export function transition(
+  scope: KernelScope,
+  task: TaskState,
+  finish: TaskStateName,
+  details: TransitionDetails = NO_DETAILS,
+): void {
+  const start = task.state;
+  if (start === finish || start === 'forgotten') return;
+  countTransition(scope, task);
+  scope.stepping = task;
+  const mark = scope.story.mark();
+  const direct = DIRECT.of(start)?.of(finish);
+  if (direct !== undefined) {
+    direct(scope, task, details);
+    finishStep(scope, task, start, details, mark);
+    return;
+  }
+  if (start === 'released' || finish === 'released') throw impossible(scope, task, finish);
+  // No direct way: release it first, and follow what that recommends for the task itself.
+  transition(scope, task, 'released');
+  scope.stepping = task;
+  const target = scope.recommendations.targetOf(task) ?? finish;
+  const second = DIRECT.of('released')?.of(target);
+  if (second === undefined) throw impossible(scope, task, target);
+  second(scope, task, NO_DETAILS);
+  finishStep(scope, task, 'released', NO_DETAILS, mark);
+}
+
+/**
+ * The step of a processing task to another worker, which leaves it processing: recorded and
+ * observed like any other. `details.worker` is the former worker.
+ */
+export function stepToWorker(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+  countTransition(scope, task);
+  scope.stepping = task;
+  const mark = scope.story.mark();
+  const from = reassign(scope, task, worker);
+  finishStep(scope, task, 'processing', { worker: from.address }, mark);
+  scope.story.endStep();
+}
+
+/**
+ * Whether the step can be deferred: it only releases the task, and the state stays consistent
+ * without it. This is not so when its worker, its copies or its inputs are gone.
+ */
+function canBeLeft({ cluster }: KernelScope, task: TaskState, target: TaskStateName): boolean {
+  if (target !== 'released' && target !== 'forgotten') return false;
+  if (task.isNeeded || task.hasLostDependencies || task.runSpec === undefined) return false;
+  const { state } = task;
+  if (state === 'memory') return task.whoHas.size > 0;
+  if (state === 'erred') return true;
+  if (task.blame !== undefined) return false;
+  if (state === 'waiting') return task.missingDependencyCount > 0;
+  return task.processingOn === undefined || cluster.isRegistered(task.processingOn);
+}
+
+/** Where a task that was left goes, when so much is recommended for it: it does not start any more. */
+function targetOfSuperfluous(task: TaskState, target: TaskStateName): TaskStateName {
+  if (task.dependentCount === 0 || task.hasLostDependencies) return 'forgotten';
+  if (target === 'erred' || task.state === 'erred' || task.state === 'released') return target;
+  return 'released';
+}
+
+/** A failure stays known as long as something depends on it. */
+function isFailureOfOthers({ state, dependentCount }: TaskState): boolean {
+  return state === 'erred' && dependentCount > 0;
+}
+
+function finishStep(
+  scope: KernelScope,
+  task: TaskState,
+  start: TaskStateName,
+  details: TransitionDetails,
+  mark: number,
+): void {
+  const { stimulusId } = scope;
+  scope.story.record(mark, task.key, start, task.state, scope.nowMs);
+  const observers = scope.ports.hooks.taskTransition;
+  for (let index = 0; index < observers.length; index++) {
+    observers[index]!(task, start, task.state, stimulusId, details);
+  }
+  scope.stepping = undefined;
+}
+
+/** Counted before the work, so that an endless loop is caught. */
+function countTransition(scope: KernelScope, task: TaskState): void {
+  scope.transitionCounter++;
+  if (scope.transitionCounter < scope.options.transitionCounterMax) return;
+  throw invariantError(
+    `more than ${scope.options.transitionCounterMax} transitions: an endless loop around ${task.toString()}?`,
+    { key: task.key, stimulusId: scope.stimulusId },
+    scope.story.about([task.key]),
+  );
+}
+
+function impossible(scope: KernelScope, task: TaskState, finish: TaskStateName): Error {
+  return invariantError(
+    `impossible transition of ${task.key} from ${task.state} to ${finish} (${scope.stimulusId})`,
+    { key: task.key, start: task.state, finish, stimulusId: scope.stimulusId },
+    scope.story.about([task.key]),
+    'ERR_TRANSITION',
+  );
+}
+
+/**
+ * One step of a task. It changes the state, recommends what should follow, and puts messages into the
+ * outbox; it never takes a second step itself. It may leave the task where it was.
+ */
+type Transition = (scope: KernelScope, task: TaskState, details: TransitionDetails) => void;
+
+const NOWHERE: ReadonlySet<string> = new Set();
+
+/**
+ * The direct transitions. Any other pair goes through `released`, or is impossible.
+ * Source: the transitions of Dask's scheduler.
+ */
+export const TRANSITIONS: Readonly<
+  Record<TaskStateName, Partial<Record<TaskStateName, Transition>>>
+> = {
+  released: {
+    waiting: releasedToWaiting,
+    erred: releasedToErred,
+    forgotten: releasedToForgotten,
+  },
+  waiting: {
+    released: waitingToReleased,
+    processing: waitingToProcessing,
+    'no-worker': waitingToNoWorker,
+    queued: waitingToQueued,
+    memory: waitingToMemory,
+  },
+  queued: {
+    released: queuedToReleased,
+    processing: queuedToProcessing,
+    erred: queuedToErred,
+  },
+  'no-worker': {
+    released: noWorkerToReleased,
+    processing: noWorkerToProcessing,
+    erred: noWorkerToErred,
+  },
+  processing: {
+    released: processingToReleased,
+    memory: processingToMemory,
+    erred: processingToErred,
+  },
+  memory: {
+    released: memoryToReleased,
+    forgotten: memoryToForgotten,
+    erred: memoryToErred,
+  },
+  erred: {
+    released: erredToReleased,
+  },
+  forgotten: {},
+};
+
+/** {@link TRANSITIONS} for the loop: `DIRECT.of(start)?.of(finish)`. */
+const DIRECT = new ByState({
+  released: new ByState(TRANSITIONS.released),
+  waiting: new ByState(TRANSITIONS.waiting),
+  queued: new ByState(TRANSITIONS.queued),
+  'no-worker': new ByState(TRANSITIONS['no-worker']),
+  processing: new ByState(TRANSITIONS.processing),
+  memory: new ByState(TRANSITIONS.memory),
+  erred: new ByState(TRANSITIONS.erred),
+});
+
+/** Computation begins: the task waits for its dependencies, which are computed if they have to be. */
+function releasedToWaiting(scope: KernelScope, task: TaskState): void {
+  if (task.hasLostDependencies) {
+    scope.recommend(task, 'forgotten');
+    return;
+  }
+  const erred = erredDependency(task);
+  if (erred !== undefined) {
+    // Dask 2022.12 moves the task to `waiting` here, where it stays for ever.
+    task.blame = erred.blame;
+    scope.recommend(task, 'erred');
+    return;
+  }
+  task.blame = undefined;
+  setTaskState(task, 'waiting');
+  let missing = 0;
+  for (const dependency of task.dependencies) {
+    if (dependency.whoHas.size > 0) continue;
+    missing++;
+    if (dependency.state === 'released') scope.recommend(dependency, 'waiting');
+  }
+  task.missingDependencyCount = missing;
+  startWaiting(task);
+  if (!task.isNeeded) scope.unproven.push(task);
+  if (missing === 0) scope.recommend(task, 'processing');
+}
+
+function erredDependency(task: TaskState): TaskState | undefined {
+  for (const dependency of task.dependencies) if (dependency.state === 'erred') return dependency;
+  return undefined;
+}
+
+/** The failure of a dependency reaches a task that is not on its way. */
+function releasedToErred(scope: KernelScope, task: TaskState): void {
+  task.blame ??= erredDependency(task)?.blame;
+  if (task.blame === undefined) throw nothingToBlame(scope, task);
+  setTaskState(task, 'erred');
+  noteFailing(scope, task);
+  const isWhole = visitDependents(scope, task, failDependent);
+  becomeInactive(scope, task);
+  if (isWhole) task.waiterCount = 0;
+  reportErred(scope, task);
+  dropFireAndForget(scope, task);
+}
+
+function failDependent(scope: KernelScope, task: TaskState, dependent: TaskState): void {
+  // It may have been retried meanwhile.
+  if (task.state !== 'erred' || dependent.state === 'forgotten' || dependent.whoHas.size > 0)
+    return;
+  if (dependent.state === 'erred') blameAnother(dependent);
+  else dependent.blame = task.blame;
+  scope.recommend(dependent, 'erred');
+}
+
+/** The task is not needed, or it can never be computed again. */
+function releasedToForgotten(scope: KernelScope, task: TaskState): void {
+  if (!mayBeForgotten(task)) return;
+  reportCancelled(scope, task);
+  propagateForgotten(scope, task);
+  removeKey(scope, task);
+}
+
+/** Whether nothing is lost by forgetting it, or nothing can be saved by keeping it. */
+function mayBeForgotten(task: TaskState): boolean {
+  if (task.runSpec === undefined || task.hasLostDependencies) return true;
+  return task.whoWants.size === 0 && task.waiterCount === 0 && task.dependentCount === 0;
+}
+
+/** Clients that still want a task that is forgotten must not wait for it. */
+function reportCancelled(scope: KernelScope, task: TaskState): void {
+  const reason = task.hasLostDependencies
+    ? 'it depends on data that is lost'
+    : 'its data is lost and cannot be computed again';
+  for (const intake of scope.intakes) intake.cancel([task], { reason });
+  for (const client of task.whoWants.items) {
+    scope.outbox.toClient(client, { op: 'cancelled-keys', keys: [task.key], reason });
+  }
+}
+
+/** The task is not needed now; if it is after all, it starts again. */
+function waitingToReleased(scope: KernelScope, task: TaskState): void {
+  setTaskState(task, 'released');
+  task.missingDependencyCount = 0;
+  becomeInactive(scope, task);
+  if (task.hasLostDependencies) scope.recommend(task, 'forgotten');
+  else if (task.blame === undefined && task.isNeeded) scope.recommend(task, 'waiting');
+  // Its failure needs to know its waiters.
+  else if (task.blame === undefined) task.waiterCount = 0;
+}
+
+/** All inputs are there: a worker is chosen. */
+function waitingToProcessing(scope: KernelScope, task: TaskState): void {
+  checkReady(scope, task);
+  if (task.limit?.holdsBack === true) {
+    scope.recommend(task, 'queued');
+    return;
+  }
+  const placement = placeTask(scope, task);
+  if (typeof placement === 'string') scope.recommend(task, placement);
+  else assignToWorker(scope, task, placement);
+}
+
+/** No acceptable worker is running, or the policy rejects all of them now. */
+function waitingToNoWorker(scope: KernelScope, task: TaskState): void {
+  checkReady(scope, task);
+  park(scope, task);
+}
+
+/** A root-ish task is held back until a worker has an open slot, one with a limit until there is room. */
+function waitingToQueued(scope: KernelScope, task: TaskState): void {
+  checkReady(scope, task);
+  enqueue(scope, task);
+}
+
+/**
+ * A result arrives for a task that was considered lost. No-op: the worker that computed it has been
+ * asked to free it, so it must be computed again.
+ */
+function waitingToMemory(): void {
+  return;
+}
+
+function noWorkerToReleased(scope: KernelScope, task: TaskState): void {
+  leaveUnrunnable(scope, task);
+  propagateReleased(scope, task);
+}
+
+/**
+ * A suitable worker came, or one has less to do. The task stays when the policy refuses it again, and is queued when
+ * its limit has no room. It
+ * needs no open slot, even if its group has become root-ish, because slots are offered to queued tasks.
+ */
+function noWorkerToProcessing(scope: KernelScope, task: TaskState): void {
+  if (task.limit?.holdsBack === true) {
+    leaveUnrunnable(scope, task);
+    enqueue(scope, task);
+    return;
+  }
+  const worker = placeParked(scope, task);
+  if (worker === undefined) {
+    noteRefusal(scope, task);
+    return;
+  }
+  leaveUnrunnable(scope, task);
+  assignToWorker(scope, task, worker);
+}
+
+/** No suitable worker came in time. */
+function noWorkerToErred(scope: KernelScope, task: TaskState, details: TransitionDetails): void {
+  leaveUnrunnable(scope, task);
+  propagateErred(scope, task, details);
+}
+
+function queuedToReleased(scope: KernelScope, task: TaskState): void {
+  leaveQueue(scope, task);
+  propagateReleased(scope, task);
+}
+
+/**
+ * A worker has an open slot, or the limit of the task has room. A task without a limit stays queued when the policy finds
+ * no slot after all; one with a limit must not stand in the way of others that have it.
+ */
+function queuedToProcessing(scope: KernelScope, task: TaskState): void {
+  if (task.limit !== undefined) {
+    const placement = placeTask(scope, task);
+    leaveQueue(scope, task);
+    if (typeof placement === 'string') park(scope, task);
+    else assignToWorker(scope, task, placement);
+    return;
+  }
+  const worker = placeQueued(scope, task);
+  if (worker === undefined) return;
+  leaveQueue(scope, task);
+  assignToWorker(scope, task, worker);
+}
+
+/** No worker came in time. */
+function queuedToErred(scope: KernelScope, task: TaskState, details: TransitionDetails): void {
+  leaveQueue(scope, task);
+  propagateErred(scope, task, details);
+}
+
+/** The worker computed it. */
+function processingToMemory(scope: KernelScope, task: TaskState, details: TransitionDetails): void {
+  const worker = task.processingOn;
+  if (worker === undefined || worker.address !== details.worker) {
+    throw invariantError(
+      `${task.key} was finished by ${details.worker ?? 'no worker'}, but is processing on ${worker?.address ?? 'nothing'}`,
+      { key: task.key, worker: details.worker },
+      scope.story.about([task.key]),
+    );
+  }
+  for (const timing of details.timings ?? []) {
+    task.group.addTiming(timing);
+    if (timing.action === 'compute') {
+      const seconds = timing.stopS - timing.startS;
+      learnDuration(scope.cluster, task.prefix, seconds);
+      const isChanged = task.prefix.sharing.learn(seconds, details.nbytes ?? 0);
+      if (isChanged) recountSlots(scope, task.prefix);
+    }
+  }
+  if (details.nbytes !== undefined) setNbytes(scope.cluster, task, details.nbytes);
+  exitProcessing(scope, task);
+  addToMemory(scope, task, worker, details.type);
+}
+
+/** The task is taken back from its worker. */
+function processingToReleased(scope: KernelScope, task: TaskState): void {
+  const worker = exitProcessing(scope, task);
+  if (worker !== undefined) {
+    worker.actors.delete(task);
+    takeBackRun(scope, task, worker);
+  }
+  propagateReleased(scope, task);
+}
+
+/** The task failed on its worker, its worker died once too often, or an actor that it uses is lost. */
+function processingToErred(scope: KernelScope, task: TaskState, details: TransitionDetails): void {
+  task.processingOn?.actors.delete(task);
+  const worker = exitProcessing(scope, task);
+  // A worker that did not report the failure itself continues with the task until it is notified.
+  const mustCancelRun = details.worker === undefined && task.exceptionBlame !== task;
+  if (mustCancelRun && worker !== undefined) takeBackRun(scope, task, worker);
+  propagateErred(scope, task, details);
+}
+
+/** The task leaves its worker. Returns the worker unless it is not registered any more. */
+function exitProcessing(scope: KernelScope, task: TaskState): WorkerState | undefined {
+  const worker = removeFromProcessing(scope.cluster, task);
+  scope.hasFreedWorker = true;
+  if (!scope.cluster.isRegistered(worker)) return undefined;
+  worker.occupyAll(task.restrictions?.resources, -1);
+  checkIdleSaturated(scope, worker);
+  return worker;
+}
+
+/** The result is released, or its last copy is gone. If it is needed, it is computed again. */
+function memoryToReleased(scope: KernelScope, task: TaskState): void {
+  if (task.isActor && task.whoWants.size > 0) {
+    scope.recommend(task, 'erred');
+    return;
+  }
+  if (task.runSpec === undefined && task.waiterCount > 0) {
+    // Data that cannot be computed again is never released under its waiters, only lost.
+    scope.recommend(task, 'forgotten');
+    return;
+  }
+  dropActor(task);
+  task.fingerprint = undefined;
+  freeReplicas(scope, task);
+  setTaskState(task, 'released');
+  if (task.runSpec === undefined || task.hasLostDependencies) scope.recommend(task, 'forgotten');
+  else if (task.isNeeded) scope.recommend(task, 'waiting');
+  for (const dependent of task.waiterCount === 0 ? NO_TASKS : task.dependentsWithForgotten) {
+    if (dependent.state !== 'waiting' && dependent.isActive) scope.recommend(dependent, 'waiting');
+  }
+  for (const client of task.whoWants.items) {
+    scope.outbox.toClient(client, { op: 'lost-data', key: task.key });
+  }
+}
+
+/** The worker with an actor is gone, and its state with it. Other results are computed again. */
+function memoryToErred(scope: KernelScope, task: TaskState, details: TransitionDetails): void {
+  if (!task.isActor) {
+    memoryToReleased(scope, task);
+    return;
+  }
+  dropActor(task);
+  freeReplicas(scope, task);
+  const failure =
+    details.failure ??
+    schedulerFailure(
+      'ERR_ACTOR_LOST',
+      `the worker that held the actor ${task.key} is gone, and the state of the actor with it; retry makes it anew`,
+      { key: task.key },
+    );
+  task.blame = { task, failure };
+  for (const dependent of task.dependents) {
+    // What failed before keeps its blame, which those that failed with it share.
+    if (dependent.whoHas.size > 0 || dependent.state === 'erred') continue;
+    dependent.blame = task.blame;
+    scope.recommend(dependent, 'erred');
+  }
+  const { worker } = details;
+  propagateErred(scope, task, worker === undefined ? {} : { worker });
+}
+
+/** The result is not needed, or it is pure data that is gone. */
+function memoryToForgotten(scope: KernelScope, task: TaskState): void {
+  if (!mayBeForgotten(task)) return;
+  dropActor(task);
+  reportCancelled(scope, task);
+  propagateForgotten(scope, task);
+  removeKey(scope, task);
+}
+
+function dropActor(task: TaskState): void {
+  if (!task.isActor) return;
+  for (const worker of task.whoHas.items) worker.actors.delete(task);
+}
+
+/**
+ * The failure is forgotten, here and on the workers; tasks that failed because of it may continue.
+ */
+function erredToReleased(scope: KernelScope, task: TaskState): void {
+  const { erredOn } = task;
+  task.blame = undefined;
+  task.erredOn = NOWHERE;
+  setTaskState(task, 'released');
+  visitDependents(scope, task, recoverDependent);
+  for (const address of erredOn) {
+    const worker = scope.cluster.workers.get(address);
+    if (worker !== undefined) sendFreeKeys(scope, task, worker);
+  }
+  for (const client of task.whoWants.items) {
+    scope.outbox.toClient(client, { op: 'task-retried', key: task.key });
+  }
+}
+
+/** What has failed since was not to be retried. */
+function recoverDependent(
+  scope: KernelScope,
+  _: TaskState,
+  dependent: TaskState,
+  epoch: number,
+): void {
+  if (dependent.state === 'erred' && dependent.failedAt < epoch) recover(scope, dependent);
+}

@@ -1,0 +1,423 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { YardmasterError } from '../api/errors.ts';
+import { type Builtins, token, type Token } from '../api/plugin.ts';
+import type { ModuleLimit } from '../shared/call-options.ts';
+import { trust } from '../shared/read-only.ts';
+import { hint, show } from '../shared/words.ts';
+import { isPlainObject } from '../util/values.ts';
+import { BUILTINS, CONFIG_FOLDER, inject } from './injection.ts';
+
+export const RESOLVER: Token<PluginResolver> = token('plugin-resolver');
+
+/** Of files with modules. */
+const ENDINGS = ['.js', '.mjs', '.cjs', '.ts'];
+
+/** Milliseconds of real time that a module, and what a plugin loads, has; also where time is virtual. */
+const LOAD_TIMEOUT_MS = 10_000;
+
+/** What a `use` names, loaded. */
+export interface Resolved {
+  /** A definition, a class or an instance; the caller knows which to expect. */
+  readonly exported: unknown;
+  /** For messages to people: `counter from ./plugins/counter.js`. */
+  readonly source: string;
+}
+
+/**
+ * Loads what a `use` names: a built-in name, a path that starts with `.` or `/` and is relative to the
+ * configuration file, or a package as that file's folder sees it. `#Name` picks an export.
+ */
+export class PluginResolver {
+  constructor(
+    @inject(BUILTINS) private readonly builtins: Builtins,
+    @inject(CONFIG_FOLDER) private readonly folder: string,
+    private readonly timeoutMs = LOAD_TIMEOUT_MS,
+  ) {}
+
+  /**
+   * Settles as the promise does, or rejects when that takes too long. Modules are read in real time, whatever the
+   * clock of the host is.
+   * @param what - what did not end, for the message: `the plugin "./x.js" did not load`
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`
+   */
+  async inTime<T>(loading: Promise<T>, what: string, why: string): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => {
+        const message = `${what} within ${this.timeoutMs / 1000} s; ${why}`;
+        const data = { timeoutMs: this.timeoutMs };
+        reject(new YardmasterError('ERR_PLUGIN_LOAD', message, data));
+      }, this.timeoutMs);
+    });
+    try {
+      return await Promise.race([loading, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /**
+   * @param what - what it is expected to be, for messages: `plugin`, `policy`
+   * @param slot - the policy slot that it is for: built-in names are looked up as `slot/name` first
+   * @param modules - where it may be, when a client names it. Default: everywhere
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_MODULE_REFUSED`
+   */
+  async resolve(
+    use: unknown,
+    what: string,
+    slot?: string,
+    modules?: ModuleLimit,
+  ): Promise<Resolved> {
+    if (typeof use !== 'string') return { exported: use, source: `${describe(use)} given in code` };
+    const { module, name } = splitUse(use);
+    if (Object.hasOwn(this.builtins, `${slot ?? ''}/${module}`) && name === undefined) {
+      return {
+        exported: await this.loadBuiltin(`${slot ?? ''}/${module}`),
+        source: `built-in ${module}`,
+      };
+    }
+    if (Object.hasOwn(this.builtins, module) && name === undefined) {
+      return { exported: await this.loadBuiltin(module), source: `built-in ${module}` };
+    }
+    const path = this.locate(module, what);
+    modules?.check(path);
+    const namespace = await this.importModule(path, use, what);
+    return { exported: pickExport(namespace, name, use, what), source: this.sourceOf(path, use) };
+  }
+
+  /** True when what `use` names is part of this package, so that no other module is imported for it. */
+  isBuiltin(use: unknown, slot?: string): boolean {
+    if (typeof use !== 'string') return true;
+    return [`${slot ?? ''}/${use}`, use].some((name) => Object.hasOwn(this.builtins, name));
+  }
+
+  /**
+   * Loads the whole module that a `use` names, or takes what is given in code.
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`
+   */
+  async resolveModule(use: unknown, what: string): Promise<Resolved> {
+    if (typeof use !== 'string') return { exported: use, source: `${describe(use)} given in code` };
+    const path = this.locate(use, what);
+    return { exported: await this.importModule(path, use, what), source: this.sourceOf(path, use) };
+  }
+
+  private importModule(
+    path: string,
+    use: string,
+    what: string,
+  ): Promise<Readonly<Record<string, unknown>>> {
+    return this.inTime(
+      importModule(path, use, what),
+      `the ${what} "${use}" did not load`,
+      'a top-level await of it, or of a module that it imports, probably never settles',
+    );
+  }
+
+  private async loadBuiltin(name: string): Promise<unknown> {
+    try {
+      const exported = await this.builtins[name]?.();
+      if (typeof exported === 'object' || typeof exported === 'function') trust(exported as object);
+      return exported;
+    } catch (cause) {
+      throw loadError(`the built-in "${name}" cannot be loaded: ${messageOf(cause)}`, name, cause);
+    }
+  }
+
+  private locate(module: string, what: string): string {
+    if (module.startsWith('.') || isAbsolute(module)) {
+      const path = resolve(this.folder, module);
+      if (existsSync(path)) return path;
+      throw loadError(
+        `the ${what} "${module}" does not exist: there is no file ${path}; paths are relative to the configuration file, or to the current folder if there is none`,
+        module,
+      );
+    }
+    const path = resolvePackage(module, this.folder);
+    if (path !== undefined) return path;
+    const suggestion = this.fileOf(module) ?? hint(module, Object.keys(this.builtins));
+    throw loadError(
+      `unknown ${what} "${module}": nothing of that name is built in, and no package of that name can be imported from ${this.folder}${suggestion}`,
+      module,
+    );
+  }
+
+  /** The mistake of beginners: a file beside the configuration, named as if it were a package. */
+  private fileOf(module: string): string | undefined {
+    const file = ['', ...ENDINGS]
+      .map((ending) => `${module}${ending}`)
+      .find((name) => statSync(resolve(this.folder, name), { throwIfNoEntry: false })?.isFile());
+    return file && `; to name the file, write "./${file}"`;
+  }
+
+  private sourceOf(path: string, use: string): string {
+    const isPath = use.startsWith('.') || isAbsolute(use);
+    const shown = isPath ? `./${relative(this.folder, path)}` : use;
+    return shown.startsWith('./../') ? shown.slice(2) : shown;
+  }
+}
+
+/** `./policies.js#Name` → the module and the export. */
+function splitUse(use: string): { module: string; name: string | undefined } {
+  const hash = use.lastIndexOf('#');
+  if (hash <= 0) return { module: use, name: undefined };
+  return { module: use.slice(0, hash), name: use.slice(hash + 1) };
+}
+
+async function importUrl(path: string): Promise<Readonly<Record<string, unknown>>> {
+  return (await import(
+    /* @vite-ignore */ /* webpackIgnore: true */ pathToFileURL(path).href
+  )) as Record<string, unknown>;
+}
+
+async function importModule(
+  path: string,
+  use: string,
+  what: string,
+): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    return await importUrl(path);
+  } catch (cause) {
+    const why = `${messageOf(cause)}${await adviceOn(cause, path)}`;
+    throw loadError(`the ${what} "${use}" cannot be loaded: ${why}`, use, cause);
+  }
+}
+
+const PACKAGE = 'yardmaster';
+
+/** How Node says that a module has no such export. */
+const NO_EXPORT =
+  /module '(?<entry>yardmaster(?:\/[\w-]+)?)' does not provide an export named '(?<name>\w+)'/;
+
+/** How Node says that a package has no such entry. */
+const NO_ENTRY = /subpath '\.(?<subpath>\/[\w./-]+)' is not defined by "exports" in .*yardmaster/;
+
+/** What to do about a module that cannot be imported. */
+async function adviceOn(thrown: unknown, path: string): Promise<string> {
+  const message = messageOf(thrown);
+  const { name } = NO_EXPORT.exec(message)?.groups ?? {};
+  if (name !== undefined) return adviceOnName(name, dirname(path));
+  const { subpath } = NO_ENTRY.exec(message)?.groups ?? {};
+  if (subpath !== undefined) {
+    return `; the entries of the package are ${entriesOf(PACKAGE, dirname(path)).join(', ')}`;
+  }
+  // Node reports the position of a syntax error only on its own error stream.
+  if ((thrown as Error | undefined)?.name === 'SyntaxError')
+    return `; "node --check ${path}" shows where`;
+  const isTypeScript = /\.[cm]?tsx?$/.test(path);
+  return (thrown as { code?: unknown } | undefined)?.code === 'ERR_UNKNOWN_FILE_EXTENSION' &&
+    isTypeScript
+    ? '; run with "--import tsx", or compile it to JavaScript first'
+    : '';
+}
+
+/** Where a name of this package lives, which was imported from elsewhere. */
+async function adviceOnName(name: string, folder: string): Promise<string> {
+  const entries = entriesOf(PACKAGE, folder);
+  const known = new Set<string>();
+  for (const entry of entries) {
+    const path = resolvePackage(entry, folder);
+    if (path === undefined || entry.endsWith('/thread-main')) continue; // That one runs when it is imported.
+    const namespace = await importUrl(path).catch(() => ({}));
+    if (Object.hasOwn(namespace, name)) return `; import ${name} from "${entry}"`;
+    for (const each of Object.keys(namespace)) known.add(each);
+  }
+  return `; no entry of the package has ${name}${hint(name, [...known])} A type is imported with "import type"`;
+}
+
+function pickExport(
+  namespace: Readonly<Record<string, unknown>>,
+  name: string | undefined,
+  use: string,
+  what: string,
+): unknown {
+  // A CommonJS module is the default export of its namespace; compiled ones nest another inside.
+  const inner = namespace['default'] as Readonly<Record<string, unknown>> | undefined;
+  const found =
+    name === undefined
+      ? ((isCompiled(inner) ? inner['default'] : undefined) ?? inner)
+      : (namespace[name] ?? inner?.[name]);
+  const isList = name === undefined && inner !== undefined && isListOfExtensions(inner);
+  if (found !== undefined && !isList) return found;
+  const names = Object.keys(isList ? inner : namespace).filter((key) => key !== 'module.exports');
+  const missing = name === undefined ? 'no default export' : `no export "${name}"`;
+  const advice =
+    name === undefined && names.length > 0
+      ? `; pick one of its exports: ${names.map((key) => `${use}#${key}`).join(', ')}`
+      : hint(name ?? '', names);
+  throw loadError(`the ${what} "${use}" has ${missing}${advice}`, use);
+}
+
+/** Whether a CommonJS module has exports that are extensions, and is none itself. */
+function isListOfExtensions(exported: object): boolean {
+  if (!isPlainObject(exported) || isCompiled(exported)) return false;
+  if ('kind' in exported || 'name' in exported) return false;
+  const values = Object.values(exported);
+  return values.length > 0 && values.every((value) => isDeclared(value));
+}
+
+/** Whether it is a class, or says what it is. */
+function isDeclared(value: unknown): boolean {
+  if (typeof value === 'function') return /^class\b/.test(Function.prototype.toString.call(value));
+  return typeof (value as { kind?: unknown } | null | undefined)?.kind === 'string';
+}
+
+function isCompiled(
+  inner: Readonly<Record<string, unknown>> | undefined,
+): inner is Readonly<Record<string, unknown>> {
+  return (inner as { __esModule?: unknown } | null | undefined)?.__esModule === true;
+}
+
+function describe(value: unknown): string {
+  if (value === undefined || value === null) return String(value);
+  const { name } = value as { name?: unknown };
+  if (typeof name === 'string' && name !== '') return name;
+  const { constructor } = value as { constructor?: { name?: string } };
+  return constructor?.name ?? show(value);
+}
+
+function loadError(message: string, use: string, cause?: unknown): YardmasterError {
+  return new YardmasterError(
+    'ERR_PLUGIN_LOAD',
+    message,
+    { use },
+    cause === undefined ? {} : { cause },
+  );
+}
+
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+/**
+ * Where the module of a package is, as seen from a folder: Node's rules for `import`.
+ *
+ * `import.meta.resolve` of Node 20 cannot look from another folder, and `require.resolve` refuses
+ * packages that export for `import` alone. So the package's own `exports` is read first, and
+ * `require.resolve` is left for packages without one.
+ *
+ * @returns the path of a file, or undefined when there is no such package or it does not export that
+ */
+function resolvePackage(specifier: string, fromFolder: string): string | undefined {
+  const { name, subpath } = splitSpecifier(specifier);
+  const found = findPackage(name, fromFolder);
+  if (found?.manifest.exports !== undefined) {
+    const target = resolveExports(found.manifest.exports, subpath);
+    return target === undefined ? undefined : join(found.folder, target);
+  }
+  try {
+    const path = createRequire(join(fromFolder, 'resolve.js')).resolve(specifier);
+    return isAbsolute(path) ? path : undefined; // A module of Node itself is not an extension.
+  } catch {
+    return undefined;
+  }
+}
+
+/** The entries of a package, as they are imported: `yardmaster/plugin`. Those with a pattern are left out. */
+function entriesOf(name: string, fromFolder: string): readonly string[] {
+  const exports = findPackage(name, fromFolder)?.manifest.exports;
+  if (typeof exports !== 'object' || exports === null || Array.isArray(exports)) return [];
+  const subpaths = Object.keys(exports).filter((key) => key.startsWith('.') && !key.includes('*'));
+  return subpaths.map((subpath) => name + subpath.slice(1));
+}
+
+type Exports = string | null | readonly Exports[] | { readonly [key: string]: Exports };
+
+interface Manifest {
+  readonly name?: string;
+  readonly exports?: Exports;
+}
+
+/** Conditions under which `import` reads `exports`; the package's own order decides between them. */
+const CONDITIONS = new Set(['node', 'import', 'module-sync', 'default']);
+
+function splitSpecifier(specifier: string): { name: string; subpath: string } {
+  const parts = specifier.split('/');
+  const length = specifier.startsWith('@') ? 2 : 1;
+  const rest = parts.slice(length).join('/');
+  return { name: parts.slice(0, length).join('/'), subpath: rest === '' ? '.' : `./${rest}` };
+}
+
+/** The nearest package of that name, which may be the one that the folder itself belongs to. */
+function findPackage(
+  name: string,
+  fromFolder: string,
+): { folder: string; manifest: Manifest } | undefined {
+  let isOwnScope = true;
+  for (let folder = fromFolder; ; folder = dirname(folder)) {
+    const own = isOwnScope ? readManifest(folder) : undefined;
+    if (own !== undefined) {
+      if (own.name === name && own.exports !== undefined) return { folder, manifest: own };
+      isOwnScope = false;
+    }
+    const installed = join(folder, 'node_modules', name);
+    if (isFolder(installed)) return { folder: installed, manifest: readManifest(installed) ?? {} };
+    if (dirname(folder) === folder) return undefined;
+  }
+}
+
+function readManifest(folder: string): Manifest | undefined {
+  const path = join(folder, 'package.json');
+  if (!existsSync(path)) return undefined;
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as Manifest;
+  } catch {
+    return undefined; // Loading the package will say what is wrong with it.
+  }
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
+function resolveExports(exports: Exports, subpath: string): string | undefined {
+  const isMap =
+    typeof exports === 'object' &&
+    exports !== null &&
+    !Array.isArray(exports) &&
+    Object.keys(exports).some((key) => key.startsWith('.'));
+  if (!isMap) return subpath === '.' ? pick(exports, '') : undefined;
+  const map = exports as Readonly<Record<string, Exports>>;
+  const exact = map[subpath];
+  if (exact !== undefined && !subpath.includes('*')) return pick(exact, '');
+  const patterns = Object.keys(map)
+    .filter((key) => key.includes('*'))
+    .map((key) => ({ key, parts: key.split('*') as [string, string] }))
+    .filter(
+      ({ parts: [before, after] }) =>
+        subpath.startsWith(before) &&
+        subpath.endsWith(after) &&
+        subpath.length > before.length + after.length,
+    )
+    .sort((a, b) => b.parts[0].length - a.parts[0].length || b.key.length - a.key.length);
+  const best = patterns[0];
+  if (best === undefined) return undefined;
+  const [before, after] = best.parts;
+  const middle = subpath.slice(before.length, subpath.length - after.length);
+  return pick(map[best.key] as Exports, middle);
+}
+
+/** The first target whose conditions hold. */
+function pick(target: Exports, star: string): string | undefined {
+  if (typeof target === 'string') {
+    const path = target.replaceAll('*', star);
+    return path.startsWith('./') && !path.split('/').includes('..') ? path : undefined;
+  }
+  if (target === null) return undefined;
+  if (Array.isArray(target)) {
+    for (const item of target as readonly Exports[]) {
+      const found = pick(item, star);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+  for (const [condition, inner] of Object.entries(target)) {
+    if (!CONDITIONS.has(condition)) continue;
+    if (inner === null) return undefined;
+    const found = pick(inner, star);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

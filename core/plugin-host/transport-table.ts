@@ -1,0 +1,132 @@
+import type { Clock } from '../api/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import type { Builtins, UseEntry } from '../api/plugin.ts';
+import type { Transport, TransportDefinition } from '../api/transport.ts';
+import { hint, show } from '../shared/words.ts';
+import { checkDefinition, checkTransport } from './contracts.ts';
+import { checkOptions, noOptions, type Place } from './extension-options.ts';
+import { created } from './injection.ts';
+import { checkKind, notOfKind } from './load-extension.ts';
+import type { PluginResolver } from './plugin-resolver.ts';
+
+/** A transport, or what makes one. */
+export type TransportInput = Transport | TransportDefinition<never>;
+
+/** The ways to reach others, by scheme; what is built in is loaded when its scheme first comes up. */
+export class TransportTable {
+  private readonly byScheme = new Map<string, Transport>();
+  /** What the configuration names. */
+  configured: Transport | undefined;
+
+  /**
+   * @param given - in code; they win over the configuration
+   * @param fallbacks - for schemes that the configuration does not name
+   */
+  constructor(
+    private readonly clock: Clock,
+    private readonly builtins: Builtins,
+    given: readonly TransportInput[] = [],
+    private readonly fallbacks: readonly Transport[] = [],
+  ) {
+    const made = given.map((transport) => this.made(transport));
+    for (const [scheme, transport] of byScheme(made)) this.byScheme.set(scheme, transport);
+  }
+
+  /** The transport that a configuration names, with its options. One given in code stays in its place. */
+  async addConfigured(entry: UseEntry, resolver: PluginResolver, place: Place): Promise<void> {
+    const made = await loadTransport(entry, resolver, place, this.clock);
+    if (!this.byScheme.has(made.scheme)) this.byScheme.set(made.scheme, made);
+    this.configured = this.byScheme.get(made.scheme);
+  }
+
+  /** @throws YardmasterError `ERR_CONNECT` when nothing speaks the scheme of the address */
+  async for(address: string): Promise<Transport> {
+    const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(address)?.[1]?.toLowerCase();
+    const known =
+      this.byScheme.get(scheme ?? '') ??
+      this.fallbacks.find((transport) => transport.scheme === scheme);
+    if (known !== undefined) return known;
+    const exported = scheme === undefined ? undefined : await this.builtins[scheme]?.();
+    if (isDefinition(exported)) {
+      const transport = exported.create({ clock: this.clock }, {} as never);
+      this.byScheme.set(transport.scheme, transport);
+      return transport;
+    }
+    const schemes = [...this.byScheme.keys()];
+    const suggestion = scheme === undefined ? '' : hint(scheme, [...schemes, 'tcp']);
+    throw new YardmasterError(
+      'ERR_CONNECT',
+      `no transport for the address ${show(address)}${suggestion}; use one like tcp://127.0.0.1:8786`,
+      { address },
+    );
+  }
+
+  private made(transport: TransportInput): Transport {
+    const isDefined = isDefinition(transport);
+    const source = isDefined ? `the transport ${transport.name}` : 'a transport given in code';
+    if (isDefined) checkDefinition('transport', transport, source);
+    const made: unknown = isDefined
+      ? created(() => transport.create({ clock: this.clock }, {} as never), source)
+      : transport;
+    checkTransport(made, source);
+    return made;
+  }
+}
+
+/**
+ * Transports that were given in code, by scheme.
+ * @throws YardmasterError `ERR_CONFIG` when two of them speak one scheme
+ */
+export function byScheme(transports: readonly Transport[]): Map<string, Transport> {
+  const found = new Map<string, Transport>();
+  for (const [index, transport] of transports.entries()) {
+    const { scheme } = transport;
+    const other = found.get(scheme);
+    if (other !== undefined && other !== transport) {
+      const first = transports.indexOf(other);
+      throw new YardmasterError(
+        'ERR_CONFIG',
+        `transports[${first}] and transports[${index}] both speak the scheme "${scheme}"; remove one of them`,
+        { scheme, places: [`transports[${first}]`, `transports[${index}]`] },
+      );
+    }
+    found.set(scheme, transport);
+  }
+  return found;
+}
+
+/**
+ * Makes the transport that a configuration names.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
+ */
+export async function loadTransport(
+  entry: UseEntry,
+  resolver: PluginResolver,
+  place: Place,
+  clock: Clock,
+): Promise<Transport> {
+  const { exported, source } = await resolver.resolve(entry.use, 'transport');
+  checkKind(exported, 'transport', source);
+  if (isDefinition(exported)) {
+    checkDefinition('transport', exported, source);
+    const shown = `${exported.name} from ${source}`;
+    const options = checkOptions(exported.optionsSchema, entry.options, place, shown);
+    const made: unknown = created(() => exported.create({ clock }, options as never), shown);
+    checkTransport(made, `what create of ${shown} returned`);
+    return made;
+  }
+  if (typeof exported === 'object' && exported !== null) {
+    checkTransport(exported, source);
+    noOptions(entry.options, place, source);
+    return exported;
+  }
+  throw notOfKind('transport', source);
+}
+
+function isDefinition(value: unknown): value is TransportDefinition<never> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    (value as { kind?: unknown }).kind === 'transport'
+  );
+}

@@ -1,0 +1,37 @@
+import type { YardmasterError } from '../api/errors.ts';
+import { type Logger, token, type Token } from '../api/plugin.ts';
+import { nextToReport } from '../host/log.ts';
+import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
+import { inject, LOGGER } from '../plugin-host/injection.ts';
+import { FailureCount } from '../util/failure-count.ts';
+
+export const ERROR_REPORTS: Token<ErrorReports> = token('error-reports');
+
+/** Reports errors that the scheduler survives: to the log, and as the event `error`. */
+export class ErrorReports {
+  private readonly policyFailures = new FailureCount();
+
+  constructor(
+    @inject(LOGGER) private readonly log: Logger,
+    @inject(EVENT_BUS) private readonly bus: EventBus,
+  ) {}
+
+  /**
+   * Reports that a policy failed, which may repeat in every decision: the 1st, 2nd, 4th, 8th time and so on.
+   * @param slot - the slot that the policy fills
+   */
+  policyFailed(error: YardmasterError, slot: string): void {
+    const next = nextToReport(this.policyFailures, error, { kind: slot, of: 'policy' });
+    if (next !== undefined) this.report(next);
+  }
+
+  /** Other policies are in charge, perhaps: the failures of each are counted anew. */
+  policiesChanged(): void {
+    this.policyFailures.clear();
+  }
+
+  report(error: YardmasterError): void {
+    this.log.error({ err: error, code: error.code, ...error.data }, error.message);
+    this.bus.emit('error', error);
+  }
+}

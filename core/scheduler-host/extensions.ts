@@ -1,0 +1,215 @@
+import type { Clock } from '../api/clock.ts';
+import type { YardmasterError } from '../api/errors.ts';
+import { type Builtins, type Logger, token, type Token } from '../api/plugin.ts';
+import type { KernelSlotName, KernelSlots, PolicySlots, SlotName } from '../api/policies.ts';
+import type { LoadedConfig } from '../config/load.ts';
+import type { Named } from '../kernel/ports.ts';
+import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
+import { AT_RUN_TIME, ProblemList } from '../plugin-host/extension-options.ts';
+import { type HookRegistry, HOOKS } from '../plugin-host/hook-table.ts';
+import {
+  BUILTINS,
+  CLOCK,
+  inject,
+  LOADED_CONFIG,
+  LOGGER,
+  refuseProviders,
+} from '../plugin-host/injection.ts';
+import {
+  checkClientPolicies,
+  CONFIGURATION,
+  loadBlueprints,
+  loadPolicies,
+  loadShadows,
+} from '../plugin-host/load-extensions.ts';
+import { type Blueprint, blueprintOf } from '../plugin-host/plugin-blueprint.ts';
+import { type AddPluginOptions, PluginHost } from '../plugin-host/plugin-host.ts';
+import { type PluginResolver, RESOLVER } from '../plugin-host/plugin-resolver.ts';
+import { loadPolicy } from '../plugin-host/policy-loader.ts';
+import { checkSlot, type PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';
+import { checkCallOptions, FIELDS, FLAG, oneOf, type OptionRules } from '../shared/call-options.ts';
+import { ERROR_REPORTS, type ErrorReports } from './error-reports.ts';
+import { PORTS_REPLACEMENT, type PortsReplacement } from './kernel-ports.ts';
+import {
+  PLUGIN_CONTEXTS,
+  PLUGIN_SERVICES,
+  type PluginContexts,
+  type PluginServices,
+} from './plugin-contexts.ts';
+import { LoadedPlugin, PLUGINS, type PluginTable } from './plugin-table.ts';
+import { SHUTDOWN, type Shutdown } from './shutdown.ts';
+
+export const EXTENSIONS: Token<Extensions> = token('extensions');
+
+const ADD_PLUGIN_RULES: OptionRules<AddPluginOptions> = {
+  idempotent: FLAG,
+  options: FIELDS,
+  onError: oneOf('log', 'disable', 'crash'),
+};
+
+type Options = Readonly<Record<string, unknown>>;
+
+export const CONFIGURED_EXTENSIONS: Token<ConfiguredExtensions> = token('configured-extensions');
+
+/** Starts the configured plugins of a scheduler, and changes plugins and policies while it runs. */
+export class Extensions {
+  /** Plugins of the configuration that were set up. */
+  private readonly configured = new WeakSet<Blueprint>();
+  private readonly host: PluginHost<LoadedPlugin>;
+
+  constructor(
+    @inject(CONFIGURED_EXTENSIONS) private readonly initial: ConfiguredExtensions,
+    @inject(PLUGINS) private readonly plugins: PluginTable,
+    @inject(PLUGIN_CONTEXTS) contexts: PluginContexts,
+    @inject(PLUGIN_SERVICES) services: PluginServices,
+    @inject(SLOTS) private readonly slots: PolicySlotTable,
+    @inject(HOOKS) hooks: HookRegistry,
+    @inject(PORTS_REPLACEMENT) private readonly ports: PortsReplacement,
+    @inject(RESOLVER) private readonly resolver: PluginResolver,
+    @inject(EVENT_BUS) private readonly bus: EventBus,
+    @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
+    @inject(SHUTDOWN) shutdown: Shutdown,
+    @inject(CLOCK) clock: Clock,
+    @inject(LOGGER) private readonly log: Logger,
+  ) {
+    const report = (error: YardmasterError): void => this.report(error);
+    hooks.onSlow = (message) => log.warn({}, message);
+    const registers = { clock, log, hooks, slots, services, report };
+    this.host = new PluginHost<LoadedPlugin>({
+      clock,
+      hooks,
+      plugins: plugins.byName,
+      make: (blueprint) => new LoadedPlugin(blueprint, registers),
+      contextOf: (plugin) => contexts.contextOf(plugin),
+      changed: () => ports.request(),
+      report,
+      crashed: (plugin, error) => {
+        shutdown.stopBecause(`plugin "${plugin}" failed and its onError is crash`, error);
+      },
+      checkOpen: () => shutdown.checkOpen(),
+    });
+  }
+
+  /** Sets up and starts what was loaded. */
+  async start(): Promise<void> {
+    for (const blueprint of this.initial.blueprints) {
+      this.configured.add(blueprint);
+      await this.host.add(blueprint);
+    }
+    for (const plugin of this.plugins.all) await this.host.start(plugin);
+    this.initial.blueprints = []; // The plugin table has them from now on.
+  }
+
+  /** The plugin that fills a slot, if one does, and whether the configuration lists it. */
+  pluginIn(slot: SlotName): { readonly name: string; readonly isConfigured: boolean } | undefined {
+    const blueprint = this.plugins.filling(slot)?.blueprint;
+    return blueprint && { name: blueprint.name, isConfigured: this.configured.has(blueprint) };
+  }
+
+  async addPlugin(plugin: string | object, request: AddPluginOptions): Promise<string> {
+    checkCallOptions('addPlugin', request, ADD_PLUGIN_RULES);
+    const { idempotent = false, options, onError = 'log' } = request;
+    return this.host.change(async () => {
+      const resolved = await this.resolver.resolve(plugin, 'plugin');
+      const given = options === undefined ? {} : { options };
+      const blueprint = blueprintOf(resolved, { onError, place: AT_RUN_TIME, ...given });
+      const { name } = blueprint;
+      if (idempotent && this.plugins.get(name) !== undefined) return name;
+      refuseProviders(blueprint, 'scheduler');
+      await blueprint.load(this.resolver);
+      await this.host.start(await this.host.add(blueprint));
+      this.bus.emit('plugin-added', name);
+      return name;
+    });
+  }
+
+  removePlugin(name: string): Promise<void> {
+    return this.host.change(async () => {
+      await this.host.remove(this.plugins.removable(name));
+      this.bus.emit('plugin-removed', name);
+    });
+  }
+
+  async replacePolicy(slot: SlotName, policy: string | object, options?: Options): Promise<void> {
+    checkSlot(slot);
+    await this.host.change(async () => {
+      const named = await this.load(slot, policy, options);
+      this.slots.provide(slot, named, CONFIGURATION);
+      this.ports.request();
+    });
+  }
+
+  /** Makes a policy that fills no slot. */
+  loadPolicy<Slot extends SlotName>(
+    slot: Slot,
+    policy: string | object,
+    options?: Options,
+  ): Promise<Named<PolicySlots[Slot]>> {
+    return this.host.change(() => this.load(slot, policy, options));
+  }
+
+  /** First step when the scheduler closes. Waits for changes that are under way. */
+  async beforeClose(): Promise<void> {
+    await this.host.settled();
+    await this.host.beforeClose();
+  }
+
+  /** Closes all plugins, the newest first. Errors are reported. */
+  close(): Promise<void> {
+    return this.host.closeAll();
+  }
+
+  private load<Slot extends SlotName>(
+    slot: Slot,
+    policy: string | object,
+    options: Options | undefined,
+  ): Promise<Named<PolicySlots[Slot]>> {
+    const entry = { use: policy, ...(options === undefined ? {} : { options }) };
+    return loadPolicy(this.resolver, slot, entry, AT_RUN_TIME);
+  }
+
+  private report(error: YardmasterError): void {
+    // A listener of the event `error` that throws would be called with its own failure again and again.
+    if (error.data['hook'] === 'event:error') this.log.error({ err: error }, error.message);
+    else this.errors.report(error);
+  }
+}
+
+/** The policies and plugins that a configuration names, loaded and checked; none is set up here. */
+export class ConfiguredExtensions {
+  /** Policies that are to be compared with those in charge. */
+  shadows: ReadonlyMap<KernelSlotName, Named<KernelSlots[KernelSlotName]>> = new Map();
+  blueprints: readonly Blueprint[] = [];
+
+  constructor(
+    @inject(LOADED_CONFIG) private readonly loaded: LoadedConfig,
+    @inject(BUILTINS) private readonly builtins: Builtins,
+    @inject(RESOLVER) private readonly resolver: PluginResolver,
+    @inject(SLOTS) private readonly slots: PolicySlotTable,
+    @inject(PLUGINS) private readonly plugins: PluginTable,
+  ) {}
+
+  /** @throws YardmasterError with every problem */
+  async load(): Promise<void> {
+    const { resolver, loaded, slots } = this;
+    const problems = new ProblemList(loaded.origin);
+    await problems.attempt(undefined, () => loadPolicies(slots, resolver, loaded));
+    await problems.attempt(undefined, async () => {
+      this.shadows = await loadShadows(resolver, loaded);
+    });
+    await problems.attempt(undefined, () => checkClientPolicies(resolver, loaded));
+    await problems.attempt(undefined, async () => {
+      this.blueprints = await loadBlueprints(resolver, loaded, this.builtins);
+    });
+    problems.throwIfAny();
+  }
+
+  /** Policies and plugins as a tree for people. */
+  report(): string {
+    const lines = Object.entries(this.slots.names).map(([slot, name]) => {
+      const shadow = this.shadows.get(slot as KernelSlotName);
+      return `- ${slot}: ${name}${shadow === undefined ? '' : ` (in its shadow: ${shadow.name})`}`;
+    });
+    return ['policies', ...lines, 'plugins', this.plugins.report(this.blueprints)].join('\n');
+  }
+}

@@ -1,0 +1,93 @@
+import { type Logger, token, type Token } from '../api/plugin.ts';
+import type { Connection, ConnectionHandlers, Listener } from '../api/transport.ts';
+import { withTimeout } from '../host/answers.ts';
+import { Handshakes } from '../host/handshakes.ts';
+import { inject, LOGGER } from '../plugin-host/injection.ts';
+import type { TransportTable } from '../plugin-host/transport-table.ts';
+import { Session, SESSION_SERVICES, type SessionServices } from './session.ts';
+import { LocalConnection, type Peer } from './sessions.ts';
+import { closedError, SHUTDOWN, type Shutdown } from './shutdown.ts';
+import { TRANSPORTS } from './tokens.ts';
+
+export const LISTENERS: Token<Listeners> = token('listeners');
+
+/** Time for a connection to send what is queued when the scheduler closes. */
+const CLOSE_TIMEOUT_MS = 5_000;
+
+/** Where peers come in and go out: the addresses a scheduler listens at, and the end of its connections. */
+export class Listeners {
+  private readonly listeners: Listener[] = [];
+  private readonly handshakes: Handshakes;
+  private isClosing = false;
+
+  constructor(
+    @inject(SESSION_SERVICES) private readonly host: SessionServices,
+    @inject(TRANSPORTS) private readonly transports: TransportTable,
+    @inject(SHUTDOWN) private readonly shutdown: Shutdown,
+    @inject(LOGGER) private readonly log: Logger,
+  ) {
+    this.handshakes = new Handshakes(host.clock);
+  }
+
+  /** @throws YardmasterError `ERR_CONNECT`, `ERR_CLOSED` */
+  async listen(address: string): Promise<string> {
+    const transport = await this.transports.for(address);
+    this.shutdown.checkOpen();
+    const listener = await transport.listen(address, (connection) => {
+      const session = new Session(connection, this.host, this.handshakes);
+      if (this.isClosing) connection.abort(closedError());
+      return session.handlers;
+    });
+    this.listeners.push(listener);
+    const { sessions } = this.host;
+    const { messageBytesMax = Infinity, sharesMemory = false } = listener;
+    sessions.addresses.push(listener.address);
+    sessions.messageBytesMax = Math.min(sessions.messageBytesMax, messageBytesMax);
+    sessions.sharesMemory &&= sharesMemory;
+    if (this.isClosing) await listener.close();
+    return listener.address;
+  }
+
+  /** A connection within this process. */
+  connectLocal(from: string, open: (connection: Connection) => ConnectionHandlers): Connection {
+    this.shutdown.checkOpen();
+    const [here, there] = LocalConnection.pair([from, this.host.serverId]);
+    there.attach(new Session(there, this.host).handlers);
+    here.attach(open(here));
+    return here;
+  }
+
+  /** Stops accepting connections: new ones are closed at once. */
+  stopAccepting(): void {
+    this.isClosing = true;
+  }
+
+  /**
+   * Stops listening, notifies the workers, and closes all connections, by force if they do not end
+   * in time.
+   */
+  async close(): Promise<void> {
+    const { all, workers } = this.host.sessions;
+    await Promise.all(this.listeners.map((listener) => this.attempt(() => listener.close())));
+    for (const session of workers.values()) {
+      session.send({ op: 'close', reason: 'scheduler-close', stimulusId: 'scheduler-close' });
+    }
+    await Promise.all([...all].map((session) => this.attempt(() => this.closeSession(session))));
+  }
+
+  private async closeSession({ channel }: Peer): Promise<void> {
+    try {
+      await withTimeout(this.host.clock, channel.close(), CLOSE_TIMEOUT_MS, closedError);
+    } catch (error) {
+      channel.abort(error as Error);
+    }
+  }
+
+  private async attempt(run: () => Promise<void>): Promise<void> {
+    try {
+      await run();
+    } catch (error) {
+      this.log.warn({ err: error }, 'something failed while the scheduler closed');
+    }
+  }
+}

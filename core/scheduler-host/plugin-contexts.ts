@@ -1,0 +1,411 @@
+import type { Clock } from '../api/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import type { EventName, EventSource, HookTable, SchedulerEvents } from '../api/hooks.ts';
+import type { DecisionSink } from '../api/insight.ts';
+import {
+  type CommandHandler,
+  type LoadedExtension,
+  type NewStimulus,
+  type ParametersSchema,
+  type PluginContext,
+  type PolicyInCharge,
+  token,
+  type Token,
+  type UseEntry,
+} from '../api/plugin.ts';
+import type { PolicySlots, SlotName } from '../api/policies.ts';
+import type { Connection, ConnectionHandlers } from '../api/transport.ts';
+import { validatorOf } from '../config/check.ts';
+import { policyError } from '../kernel/ask-policy.ts';
+import type { Insight } from '../kernel/insight.ts';
+import { complaintAboutListener } from '../plugin-host/contracts.ts';
+import { EVENT_BUS, type EventBus, type ListenerFailure } from '../plugin-host/event-bus.ts';
+import { AT_RUN_TIME } from '../plugin-host/extension-options.ts';
+import { type HookRegistry, HOOKS, Observer } from '../plugin-host/hook-table.ts';
+import { CLOCK, inject, isToken, LOGGER, nameOf } from '../plugin-host/injection.ts';
+import { loadExtension } from '../plugin-host/load-extension.ts';
+import { type PluginResolver, RESOLVER } from '../plugin-host/plugin-resolver.ts';
+import { type PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';
+import { original, readOnly } from '../shared/read-only.ts';
+import type { ClusterState, LanguageOf } from '../state/cluster.ts';
+import { COMMANDS, type Commands } from './commands.ts';
+import { ERROR_REPORTS, type ErrorReports } from './error-reports.ts';
+import { PORTS_REPLACEMENT, type PortsReplacement } from './kernel-ports.ts';
+import { type Listeners, LISTENERS } from './listeners.ts';
+import { checkStimulus } from './message-checks.ts';
+import type { LoadedPlugin } from './plugin-table.ts';
+import { SHUTDOWN, type Shutdown } from './shutdown.ts';
+import { type Stimuli, STIMULI } from './stimulus-queue.ts';
+import { CLUSTER, INSIGHT } from './tokens.ts';
+
+export const PLUGIN_CONTEXTS: Token<PluginContexts> = token('plugin-contexts');
+
+export const PLUGIN_SERVICES: Token<PluginServices> = token('plugin-services');
+
+/** Connects plugins with the collaborators of their scheduler: what `setup` of each receives. */
+export class PluginContexts {
+  constructor(
+    @inject(CLUSTER) private readonly cluster: ClusterState,
+    @inject(INSIGHT) private readonly insight: Insight,
+    @inject(STIMULI) private readonly stimuli: Stimuli,
+    @inject(LISTENERS) private readonly listeners: Listeners,
+    @inject(COMMANDS) private readonly commands: Commands,
+    @inject(SLOTS) private readonly slots: PolicySlotTable,
+    @inject(PORTS_REPLACEMENT) private readonly ports: PortsReplacement,
+    @inject(PLUGIN_SERVICES) private readonly services: PluginServices,
+    @inject(RESOLVER) private readonly resolver: PluginResolver,
+    @inject(EVENT_BUS) private readonly bus: EventBus,
+    @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
+    @inject(SHUTDOWN) private readonly shutdown: Shutdown,
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(HOOKS) private readonly hooks: HookRegistry,
+  ) {}
+
+  /** Called once for each plugin. */
+  contextOf(plugin: LoadedPlugin): PluginContext {
+    return {
+      ...plugin.baseContext(),
+      cluster: plugin.blueprint.isTrusted ? this.cluster : readOnly(this.cluster),
+      events: this.eventsOf(plugin),
+      enqueue: (stimulus) => this.enqueue(plugin, stimulus),
+      observe: (hooks) => this.observe(plugin, hooks),
+      connect: (open) => this.connect(plugin, open),
+      run: (command, parameters, caller = {}) => this.commands.run(command, parameters, caller),
+      command: (command: string, ...declared: CommandDeclaration) => {
+        plugin.commands.set(command, readCommand(plugin, plugin.commands, command, declared));
+      },
+      providePolicy: (slot, policy) => {
+        plugin.providePolicy(slot, policy);
+        if (plugin.isAttached) this.ports.request();
+      },
+      policyIn: (slot) => this.policyIn(slot),
+      tellLanguages: (languageOf) => this.setLanguages(plugin, languageOf),
+      provide: (service, value) => {
+        checkToken(plugin, 'provide', service);
+        plugin.provide(service, value);
+      },
+      get: (service) => this.get(plugin, service),
+      load: (entry, at) => this.load(plugin, entry, at),
+      decisions: this.decisionSink(plugin),
+      shutDown: () => this.shutdown.closeInBackground(),
+    };
+  }
+
+  private eventsOf(plugin: LoadedPlugin): PluginEvents {
+    const subjectOf = (name: string): string =>
+      `a listener of ${plugin.owner} for the event "${name}"`;
+    const events = new PluginEvents(this.bus, {
+      owner: plugin.owner,
+      isTrusted: plugin.blueprint.isTrusted,
+      run: (name, call) => this.hooks.run(subjectOf(name), call, true),
+      onFailure: (hook, cause) => {
+        plugin.failed({ hook, subject: subjectOf(hook.slice('event:'.length)), cause });
+      },
+    });
+    plugin.onStop(() => events.dispose());
+    return events;
+  }
+
+  /** A stimulus of the wrong form is a failure of the plugin, and goes no further. */
+  private enqueue(plugin: LoadedPlugin, stimulus: NewStimulus): void {
+    try {
+      checkStimulus(stimulus);
+      this.stimuli.accept(plugin.blueprint.isTrusted ? stimulus : withoutViews(stimulus));
+    } catch (cause) {
+      if (!YardmasterError.is(cause, 'ERR_PROTOCOL')) throw cause;
+      const subject = `enqueue(), as ${plugin.owner} called it,`;
+      plugin.failed({ hook: 'enqueue', subject, cause });
+    }
+  }
+
+  /** The hooks are counted with those that `setup` returned. */
+  private observe(plugin: LoadedPlugin, hooks: HookTable): () => void {
+    const { onError, counters, isDetached, isTrusted } = plugin.observer;
+    if (isDetached) return () => undefined;
+    const observer = new Observer(plugin.name, onError, hooks, counters, isTrusted);
+    this.hooks.add(observer);
+    this.ports.request();
+    const stop = (): void => {
+      if (observer.isDetached) return;
+      this.hooks.remove(observer);
+      this.ports.request();
+    };
+    plugin.onStop(stop);
+    return stop;
+  }
+
+  private connect(
+    { name, connections }: LoadedPlugin,
+    open: (connection: Connection) => ConnectionHandlers,
+  ): Connection {
+    const opened = this.listeners.connectLocal(`plugin:${name}`, (connection) => {
+      const handlers = open(connection);
+      return {
+        onMessages: (batch) => handlers.onMessages(batch),
+        onClose: (error) => {
+          connections.delete(opened);
+          handlers.onClose(error);
+        },
+      };
+    });
+    connections.add(opened);
+    return opened;
+  }
+
+  private policyIn<Slot extends SlotName>(slot: Slot): PolicyInCharge<Slot> {
+    const { name, policy }: { name: string; policy: PolicySlots[Slot] } = this.slots.inCharge(slot);
+    const failed = (what: string, cause?: unknown): void => {
+      this.errors.policyFailed(policyError(slot, name, what, cause), slot);
+    };
+    return { name, policy, failed };
+  }
+
+  /** The latest function is used, for as long as its plugin is there. */
+  private setLanguages(plugin: LoadedPlugin, languageOf: LanguageOf): void {
+    const { cluster } = this;
+    cluster.languageOf = languageOf;
+    plugin.onStop(() => {
+      if (cluster.languageOf === languageOf) cluster.languageOf = undefined;
+    });
+  }
+
+  private get<T>(plugin: LoadedPlugin, service: Token<T>): T {
+    checkToken(plugin, 'get', service);
+    if (service.id === CLOCK.id) return this.clock as T;
+    if (service.id === LOGGER.id) return plugin.log as T;
+    return this.services.get(service);
+  }
+
+  private load(
+    { blueprint: { place } }: LoadedPlugin,
+    entry: UseEntry,
+    at?: readonly (string | number)[],
+  ): Promise<LoadedExtension> {
+    const inner =
+      at === undefined
+        ? AT_RUN_TIME
+        : { ...place, optionsAt: [...place.optionsAt, ...at, 'options'] };
+    return loadExtension(this.resolver, entry, inner);
+  }
+
+  private decisionSink({ name }: LoadedPlugin): DecisionSink {
+    const { insight, clock } = this;
+    return {
+      get isRecording() {
+        return insight.isRecording;
+      },
+      record: (decision) => {
+        insight.record({ policy: name, ...decision, stimulusId: name, atMs: clock.nowMs() });
+      },
+    };
+  }
+}
+
+/** A stimulus that is kept, sent and recorded has no views in it. */
+function withoutViews(stimulus: NewStimulus): NewStimulus {
+  const parts = Object.entries(stimulus).map(([name, value]) => [name, original<unknown>(value)]);
+  return Object.fromEntries(parts) as NewStimulus;
+}
+
+function checkToken(plugin: LoadedPlugin, method: string, service: unknown): void {
+  if (isToken(service)) return;
+  throw plugin.misused(method, 'a token', service, '; is its import right?');
+}
+
+interface Entry {
+  readonly name: EventName;
+  readonly listener: SchedulerEvents[EventName];
+  stop(): void;
+}
+
+interface PluginEventsParts {
+  /** The plugin, as messages call it. */
+  readonly owner: string;
+  /** Whether its listeners get the state itself: it is built in. */
+  readonly isTrusted: boolean;
+  /** Calls a listener of an event, and measures it. */
+  run(name: EventName, call: () => unknown): unknown;
+  /** A listener threw, or returned a promise that was rejected. */
+  readonly onFailure: ListenerFailure;
+}
+
+/** The event bus as one plugin sees it: failures of its listeners are its own, and its listeners end with it. */
+class PluginEvents implements EventSource {
+  private readonly entries: Entry[] = [];
+  private isDisposed = false;
+
+  constructor(
+    private readonly bus: EventBus,
+    private readonly parts: PluginEventsParts,
+  ) {}
+
+  on<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
+    this.add(name, listener, false);
+  }
+
+  once<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
+    this.add(name, listener, true);
+  }
+
+  off<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
+    this.check(name, listener);
+    const entry = this.entries.findLast((one) => one.name === name && one.listener === listener);
+    if (entry === undefined) return;
+    this.forget(entry);
+    entry.stop();
+  }
+
+  /** Takes all of its listeners away. Later ones are ignored. */
+  dispose(): void {
+    this.isDisposed = true;
+    for (const entry of this.entries.splice(0)) entry.stop();
+  }
+
+  private add<Name extends EventName>(
+    name: Name,
+    listener: SchedulerEvents[Name],
+    isOnce: boolean,
+  ): void {
+    this.check(name, listener);
+    if (this.isDisposed) return;
+    const entry: Entry = { name, listener, stop: () => stop() };
+    const call = listener as (...args: unknown[]) => unknown;
+    const measured = (...args: unknown[]): unknown => this.parts.run(name, () => call(...args));
+    const stop = this.bus.listen(name, measured, {
+      onFailure: this.parts.onFailure,
+      isOnce,
+      isTrusted: this.parts.isTrusted,
+      onCalled: () => {
+        if (isOnce) this.forget(entry);
+      },
+    });
+    this.entries.push(entry);
+  }
+
+  private check(name: unknown, listener: unknown): void {
+    const complaint = complaintAboutListener(name, listener);
+    if (complaint === undefined) return;
+    throw new YardmasterError('ERR_PLUGIN_SETUP', `events of ${this.parts.owner}: ${complaint}`, {
+      event: name,
+    });
+  }
+
+  private forget(entry: Entry): void {
+    const index = this.entries.indexOf(entry);
+    if (index >= 0) this.entries.splice(index, 1);
+  }
+}
+
+/** What provides services for a while. One that replaces another has the same name. */
+interface ServiceOwner {
+  readonly name: string;
+}
+
+/** Services that plugins give to each other, for as long as they are there. */
+export class PluginServices {
+  private readonly provided = new Map<
+    symbol,
+    { readonly owner: ServiceOwner; readonly service: unknown }
+  >();
+
+  /**
+   * Provides a service until its owner is removed.
+   * @throws YardmasterError `ERR_PLUGIN_SETUP` when another plugin provides it
+   */
+  provide<T>(token: Token<T>, service: T, owner: ServiceOwner): void {
+    const other = this.provided.get(token.id)?.owner;
+    if (other !== undefined && other.name !== owner.name) {
+      throw new YardmasterError(
+        'ERR_PLUGIN_SETUP',
+        `plugin "${owner.name}" cannot provide the service "${nameOf(token)}": plugin "${other.name}" does already; remove one of both`,
+        { plugin: owner.name, other: other.name, service: `the service "${nameOf(token)}"` },
+      );
+    }
+    this.provided.set(token.id, { owner, service });
+  }
+
+  /** Takes back all that an owner provides. */
+  withdraw(owner: ServiceOwner): void {
+    for (const [id, entry] of this.provided) {
+      if (entry.owner === owner) this.provided.delete(id);
+    }
+  }
+
+  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when no plugin provides it */
+  get<T>(token: Token<T>): T {
+    const found = this.provided.get(token.id);
+    if (found !== undefined) return found.service as T;
+    throw new YardmasterError(
+      'ERR_PLUGIN_SETUP',
+      `no plugin provides the service "${nameOf(token)}"; list the plugin that does before the one that asks`,
+      { service: `the service "${nameOf(token)}"` },
+    );
+  }
+}
+
+/** A call that a plugin offers to clients. */
+export interface PluginCommand {
+  /** Undefined: the handler gets what the client sends, unchecked. */
+  readonly parameters: ParametersSchema | undefined;
+  readonly handler: CommandHandler;
+}
+
+/** What follows the name in `context.command`. */
+type CommandDeclaration =
+  | readonly [handler: CommandHandler]
+  | readonly [parameters: ParametersSchema, handler: (parameters: never, caller: never) => unknown];
+
+/**
+ * Reads a declaration.
+ * @param plugin - its name, and what messages call it
+ * @param known - the commands that it has declared before
+ * @throws YardmasterError `ERR_PLUGIN_SETUP`
+ */
+function readCommand(
+  plugin: { readonly name: string; readonly owner: string },
+  known: ReadonlyMap<string, PluginCommand>,
+  command: string,
+  declared: CommandDeclaration,
+): PluginCommand {
+  const [parameters, handler] =
+    declared.length === 1 ? ([undefined, declared[0]] as const) : declared;
+  const problem = problemWith(plugin.name, known, command, parameters, handler);
+  if (problem === undefined) return { parameters, handler: handler as CommandHandler };
+  throw new YardmasterError('ERR_PLUGIN_SETUP', `${plugin.owner} ${problem}`, {
+    plugin: plugin.name,
+    command,
+  });
+}
+
+function problemWith(
+  plugin: string,
+  known: ReadonlyMap<string, PluginCommand>,
+  command: unknown,
+  parameters: ParametersSchema | undefined,
+  handler: unknown,
+): string | undefined {
+  if (typeof command !== 'string' || command === '') {
+    return `registers a command without a name: write context.command('name', handler), which clients call as "${plugin}.name"`;
+  }
+  if (typeof handler !== 'function') {
+    return `registers the command "${command}" without a function that handles it`;
+  }
+  if (known.has(command)) {
+    return `registers the command "${command}" twice: give one of both another name`;
+  }
+  return parameters === undefined ? undefined : problemWithSchema(command, parameters);
+}
+
+function problemWithSchema(command: string, schema: ParametersSchema): string | undefined {
+  const what = `declares the parameters of the command "${command}" by`;
+  const { type, properties } = schema as { type?: unknown; properties?: unknown };
+  if (type !== 'object' || typeof properties !== 'object') {
+    return `${what} something else than a JSON schema of type "object" with properties`;
+  }
+  try {
+    validatorOf(schema);
+    return undefined;
+  } catch (error) {
+    return `${what} a JSON schema that is not valid: ${(error as Error).message}`;
+  }
+}

@@ -1,0 +1,207 @@
+import { YardmasterError } from '../api/errors.ts';
+import type { HookName } from '../api/hooks.ts';
+import { token, type Token } from '../api/plugin.ts';
+import type { PolicySlots, SlotName } from '../api/policies.ts';
+import type { Connection } from '../api/transport.ts';
+import { PendingAnswers } from '../host/answers.ts';
+import { type HookRegistry, HOOKS } from '../plugin-host/hook-table.ts';
+import { inject, nameOf } from '../plugin-host/injection.ts';
+import type { Blueprint } from '../plugin-host/plugin-blueprint.ts';
+import {
+  HostedPlugin,
+  type PluginInfo,
+  type PluginSurroundings,
+} from '../plugin-host/plugin-host.ts';
+import {
+  checkSlot,
+  type PolicySlotTable,
+  shieldedPolicy,
+  SLOTS,
+} from '../plugin-host/policy-slots.ts';
+import type { PluginCommand, PluginServices } from './plugin-contexts.ts';
+
+export const PLUGINS: Token<PluginTable> = token('plugins');
+
+/** The plugins of a scheduler that are set up, in order. {@link PluginHost} adds and removes them. */
+export class PluginTable {
+  readonly byName = new Map<string, LoadedPlugin>();
+
+  constructor(
+    @inject(HOOKS) private readonly hooks: HookRegistry,
+    @inject(SLOTS) private readonly slots: PolicySlotTable,
+  ) {}
+
+  get all(): readonly LoadedPlugin[] {
+    return [...this.byName.values()];
+  }
+
+  get names(): readonly string[] {
+    return [...this.byName.keys()];
+  }
+
+  get(name: string): LoadedPlugin | undefined {
+    return this.byName.get(name);
+  }
+
+  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when there is none, or another one requires it */
+  removable(name: string): LoadedPlugin {
+    const plugin = this.byName.get(name);
+    if (plugin === undefined) {
+      throw new YardmasterError(
+        'ERR_PLUGIN_SETUP',
+        `there is no plugin "${name}" to remove; there are ${this.names.join(', ') || 'none'}`,
+        { plugin: name },
+      );
+    }
+    const dependent = this.all.find(({ blueprint }) => blueprint.requires.includes(name));
+    if (dependent !== undefined) {
+      throw new YardmasterError(
+        'ERR_PLUGIN_SETUP',
+        `plugin "${name}" cannot be removed: plugin "${dependent.name}" requires it; remove that first`,
+        { plugin: name, dependent: dependent.name },
+      );
+    }
+    return plugin;
+  }
+
+  get infos(): readonly PluginInfo[] {
+    return this.all.map(({ blueprint, observer, commands, owner }) => ({
+      name: blueprint.name,
+      source: blueprint.source,
+      onError: blueprint.onError,
+      enabled: !observer.isDetached,
+      errorCount: observer.errorCount,
+      hooks: [...observer.counters].map(([hook, counters]) => {
+        return { hook: hook as HookName, ...counters };
+      }),
+      slots: this.slots.filledBy(owner),
+      commands: [...commands.keys()],
+    }));
+  }
+
+  /** The plugin that fills a slot, if one does. */
+  filling(slot: SlotName): LoadedPlugin | undefined {
+    return this.all.find(({ owner }) => this.slots.filledBy(owner).includes(slot));
+  }
+
+  /**
+   * The plugins as a tree for people.
+   * @param loaded - plugins of which some may not have been set up
+   */
+  report(loaded: readonly Blueprint[] = []): string {
+    const waiting = loaded.filter(({ name }) => !this.byName.has(name));
+    const lines = [
+      ...this.all.flatMap((plugin) => this.reportOn(plugin)),
+      ...waiting.flatMap(({ name, source, extensions }) => {
+        return [`- ${name} (${source})`, ...extensions.map((line) => `    ${line}`)];
+      }),
+    ];
+    return lines.length === 0 ? '- none' : lines.join('\n');
+  }
+
+  private reportOn(plugin: LoadedPlugin): string[] {
+    const { blueprint, observer, policies, commands, phasesMs } = plugin;
+    const hooks = this.hooks.hooksOf(observer);
+    const details = [
+      ...blueprint.extensions,
+      hooks.length > 0 ? `hooks: ${hooks.join(', ')}` : '',
+      policies.size > 0 ? `slots: ${[...policies.keys()].join(', ')}` : '',
+      commands.size > 0 ? `commands: ${[...commands.keys()].join(', ')}` : '',
+    ].filter((detail) => detail !== '');
+    const setupMs = Math.round(phasesMs.get('setup') ?? 0);
+    return [
+      `- ${plugin.name} (${blueprint.source}), set up in ${setupMs} ms`,
+      ...details.map((detail) => `    ${detail}`),
+    ];
+  }
+}
+
+/** Where the plugins of a scheduler register what they offer. */
+interface Registers extends PluginSurroundings {
+  readonly slots: PolicySlotTable;
+  readonly services: PluginServices;
+}
+
+/** One plugin of a scheduler with all that it has registered, so that all of it can be taken back. */
+export class LoadedPlugin extends HostedPlugin {
+  readonly commands = new Map<string, PluginCommand>();
+  /** Of its commands. */
+  readonly answers = new PendingAnswers();
+  /** Policies that it offers; they fill their slots once the plugin is attached. */
+  readonly policies = new Map<SlotName, PolicySlots[SlotName]>();
+  /** Connections to its own scheduler that it has opened. */
+  readonly connections = new Set<Connection>();
+  private readonly provided: (() => void)[] = [];
+  /** Ids of the services that it provides. */
+  private readonly services = new Set<symbol>();
+
+  constructor(
+    blueprint: Blueprint,
+    private readonly registers: Registers,
+  ) {
+    super(blueprint, registers);
+  }
+
+  /**
+   * Gives a service to others, from the moment at which the plugin is attached.
+   * @throws YardmasterError `ERR_PLUGIN_SETUP` when it provides the service already
+   */
+  provide<T>(service: Token<T>, value: T): void {
+    if (this.services.has(service.id)) {
+      const name = nameOf(service);
+      throw new YardmasterError(
+        'ERR_PLUGIN_SETUP',
+        `${this.owner} provides the service "${name}" twice; provide it once`,
+        { plugin: this.name, service: name },
+      );
+    }
+    this.services.add(service.id);
+    const provide = (): void => this.registers.services.provide(service, value, this);
+    this.provided.push(provide);
+    if (this.isAttached) provide();
+  }
+
+  /** Fills a slot, from the moment at which the plugin is attached. */
+  providePolicy<Slot extends SlotName>(slot: Slot, given: PolicySlots[Slot]): void {
+    checkSlot(slot, this.owner);
+    const isShielded = !this.blueprint.isTrusted && given instanceof Object;
+    const policy = isShielded ? shieldedPolicy(slot, given) : given;
+    if (this.isAttached)
+      this.registers.slots.provide(slot, { name: this.name, policy }, this.owner);
+    this.policies.set(slot, policy);
+  }
+
+  override attach(): void {
+    for (const [slot, policy] of this.policies) {
+      this.registers.slots.provide(slot, { name: this.name, policy }, this.owner);
+    }
+    super.attach();
+    for (const provide of this.provided) provide();
+  }
+
+  override withdraw(): void {
+    super.withdraw();
+    this.registers.slots.withdraw(this.owner);
+  }
+
+  override leave(): void {
+    this.stop();
+  }
+
+  override stop(): void {
+    this.registers.services.withdraw(this);
+    this.commands.clear();
+    super.stop();
+    for (const connection of this.connections) connection.abort(this.closedError());
+    this.connections.clear();
+  }
+
+  /** Calls of its commands that it has not answered fail. */
+  override ended(): void {
+    if (this.answers.size > 0) {
+      this.answers.failAll(
+        this.closedError('was removed, or its scheduler closed, before it answered the command'),
+      );
+    }
+  }
+}

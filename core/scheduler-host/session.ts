@@ -1,0 +1,430 @@
+import { Channel, type ChannelHandlers } from '../api/channel.ts';
+import type { Clock, Timer } from '../api/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import { type Caller, type NewStimulus, token, type Token, VERSION } from '../api/plugin.ts';
+import type {
+  Connection,
+  ConnectionHandlers,
+  IncomingLimits,
+  WireMessage,
+} from '../api/transport.ts';
+import type { Config } from '../config/types.ts';
+import type { Handshakes } from '../host/handshakes.ts';
+import { SlowReader } from '../host/sending.ts';
+import {
+  type CommandRequest,
+  type Committed,
+  type GatherReply,
+  type GatherRequest,
+  type GetPartRequest,
+  type HelloReply,
+  type HelloRequest,
+  PROTOCOL,
+  type RegisterClientReply,
+  type RegisterClientRequest,
+  type RegisterWorkerReply,
+  type RegisterWorkerRequest,
+  type Role,
+  type WhoHasRequest,
+} from '../messages/protocol.ts';
+import type { GraphPart, SubmittedGraph } from '../messages/stimulus.ts';
+import { CLOCK, CONFIG, inject } from '../plugin-host/injection.ts';
+import { setAwakeTimer } from '../shared/timers.ts';
+import type { ClusterState } from '../state/cluster.ts';
+import { CLIENT_QUEUES, type ClientQueues } from './client-queues.ts';
+import { COMMANDS, type Commands } from './commands.ts';
+import { GraphParts } from './data-reservations.ts';
+import { ERROR_REPORTS, type ErrorReports } from './error-reports.ts';
+import { type Gatherer, GATHERER, PartsRelay } from './gatherer.ts';
+import { JOURNAL, type SchedulerJournal } from './journal.ts';
+import {
+  admitClient,
+  admitWorker,
+  clientLeft,
+  enterClient,
+  enterWorker,
+  RECONNECT_GRACE,
+  type ReconnectGrace,
+  SessionSecret,
+  WORKER_LOSSES,
+  workerLeft,
+  type WorkerLosses,
+} from './membership.ts';
+import {
+  checkClientReport,
+  checkRequest,
+  checkWorkerReport,
+  closedOn,
+  isBreach,
+  isPartOfRequest,
+  otherProtocol,
+  violation,
+} from './message-checks.ts';
+import { checkHello, checkQuestion, checkReport } from './permissions.ts';
+import {
+  NANNY_PLUGIN_REGISTRY,
+  type RemotePluginRegistry,
+  WORKER_PLUGIN_REGISTRY,
+} from './remote-plugin-registry.ts';
+import { type Peer, SESSIONS, type Sessions } from './sessions.ts';
+import { type Stimuli, STIMULI, STIMULUS_QUEUE, type StimulusQueue } from './stimulus-queue.ts';
+import { CLUSTER, SERVER_ID } from './tokens.ts';
+
+/** Time for a peer that has said hello to register. */
+const REGISTRATION_MS = 60_000;
+
+/** For clients that have not registered, and viewers: they ask, and send nothing large. */
+const LOOKER_LIMITS: IncomingLimits = { frameBytesMax: 1024 * 1024, valuesMax: 100_000 };
+
+/** The fields that a session writes into a message. */
+interface Stamped {
+  worker?: string;
+  client?: string;
+  stimulusId?: string;
+}
+
+/**
+ * One connection to the scheduler, from its first message to its end. It checks each message and
+ * stamps it with the sender, so that no peer can send in the name of another.
+ */
+export class Session implements Peer, ChannelHandlers {
+  readonly channel: Channel;
+  private role: Role | undefined;
+  /** Address of the worker or key of the client, once registered. */
+  private sender: string | undefined;
+  secret: SessionSecret | undefined;
+  /** Set while the answer to the registration has not left; messages have to come after it. */
+  private held: WireMessage[] | undefined;
+  /** Milliseconds within which a client whose connection broke may come back. */
+  private returnWithinMs = 0;
+  /** A client wants to know which of its reports are in the journal. */
+  private wantsCommits = false;
+  private isOver = false;
+  /** Closes a connection that is of no use: without a registration, and without a request. */
+  private registrationTimer: Timer | undefined;
+  private hasAsked = false;
+  /** The channel has closed the connection; nothing that came before its end counts. */
+  private isBroken = false;
+  private readonly relay = new PartsRelay();
+  private readonly parts: GraphParts;
+  private readonly slowReader: SlowReader;
+
+  /** @param handshakes - limits the peer until its hello; undefined within the process */
+  constructor(
+    private readonly connection: Connection,
+    private readonly host: SessionServices,
+    private readonly handshakes?: Handshakes,
+  ) {
+    this.channel = new Channel(connection, host.clock, this);
+    this.parts = new GraphParts(host.config.scheduler.limits.graph);
+    this.slowReader = new SlowReader(connection, host.clock, (message) => this.receive(message));
+    host.sessions.all.add(this);
+    handshakes?.begin(connection);
+  }
+
+  /** What the transport calls. */
+  get handlers(): ConnectionHandlers {
+    return {
+      onMessages: (batch) => {
+        // The reports of workers never wait: they say that the worker lives.
+        if (this.role === 'worker') for (const message of batch) this.receive(message);
+        else this.slowReader.take(batch);
+      },
+      onClose: (error) => this.channel.onClose(error),
+    };
+  }
+
+  /** Requests and answers are the channel's. */
+  private receive(message: WireMessage): void {
+    if (this.isOver || this.isBroken) return;
+    try {
+      if (isPartOfRequest(message)) {
+        this.channel.onMessages([message]);
+        this.isBroken = this.channel.isClosed;
+      } else this.onMessage(message);
+    } catch (error) {
+      this.refuse(error);
+    }
+  }
+
+  send(message: WireMessage): void {
+    if (this.held !== undefined) this.held.push(message);
+    // Memory may be freed with the next task; a write for it alone would delay that.
+    else if (message['op'] === 'free-keys') this.channel.sendLater(message);
+    else if (this.slowReader.admits()) this.connection.send(message);
+  }
+
+  commit(upTo: number): void {
+    if (this.wantsCommits) this.send({ op: 'committed', upTo } satisfies Committed);
+  }
+
+  endCommits(): void {
+    if (!this.wantsCommits) return;
+    this.send({ op: 'committed', upTo: 0, isOver: true } satisfies Committed);
+    this.wantsCommits = false;
+  }
+
+  /** Sends what is queued, then closes. */
+  end(): void {
+    queueMicrotask(() => {
+      void this.channel.close().catch((failed: unknown) => this.channel.abort(failed as Error));
+    });
+  }
+
+  onMessage(message: WireMessage): void {
+    const { sender } = this;
+    if (sender === undefined) throw violation(`"${String(message['op'])}" before registration`);
+    if (this.role === 'worker') {
+      checkWorkerReport(message);
+      (message as Stamped).worker = sender;
+      this.stamp(message);
+      // What workers report never waits behind a large graph.
+      this.host.queue.put(message as unknown as NewStimulus);
+    } else if (message['op'] === 'drop-parts') {
+      this.relay.drop(message);
+    } else {
+      checkReport(this.connection.peerRole, message['op'] as string);
+      if (message['op'] === 'close-client') {
+        this.returnWithinMs = 0;
+        return;
+      }
+      checkClientReport(message);
+      (message as Stamped).client = sender;
+      this.takeReport(message, sender);
+    }
+  }
+
+  private takeReport(message: WireMessage, client: string): void {
+    if (message['op'] === 'graph-part') {
+      const refused = this.parts.add(message as unknown as GraphPart);
+      if (refused.length > 0) this.refuseKeys(client, refused, this.parts.tooLarge);
+      return;
+    }
+    if (message['op'] !== 'update-graph') {
+      this.take(message);
+      return;
+    }
+    const graph = message as unknown as SubmittedGraph;
+    const { tasks, keys, refusal } = this.parts.end(graph);
+    if (refusal !== undefined) this.refuseKeys(client, keys, refusal, graph.stimulusId);
+    // What came in one piece is not copied: it may be one of very many small graphs.
+    else this.take(tasks === graph.tasks ? message : { ...message, tasks, keys });
+  }
+
+  /** @param stimulusId - of the report that ends with this: it counts as written with the release */
+  private refuseKeys(
+    client: string,
+    keys: readonly string[],
+    reason: string,
+    stimulusId?: string,
+  ): void {
+    const id = stimulusId === undefined ? {} : { stimulusId };
+    this.host.stimuli.accept({ op: 'client-releases-keys', client, keys, ...id });
+    this.send({ op: 'cancelled-keys', keys, reason });
+  }
+
+  private take(message: WireMessage): void {
+    this.stamp(message);
+    this.host.stimuli.accept(message as unknown as NewStimulus);
+  }
+
+  /** A message belongs to its receiver: it becomes the stimulus itself, not a copy. */
+  private stamp(message: WireMessage): void {
+    if (message['stimulusId'] === undefined || message['stimulusId'] === '') {
+      (message as Stamped).stimulusId = this.host.queue.nextId(message['op'] as string);
+    }
+  }
+
+  onRequest(method: string, parameters: WireMessage): unknown {
+    try {
+      checkRequest(method, parameters);
+      this.admit(method);
+    } catch (error) {
+      queueMicrotask(() => this.refuse(error)); // After the answer, which says the same.
+      throw error;
+    }
+    if (method === 'ping') return {};
+    this.hasAsked ||= method !== 'hello';
+    checkQuestion(this.connection.peerRole, method, parameters, this.sender);
+    // Doors of plugins open before the journal is read, and their peers would get what it says of those before them.
+    const { reading } = this.host.journal;
+    if (reading !== undefined && method.startsWith('register-')) {
+      return reading.then(() => this.answerAfterReading(method, parameters));
+    }
+    // A question comes after all that was said before it.
+    const settled = this.host.clientQueues.settled(this.sender ?? '');
+    if (settled === undefined) return this.answer(method, parameters);
+    return settled.then(() => this.answer(method, parameters));
+  }
+
+  private answerAfterReading(method: string, parameters: WireMessage): unknown {
+    if (this.isOver)
+      throw new YardmasterError('ERR_CLOSED', 'the peer left before the journal was read');
+    this.admit(method);
+    return this.answer(method, parameters);
+  }
+
+  onClose(error?: Error): void {
+    // What broke below the messages (a frame, the form of a request) was not reported by `refuse`.
+    if (!this.isOver && isBreach(error)) this.host.errors.report(error);
+    this.isOver = true;
+    this.handshakes?.end(this.connection);
+    this.registrationTimer?.cancel();
+    this.slowReader.close();
+    this.relay.close();
+    const { host, sender } = this;
+    host.sessions.all.delete(this);
+    if (sender === undefined) return;
+    const seats = this.role === 'worker' ? host.sessions.workers : host.sessions.clients;
+    if (seats.get(sender) !== this) return; // It has connected anew.
+    seats.delete(sender);
+    if (this.role === 'worker') workerLeft(host, sender, error);
+    else clientLeft(host, sender, this.returnWithinMs, this.secret);
+  }
+
+  private caller(): Caller {
+    const { role, sender } = this;
+    if (sender === undefined) return {};
+    return role === 'worker' ? { worker: sender } : { client: sender };
+  }
+
+  /** Who may ask what, and when. */
+  private admit(method: string): void {
+    const { role, sender } = this;
+    if (method === 'hello') {
+      if (role !== undefined) throw violation('a second hello');
+      return;
+    }
+    if (role === undefined) throw violation(`the request "${method}" before hello`);
+    if (!method.startsWith('register-')) return;
+    if (method !== `register-${role}`) throw violation(`"${method}" from a ${role}`);
+    if (sender !== undefined) throw violation('a second registration');
+  }
+
+  private answer(method: string, parameters: WireMessage): unknown {
+    const { host } = this;
+    switch (method) {
+      case 'hello':
+        return this.hello(parameters as unknown as HelloRequest);
+      case 'register-worker':
+        return this.registerWorker(parameters as unknown as RegisterWorkerRequest);
+      case 'register-client':
+        return this.registerClient(parameters as unknown as RegisterClientRequest);
+      case 'who-has':
+        return host.gatherer.whoHas(parameters as unknown as WhoHasRequest);
+      case 'gather':
+        return this.gather(parameters as unknown as GatherRequest);
+      case 'get-part':
+        return this.relay.read(parameters as unknown as GetPartRequest);
+      default: {
+        const request = parameters as unknown as CommandRequest;
+        return host.commands.run(request.command, request.parameters, this.caller());
+      }
+    }
+  }
+
+  private gather({ keys, inParts }: GatherRequest): Promise<GatherReply> {
+    return this.host.gatherer.gather(keys, inParts === true ? this.relay : undefined);
+  }
+
+  private hello({ protocol, role, version }: HelloRequest): HelloReply {
+    if (protocol !== PROTOCOL) {
+      const error = otherProtocol(this.channel.peerAddress, protocol, version);
+      queueMicrotask(() => this.refuse(error));
+      throw error;
+    }
+    try {
+      checkHello(this.connection.peerRole, role);
+    } catch (error) {
+      queueMicrotask(() => this.refuse(error));
+      throw error;
+    }
+    this.role = role;
+    this.handshakes?.succeed(this.connection, role === 'client' ? LOOKER_LIMITS : undefined);
+    if (role !== 'peer') this.awaitRegistration();
+    return { protocol: PROTOCOL, version: VERSION, serverId: this.host.serverId };
+  }
+
+  /** Otherwise a connection that says hello and nothing else would stay open for ever. */
+  private awaitRegistration(): void {
+    this.registrationTimer = setAwakeTimer(this.host.clock, REGISTRATION_MS, () => {
+      if (this.sender === undefined && !this.hasAsked) {
+        this.refuse(violation(`nothing for ${REGISTRATION_MS / 1000} s after its hello`));
+      }
+    });
+  }
+
+  private registerWorker(request: RegisterWorkerRequest): RegisterWorkerReply {
+    const { host } = this;
+    admitWorker(host, request, this.connection.peerAddress);
+    this.keepSecret(request.secret);
+    this.bindPeer(host.sessions.workers, request.identity.address);
+    return enterWorker(host, request);
+  }
+
+  private registerClient(request: RegisterClientRequest): RegisterClientReply {
+    const { host } = this;
+    const admitted = admitClient(host, request);
+    this.returnWithinMs = request.returnWithinMs ?? 0;
+    this.keepSecret(request.secret);
+    this.wantsCommits = host.journal.isOn && request.wantsCommits === true;
+    this.bindPeer(host.sessions.clients, request.client);
+    // Those that look only keep the limits.
+    if (this.connection.peerRole !== 'viewer') this.connection.limitIncoming?.(undefined);
+    const reply = enterClient(host, request, admitted);
+    return this.connection.peerRole === 'viewer' ? { ...reply, onlyLooks: true } : reply;
+  }
+
+  private keepSecret(secret: string | undefined): void {
+    if (secret !== undefined) this.secret = new SessionSecret(secret);
+  }
+
+  /** The channel sends the answer when the handler returns; what is caused by it comes after. */
+  private bindPeer(seats: Map<string, Peer>, name: string): void {
+    this.sender = name;
+    this.registrationTimer?.cancel();
+    seats.set(name, this);
+    this.held = [];
+    queueMicrotask(() => {
+      const held = this.held ?? [];
+      this.held = undefined;
+      if (held.length > 0) this.channel.sendAll(held);
+    });
+  }
+
+  /** Handles a protocol error of the peer: reports it and ends the connection. */
+  private refuse(cause: unknown): void {
+    if (this.isOver) return;
+    const error = closedOn(this.sender ?? this.channel.peerAddress, cause);
+    this.isOver = true;
+    this.host.errors.report(error);
+    if (this.role === 'worker') {
+      this.channel.send({ op: 'close', reason: error.message, stimulusId: 'protocol-error' });
+    }
+    this.end(); // What was queued, an answer with the error for one, still leaves.
+  }
+}
+
+export const SESSION_SERVICES: Token<SessionServices> = token('session-services');
+
+/** The collaborators that every session uses. */
+export class SessionServices {
+  constructor(
+    @inject(SERVER_ID) readonly serverId: string,
+    @inject(CLOCK) readonly clock: Clock,
+    @inject(CLUSTER) readonly cluster: ClusterState,
+    @inject(SESSIONS) readonly sessions: Sessions,
+    @inject(RECONNECT_GRACE) readonly reconnectGrace: ReconnectGrace,
+    @inject(WORKER_LOSSES) readonly losses: WorkerLosses,
+    @inject(WORKER_PLUGIN_REGISTRY) readonly workerPlugins: RemotePluginRegistry,
+    @inject(NANNY_PLUGIN_REGISTRY) readonly nannyPlugins: RemotePluginRegistry,
+    @inject(STIMULI) readonly stimuli: Stimuli,
+    @inject(STIMULUS_QUEUE) readonly queue: StimulusQueue,
+    @inject(CLIENT_QUEUES) readonly clientQueues: ClientQueues,
+    @inject(COMMANDS) readonly commands: Commands,
+    @inject(GATHERER) readonly gatherer: Gatherer,
+    @inject(ERROR_REPORTS) readonly errors: ErrorReports,
+    @inject(JOURNAL) readonly journal: SchedulerJournal,
+    @inject(CONFIG) readonly config: Config,
+  ) {}
+}

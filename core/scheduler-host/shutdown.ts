@@ -1,0 +1,88 @@
+import { YardmasterError } from '../api/errors.ts';
+import { type Logger, token, type Token } from '../api/plugin.ts';
+import { inject, LOGGER } from '../plugin-host/injection.ts';
+import { inBackground } from '../shared/timers.ts';
+import { CLIENT_QUEUES, type ClientQueues } from './client-queues.ts';
+import { ERROR_REPORTS, type ErrorReports } from './error-reports.ts';
+import { STIMULUS_QUEUE, type StimulusQueue } from './stimulus-queue.ts';
+import { ON_CRASH } from './tokens.ts';
+
+export const SHUTDOWN: Token<Shutdown> = token('shutdown');
+
+/**
+ * The end of a scheduler, whatever asks for it: its owner, a plugin, the idle timeout, a crash. It happens
+ * once, by the steps that `SchedulerLife` sets.
+ */
+export class Shutdown {
+  /** Why the scheduler crashed, if it did. */
+  crash: YardmasterError | undefined;
+  private closing: Promise<void> | undefined;
+  private steps: () => Promise<void> = () => Promise.resolve();
+
+  constructor(
+    @inject(STIMULUS_QUEUE) private readonly queue: StimulusQueue,
+    @inject(CLIENT_QUEUES) private readonly clientQueues: ClientQueues,
+    @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
+    @inject(ON_CRASH) private readonly onCrash: (error: YardmasterError) => void,
+    @inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /** Sets what {@link close} runs. */
+  runs(steps: () => Promise<void>): void {
+    this.steps = steps;
+  }
+
+  /** @throws YardmasterError `ERR_CLOSED` */
+  checkOpen(): void {
+    if (this.closing !== undefined || this.queue.isStopped) throw closedError();
+  }
+
+  /** Resolves when everything is closed; never rejects. */
+  close(): Promise<void> {
+    this.closing ??= this.steps();
+    return this.closing;
+  }
+
+  /** As {@link close}, for callers that do not wait. */
+  closeInBackground(): void {
+    inBackground(this.close(), 'the scheduler could not close in good order');
+  }
+
+  /** Handles no stimulus any more. */
+  stopHandling(): void {
+    this.queue.stop();
+    this.clientQueues.clear();
+  }
+
+  /**
+   * Reports a failure after which the state cannot be trusted, and closes.
+   * @param what - the subject and verb of the failure: `the policies could not be replaced`
+   */
+  stopBecause(what: string, cause: unknown): void {
+    if (this.queue.isStopped) return;
+    const error = crashError(what, cause);
+    this.stopHandling();
+    this.crash = error;
+    this.errors.report(error);
+    try {
+      this.onCrash(error);
+    } catch (thrown) {
+      this.log.error({ err: thrown }, 'onCrash threw');
+    }
+    this.closeInBackground();
+  }
+}
+
+/** A call to a scheduler that is closed. */
+export function closedError(): YardmasterError {
+  return new YardmasterError('ERR_CLOSED', 'the scheduler is closed');
+}
+
+/** `ERR_PLUGIN_HOOK` when a hook of a plugin caused it, `ERR_JOURNAL` when a disk did, else `ERR_INVARIANT`. */
+function crashError(what: string, cause: unknown): YardmasterError {
+  const message = cause instanceof Error ? cause.message : String(cause);
+  const isOther =
+    YardmasterError.is(cause, 'ERR_PLUGIN_HOOK') || YardmasterError.is(cause, 'ERR_JOURNAL');
+  const code = isOther ? cause.code : 'ERR_INVARIANT';
+  return new YardmasterError(code, `the scheduler closes: ${what}: ${message}`, {}, { cause });
+}

@@ -1,0 +1,156 @@
+/**
+ * Assertions are for our own bugs and are always on. Errors of the world (input, network, user code)
+ * are values or {@link "core/api/errors"} classes instead.
+ */
+export function assert(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new AssertionError(message);
+}
+
+/** Closes a `switch` over a union: adding a member without a case becomes a compile error. */
+export function unreachable(value: never): never {
+  throw new AssertionError(`unreachable case: ${JSON.stringify(value)}`);
+}
+
+/** A broken assumption inside Yardmaster itself. */
+class AssertionError extends Error {
+  override readonly name = 'AssertionError';
+}
+
+/** Arrays up to this length keep their capacity when they are emptied. */
+const KEPT_MAX = 64;
+
+/**
+ * Empties an array that is going to be filled again. `length = 0` gives up its capacity, which the
+ * next `push` has to allocate again; popping keeps it.
+ */
+export function empty(array: unknown[]): void {
+  if (array.length > KEPT_MAX) array.length = 0;
+  else while (array.length > 0) array.pop();
+}
+
+/** Whether a value has a method `then`: promises of other realms and libraries are recognised as well. */
+export function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
+}
+
+/** Whether a value was written as `{ … }`, in this realm or another. */
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype = Object.getPrototypeOf(value) as object | null;
+  if (prototype === Object.prototype || prototype === null) return true;
+  return Object.getPrototypeOf(prototype) === null;
+}
+
+/** Control characters but for tab and line feed, and marks that change the direction of text. */
+const UNPRINTABLE = /[^\P{Cc}\t\n]|[\u202A-\u202E\u2066-\u2069]/gu;
+
+/**
+ * Text for a terminal or a log that may contain names and messages of peers: control characters are shown, not
+ * obeyed, and no line after the first begins like a line of its own.
+ */
+export function printable(text: string): string {
+  return text
+    .replace(UNPRINTABLE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .replace(/\n(?=\S)/g, '\n    ');
+}
+
+/** As {@link printable}, for text whose lines are its own. */
+export function printableLines(text: string): string {
+  return text.split('\n').map(printable).join('\n');
+}
+
+/** What people call the type of a value: `number`, `Array`, `Map`, the name of its class. */
+export function typeName(value: unknown): string {
+  if (value === null) return 'null';
+  if (typeof value !== 'object') return typeof value;
+  const prototype = Object.getPrototypeOf(value) as object | null;
+  if (prototype === null) return 'Object';
+  const maker: unknown = Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value;
+  const name: unknown = typeof maker === 'function' ? maker.name : '';
+  return typeof name === 'string' && name !== '' ? wellFormed(name) : 'Object';
+}
+
+/** A class may have any name; it becomes part of keys, which are sent. */
+function wellFormed(name: string): string {
+  return name.replace(/\p{Surrogate}/gu, '\uFFFD');
+}
+
+/**
+ * Types of values in messages. They document bounds, and the checks of messages that are generated from the
+ * types enforce them.
+ */
+
+/**
+ * A key, a name or an address: never empty.
+ * @minLength 1
+ */
+export type Name = string;
+
+/**
+ * What only its sender knows: at least 128 random bits as text.
+ * @minLength 22
+ */
+export type Secret = string;
+
+/**
+ * A whole number.
+ * @integer
+ * @minimum -9007199254740991
+ * @maximum 9007199254740991
+ */
+export type Integer = number;
+
+/**
+ * A whole number, at least 0.
+ * @integer
+ * @minimum 0
+ * @maximum 9007199254740991
+ */
+export type Count = number;
+
+/**
+ * A whole number, at least 1.
+ * @integer
+ * @minimum 1
+ * @maximum 9007199254740991
+ */
+export type Positive = number;
+
+/**
+ * How many copies there are to be of a result, at least 1. Infinity: one on every running worker.
+ * @minimum 1
+ */
+export type Copies = number;
+
+/**
+ * A time or another bound, at least 0; may be Infinity. Never part of a sum.
+ * @minimum 0
+ */
+export type Limit = number;
+
+/**
+ * A number whose sums and differences remain numbers: neither NaN nor infinite, nor so large that it has
+ * no digit after the decimal point.
+ * @minimum -9007199254740991
+ * @maximum 9007199254740991
+ */
+export type Finite = number;
+
+/**
+ * A size, a duration or an amount, at least 0: its sums remain numbers.
+ * @minimum 0
+ * @maximum 9007199254740991
+ */
+export type Size = number;
+
+/**
+ * Where a task may run: addresses, host names or names of workers. Each is looked up while the task is taken in.
+ * @maxItems 10000
+ */
+export type Places = readonly string[];
+
+/**
+ * Amounts of resources by name. Each name is kept for every worker and task.
+ * @maxProperties 1000
+ */
+export type Resources = Readonly<Record<string, Size>>;

@@ -1,0 +1,69 @@
+import { token, type Token } from '../api/plugin.ts';
+import { inject } from '../plugin-host/injection.ts';
+import type { WorkerStatus } from '../state/worker.ts';
+import type { MemoryMode } from '../worker/memory.ts';
+import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
+import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
+import { WORKER_PLUGINS, type WorkerPlugins } from './worker-plugins.ts';
+
+export const WORKER_STATUS: Token<WorkerStatusTracker> = token('worker-status');
+
+/** Whether a worker starts anything: nothing, one task at a time, or what it can. */
+type MemoryPace = 'pause' | 'crawl' | 'unpause';
+
+/** What the scheduler wants a worker to be, what its memory allows, and what it therefore is. */
+export class WorkerStatusTracker {
+  /** What the scheduler wants it to be. While that is `running`, memory may pause it. */
+  private wantedStatus: WorkerStatus = 'running';
+  private memoryMode: MemoryMode = 'running';
+
+  constructor(
+    @inject(WORKER_INBOX) private readonly inbox: WorkerInbox,
+    @inject(WORKER_LINK) private readonly link: WorkerLink,
+    @inject(WORKER_PLUGINS) private readonly plugins: WorkerPlugins,
+  ) {}
+
+  /** The status that the scheduler receives. */
+  get status(): WorkerStatus {
+    const { wantedStatus } = this;
+    return wantedStatus === 'running' && this.memoryMode === 'paused' ? 'paused' : wantedStatus;
+  }
+
+  /** Whether its memory holds it back, whatever the scheduler wants it to be. */
+  get isShortOfMemory(): boolean {
+    return this.memoryMode !== 'running';
+  }
+
+  /** The scheduler wants it to be that. */
+  want(status: WorkerStatus, stimulusId: string): void {
+    if (status === this.wantedStatus) return;
+    this.adapt(stimulusId, () => (this.wantedStatus = status));
+  }
+
+  /** Its memory allows that. */
+  allow(mode: MemoryMode, stimulusId: string): void {
+    this.adapt(stimulusId, () => (this.memoryMode = mode));
+  }
+
+  /** It has closed; the listener is not called. */
+  end(): void {
+    this.wantedStatus = 'closed';
+  }
+
+  /** Brings the machine, and what the scheduler knows, in line with a change. */
+  private adapt(stimulusId: string, change: () => void): void {
+    const before = this.status;
+    const paceBefore = this.pace;
+    change();
+    const { status, pace } = this;
+    if (pace !== paceBefore) this.inbox.put({ op: pace, stimulusId });
+    if (status === before) return;
+    this.link.report({ op: 'worker-status-change', status });
+    this.plugins.call('statusChanged', status);
+  }
+
+  private get pace(): MemoryPace {
+    if (this.status !== 'running') return 'pause';
+    return this.memoryMode === 'crawling' ? 'crawl' : 'unpause';
+  }
+}

@@ -152,7 +152,11 @@ export class LeaseKeeper {
       this.renewedMs = Math.max(this.renewedMs, askedMs);
       for (const id of lost) this.end(id, why);
     } catch (error) {
-      this.loseAll(error as Error);
+      // With a broken connection the leases live on: the scheduler says which are left when the client is back.
+      const { session } = this.coordinator;
+      if (session.isClosed || session.isConnected || !session.mayComeBack) {
+        this.loseAll(error as Error);
+      }
     }
   }
 

@@ -304,3 +304,15 @@ test('a lock is lost with the scheduler that gave it, and its holder is notified
   await world.pass(60_000);
   expect(lease.signal.aborted).toBe(true);
 });
+
+test('a lock is kept when the connection breaks while it is being renewed', async () => {
+  const world = new World();
+  await world.startScheduler();
+  const { client, line } = await world.client();
+  const lease = await world.passing(client.lock('door').acquire());
+  world.clock.setTimer(10_000, () => line.cut());
+  await world.pass(60_000);
+  expect(world.returns).toHaveLength(1);
+  expect(lease.signal.aborted).toBe(false);
+  await world.passing(lease.release());
+});

@@ -6,7 +6,7 @@
  * be found in the story.
  */
 import type { TaskFailure } from '../state/task.ts';
-import type { Copies, Count, Finite, Integer, Name, Size } from '../util/values.ts';
+import type { Copies, Count, Finite, Integer, Name, Places, Size } from '../util/values.ts';
 import type { Caused, FromWorker } from './cause.ts';
 import type { ClientStimulus } from './from-client.ts';
 import type { WorkerStimulus } from './from-worker.ts';
@@ -75,7 +75,7 @@ export interface RestrictionChange {
    * Addresses or names of the workers that may run it, in the place of those before; none: all may.
    * Undefined: as it was.
    */
-  readonly workers?: readonly string[];
+  readonly workers?: Places;
   /** Whether the queuing policy may hold the task back. Undefined: as it was. */
   readonly isQueueable?: boolean;
 }

@@ -686,3 +686,11 @@ describe('the end', () => {
     );
   });
 });
+
+it('a task cannot be moved to more workers than a submission may name', async () => {
+  const host = await TestHost.start();
+  const workers = Array.from({ length: 10_001 }, (_, at) => `w${at}`);
+  const changes = [{ key: 'task', workers }];
+  expect(() => host.scheduler.enqueue({ op: 'set-restrictions', changes })).toThrow(/10000 items/);
+  await host.close();
+});

@@ -156,7 +156,7 @@ export class Client extends CoordinationAccess {
 
   /** See {@link Submitter.reduce}. */
   reduce<Part>(
-    fn: TaskFunction<[parts: readonly Part[]], Part | Promise<Part>>,
+    fn: TaskFunction<[parts: Part[]], Part | Promise<Part>>,
     parts: Iterable<Argument<Part>>,
     options?: { readonly fanIn?: number },
   ): Future<Part> {

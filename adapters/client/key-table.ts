@@ -2,6 +2,7 @@ import {
   type CancelledKeys,
   type ErrorPayload,
   type KeyInMemory,
+  LOST_INPUT,
   RemoteError,
   type TaskErredMessage,
   type ToClientMessage,
@@ -232,7 +233,7 @@ export class KeyTable {
       this.outgoing.report({ op: 'report-key', key });
       return;
     }
-    const isLost = this.losses !== undefined && !reason.includes('lost dependencies');
+    const isLost = this.losses !== undefined && reason !== LOST_INPUT;
     this.losses?.push(key);
     this.end(entry, () => (isLost ? lostError(key, reason) : cancelledError(key, reason, message)));
   }
@@ -275,7 +276,7 @@ export class KeyTable {
 }
 
 function cancelledError(key: string, reason: string, message?: string): YardmasterError {
-  const isLost = reason.includes('lost dependencies');
+  const isLost = reason === LOST_INPUT;
   return new YardmasterError(
     isLost ? 'ERR_LOST_DEPENDENCY' : 'ERR_CANCELLED',
     isLost

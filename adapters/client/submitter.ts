@@ -172,7 +172,7 @@ export class Submitter {
    * @throws YardmasterError `ERR_GRAPH_INVALID` when there are no parts, or `fanIn` is below 2
    */
   reduce<Part>(
-    fn: TaskFunction<[parts: readonly Part[]], Part | Promise<Part>>,
+    fn: TaskFunction<[parts: Part[]], Part | Promise<Part>>,
     parts: Iterable<Argument<Part>>,
     options: { readonly fanIn?: number } = {},
   ): Future<Part> {

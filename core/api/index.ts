@@ -5,7 +5,6 @@
 export * from './amm.ts';
 export * from './amm-manager.ts';
 export * from './channel.ts';
-export type { ParametersOf, ParametersSchema } from './plugin.ts';
 export * from './clock.ts';
 export * from './errors.ts';
 export * from './hooks.ts';
@@ -21,6 +20,7 @@ export type * from '../messages/protocol.ts';
 export * from '../messages/protocol.ts';
 export type * from '../messages/stimulus.ts';
 export type * from '../messages/to-client.ts';
+export { LOST_INPUT } from '../messages/to-client.ts';
 export type * from '../messages/to-worker.ts';
 export type { ActionTiming } from '../state/groups.ts';
 export { groupOfKey, prefixOfKey } from '../state/groups.ts';

@@ -1,4 +1,5 @@
 import type { GraphTask, UpdateGraph } from '../messages/stimulus.ts';
+import { LOST_INPUT } from '../messages/to-client.ts';
 import { type ClusterState, GenericClient } from '../state/cluster.ts';
 import { addWant, endKeepAlive, keepAlive } from '../state/relations.ts';
 import { isDone } from '../state/state-names.ts';
@@ -202,7 +203,7 @@ export class GraphIntake implements PendingIntake {
         scope.outbox.toClient(client, {
           op: 'cancelled-keys',
           keys: [key],
-          ...(cause ?? { reason: 'it depends on data that is lost' }),
+          ...(cause ?? { reason: LOST_INPUT }),
         });
         continue;
       }

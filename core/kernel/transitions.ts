@@ -1,4 +1,5 @@
 import type { TransitionDetails } from '../api/hooks.ts';
+import { LOST_INPUT } from '../messages/to-client.ts';
 import {
   learnDuration,
   removeFromProcessing,
@@ -332,7 +333,7 @@ function mayBeForgotten(task: TaskState): boolean {
 /** Clients that still want a task that is forgotten must not wait for it. */
 function reportCancelled(scope: KernelScope, task: TaskState): void {
   const reason = task.hasLostDependencies
-    ? 'it depends on data that is lost'
+    ? LOST_INPUT
     : 'its data is lost and cannot be computed again';
   for (const intake of scope.intakes) intake.cancel([task], { reason });
   for (const client of task.whoWants.items) {

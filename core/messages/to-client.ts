@@ -34,10 +34,14 @@ export interface TaskRetried {
   readonly key: string;
 }
 
+/** Why keys are cancelled that need what is lost; clients tell it from other reasons by this text. */
+export const LOST_INPUT = 'it depends on data that is lost';
+
 /** These keys will not have a result. */
 export interface CancelledKeys {
   readonly op: 'cancelled-keys';
   readonly keys: readonly string[];
+  /** For people, except {@link LOST_INPUT}. */
   readonly reason: string;
   /** What the client that cancelled them said to people. */
   readonly message?: string;

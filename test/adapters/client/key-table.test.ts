@@ -138,7 +138,7 @@ describe('the keys of a client', () => {
   test('that are lost with their dependencies say so', () => {
     const { table, hold } = env();
     const entry = hold('a');
-    table.handle({ op: 'cancelled-keys', keys: ['a'], reason: 'lost dependencies' });
+    table.handle({ op: 'cancelled-keys', keys: ['a'], reason: 'it depends on data that is lost' });
     expect(entry.error()).toMatchObject({ code: 'ERR_LOST_DEPENDENCY' });
   });
 

@@ -125,3 +125,21 @@ describe('scattered values', () => {
     expect(known('free')).toBeUndefined();
   });
 });
+
+it('a task whose scattered input is lost says so, and what to do', async () => {
+  const cluster = await VirtualCluster.start(1);
+  try {
+    const { client, local } = cluster;
+    const { x } = await cluster.passing(client.scatter({ x: 1 }));
+    const waiting = client.with({ workers: ['a worker to come'] }).submit(inc, x);
+    await cluster.until(() => local.scheduler.cluster.tasks.get(waiting.key) !== undefined);
+    const { address } = cluster.worker(cluster.names[0]!);
+    local.scheduler.enqueue({ op: 'remove-worker', worker: address, expected: false, close: true });
+    expect(await cluster.passing(waiting.error())).toMatchObject({
+      code: 'ERR_LOST_DEPENDENCY',
+      message: expect.stringContaining('one of its dependencies is gone') as string,
+    });
+  } finally {
+    await cluster.close();
+  }
+});

@@ -25,6 +25,13 @@ const BY_CONTENT: Readonly<Record<string, (object: never) => unknown>> = {
   RefusedTasks: (tasks: Iterable<object> & { seenCount: number }) => [...tasks, tasks.seenCount],
   SteadySet: (set: Set<unknown>) => [...set],
   SteadyMap: (map: Map<unknown, unknown>) => [...map],
+  // Runs that were taken back are looked up by their id; in which order they are there says nothing.
+  TaskLimits: (limits: { endingRuns: Map<number, object> } & Record<string, unknown>) => [
+    limits['byName'],
+    limits['queues'],
+    limits['open'],
+    [...limits.endingRuns].toSorted(([one], [other]) => one - other),
+  ],
   // What a worker last said it executes may be forgotten; nothing looks there for a forgotten task.
   Map: (map: Map<unknown, unknown>) =>
     [...map].filter(([key]) => !(isObject(key) && isForgotten(key))),

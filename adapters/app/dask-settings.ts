@@ -21,11 +21,8 @@ export interface DaskSettings {
 }
 
 const PREFIX = 'distributed';
-
 const DURATIONS = `${PREFIX}.scheduler.default-task-durations`;
-
 const PRELOAD = `${PREFIX}.scheduler.preload`;
-
 const PRELOAD_ARGV = `${PREFIX}.scheduler.preload-argv`;
 
 /**
@@ -144,9 +141,7 @@ export function describeDaskSettings({ taken, ignored }: DaskSettings): string {
 }
 
 const KEY = 'distributed.scheduler.active-memory-manager.policies';
-
 const PLACE = ['scheduler', 'activeMemoryManager', 'policies'];
-
 const MODULE = 'distributed.active_memory_manager.';
 
 /** Dask's own policies under our names. */
@@ -244,7 +239,6 @@ const whole =
   };
 
 const logLength = whole(0, LOG_LENGTH_MAX);
-
 const queuing = 'scheduler.policies.queuing.options';
 
 const rule = (key: string, to: string | readonly string[], read?: ReadValue): Rule => ({

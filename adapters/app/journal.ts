@@ -43,7 +43,6 @@ const RUN_IDS = 2 ** 20;
 
 /** A segment is followed by another one when it is so many times as long as what it began with. */
 const GROWTH = 4;
-
 const SEGMENT_BYTES = 64 * 2 ** 20;
 
 const WORKER_WAIT_MS = 30_000;

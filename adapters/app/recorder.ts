@@ -46,7 +46,6 @@ import { AppendFile, numbersIn, readBytes } from '../log/segment-file.ts';
 
 /** A name that cannot lead out of a folder. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
-
 const EXTENSION = '.ylog';
 
 /** A recording under way, from the moment on when it was asked for. */
@@ -259,7 +258,6 @@ interface RecordingKeep {
 
 /** Less would be nothing but checkpoints. */
 const BYTES_MIN = 2 ** 20;
-
 const AGE_MIN_MS = 1000;
 
 /**

@@ -65,7 +65,6 @@ import { textLogger } from './text-log.ts';
 
 /** Part of the memory limit that tasks may leave behind in a thread before it collects that. */
 const TIDY_RATIO = 0.03;
-
 /** The same without a limit, in bytes. */
 const TIDY_BYTES = 64 * 1024 * 1024;
 

@@ -19,12 +19,9 @@ import { type Corpus, findCorpus, type NearDuplicates, singlePass } from '../dem
 
 /** Upper bound of the kills of a worker: a nanny replaces it this often, however early it dies. */
 const KILLS_PER_WORKER_MAX = 10;
-
 /** Parts of the work between which kills happen: workers have something to lose, and time to recover. */
 const FROM = 0.02;
-
 const TO = 0.95;
-
 /** A Weyl sequence steps by this: 2^32 divided by the golden ratio. */
 const STEP = 0x9e3779b9;
 
@@ -218,7 +215,6 @@ export class DoneCount {
 
 /** Characters of the error stream that are kept for the message about a process that failed. */
 const STDERR_KEPT = 4000;
-
 const END_MS = 10_000;
 
 /** What was done to a scheduler. */
@@ -347,9 +343,7 @@ export interface LiveView {
 
 /** Below the first column of text of the demo. */
 const INDENT = ' '.repeat(11);
-
 const BAR_SIZE = 40;
-
 const CLEAR_RIGHT = '\u001b[K';
 
 /** Lines that are printed when the output is not a terminal. */

@@ -29,10 +29,8 @@ import { untilDone } from './with-client.ts';
 
 /** Of `--chaos-scheduler` without a number. */
 const KILLS = 20;
-
 /** A worker is killed for so many kills of the scheduler, unless `--chaos` says how often. */
 const KILLS_PER_WORKER_KILL = 4;
-
 /** A worker that is killed again and again is replaced all the same. */
 const NANNY_RULES = { attemptsMax: Infinity, longestDelayMs: 500 };
 

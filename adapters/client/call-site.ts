@@ -7,16 +7,12 @@ export interface CallSite {
 
 /** Upper bound of the stacks that are captured in {@link WINDOW_MS}: each takes some microseconds. */
 const SITES_PER_WINDOW = 50;
-
 const WINDOW_MS = 100;
-
 /** Frames that are looked at, those of the client included. */
 const FRAMES_MAX = 12;
-
 const FRAMES_SHOWN = 4;
 
 let captured = 0;
-
 /** The place that was captured last, by what was submitted there. */
 const latest = new WeakMap<object, CallSite>();
 

@@ -7,9 +7,7 @@ import type { KeyEntry } from './entry.ts';
 
 /** Bytes asked for in one request, unless one result alone has more. */
 const REQUEST_BYTES_MAX = 32 * 1024 * 1024;
-
 const REQUEST_KEYS_MAX = 2000;
-
 /** Holders tried per key before the scheduler is asked to fetch it. */
 const ROUNDS_MAX = 3;
 

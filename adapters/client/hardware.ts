@@ -2,7 +2,6 @@ import { copyInMemory, fetchFromPeer, type Moved, writeToDisk } from '../peers/h
 import type { WorkerRunner } from './cluster-access.ts';
 
 const KIB = 1024;
-
 const MIB = 1024 * KIB;
 
 /** What to measure. */

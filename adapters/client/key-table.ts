@@ -421,7 +421,6 @@ function takenElsewhere(key: string, taken: string): YardmasterError {
 
 /** Bytes of results that a client keeps because they came along; others are fetched when asked for. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
-
 /** What a small array of bytes occupies besides them. */
 const OVERHEAD_BYTES = 200;
 

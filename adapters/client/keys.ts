@@ -6,9 +6,7 @@ import { commonName, ContentHash, isCanonical } from '../tasks/index.ts';
 
 /** Hex digits of a hash in a key: 128 bits. */
 const HASH_DIGITS = 32;
-
 const NO_PREFIX = new Uint8Array(0);
-
 /** A longer key is surely a mistake: data instead of a name. */
 const KEY_LENGTH_MAX = 8192;
 
@@ -38,7 +36,6 @@ interface FunctionHash {
 
 /** So that a task is hashed in one go, without the text that all tasks of a function share. */
 const functionHashes = new Map<string, Map<string, FunctionHash>>();
-
 /** For the bytes of a task that is hashed: canonical ones are few. */
 const scratch = new Uint8Array(1024);
 

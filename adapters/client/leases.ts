@@ -4,9 +4,7 @@ import type { Coordinator } from './coordination.ts';
 
 /** Renewals per life of a lease: two may get lost. */
 const RENEWALS_PER_LIFE = 3;
-
 const TOO_LATE = 'it was not renewed in time';
-
 const GONE_WITH_SCHEDULER = 'the scheduler was away, and does not know it any more';
 
 /** The answer of the scheduler to a client that acquires. */

@@ -40,15 +40,12 @@ export function checkFits(nbytes: number, messageBytesMax: number, what: string)
 
 /** Tasks that travel in one message. */
 const PART_TASKS = 1000;
-
 /** Bytes of tasks in one message, unless one task alone has more. */
 const PART_BYTES = 16 * 1024 * 1024;
-
 /** Of a task besides its arguments: key, dependencies, function, options. A guess. */
 const TASK_BYTES = 512;
 
 type Part = Extract<ClientReport, { readonly op: 'graph-part' }>;
-
 type Submitted = Extract<ClientReport, { readonly op: 'update-graph' }>;
 
 /**

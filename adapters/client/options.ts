@@ -326,7 +326,6 @@ export interface RetryRules {
 }
 
 const BACKOFF_MS = 1000;
-
 const FACTOR = 2;
 
 /** @throws YardmasterError `ERR_GRAPH_INVALID` naming the rule that cannot be */
@@ -567,7 +566,6 @@ export function withLimitOf<Options extends { readonly limit?: LimitOption }>(
  * process share one object under this symbol, and keep the active span under the other: nothing is loaded for it here.
  */
 const API = Symbol.for('opentelemetry.js.api.1');
-
 const SPAN = Symbol.for('OpenTelemetry Context Key SPAN');
 
 interface SharedApi {

@@ -26,9 +26,7 @@ export interface ScatterOptions {
 }
 
 const WORKER_TIMEOUT_MS = 10_000;
-
 const POLL_MS = 100;
-
 /** Times that data is put on a worker which holds other data under the key for the time being. */
 const ATTEMPTS = 5;
 

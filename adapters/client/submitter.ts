@@ -46,7 +46,6 @@ import { IN_FLIGHT, type Items, resultsInOrder, type StreamOptions } from './str
  * value), and of whole graphs, which run one after the other (Dask lets them interleave for 60 s).
  */
 const SUBMIT_FIFO_MS = 100;
-
 const COMPUTE_FIFO_MS = 0;
 
 /** Futures of the requested tasks of a graph, in the order of the request. */

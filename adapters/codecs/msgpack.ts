@@ -427,7 +427,6 @@ export abstract class MsgpackReader {
 }
 
 const EMPTY = Buffer.alloc(0);
-
 const EMPTY_VIEW = new DataView(new ArrayBuffer(0));
 
 /** Of some of the bytes: keys that are numbered differ in the last ones. */
@@ -521,15 +520,11 @@ class Decoder extends MsgpackReader {
 
 /** Up to this length a loop over the characters is faster than a call into Node. */
 const SHORT_TEXT = 40;
-
 const INITIAL_BYTES = 4096;
-
 /** Room for the header of a frame, so that it is sent with what it announces. */
 const HEADROOM_BYTES = 16;
-
 /** Lengths that fit into one byte. */
 const LENGTH_8_MAX = 0xff;
-
 /** Bytes that a code unit may take. */
 const UTF8_MAX = 3;
 

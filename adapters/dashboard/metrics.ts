@@ -72,9 +72,7 @@ export function countsOf(cluster: ClusterView): Readonly<Record<string, number>>
 }
 
 type Labels = Readonly<Record<string, string>>;
-
 type Sample = readonly [value: number, labels?: Labels];
-
 type Read = () => Iterable<Sample>;
 
 interface HookInfo {
@@ -347,7 +345,6 @@ function byState(counts: Iterable<readonly [state: string, count: number]>): Sam
 
 /** Prefixes with figures of their own; those that come later are summed. */
 const PREFIXES_MAX = 200;
-
 const OTHERS = '(others)';
 
 interface Totals {

@@ -134,14 +134,11 @@ const ACTIONS_MAX = 4_000_000;
 
 /** Rows of all samples together. */
 const ROWS_MAX = 200_000;
-
 const SAMPLES_MIN = 100;
-
 const SAMPLES_MAX = 1000;
 
 /** Throughput is the mean over so long at least, or over this part of the whole. */
 const RATE_MS = 200;
-
 const RATES = 100;
 
 /** Between two samples, until there are too many of them. */

@@ -244,7 +244,6 @@ interface StreamWindow {
 
 /** More spans than this are sent as bins. */
 const SPANS_MAX = 4000;
-
 const BINS_MAX = 4096;
 
 /** Bins of all rows together: clusters with very many threads get wider ones. */

@@ -2,7 +2,6 @@ import type { ClusterView, TaskView, WorkerView } from '../../core/api/index.ts'
 
 /** Tasks that are looked at for what they ask for, or wait for. */
 const LOOKED_AT = 100;
-
 /** Limits that have a sentence of their own. */
 const LIMITS_NAMED = 3;
 

@@ -513,7 +513,6 @@ export class Encoder extends MsgpackWriter {
 
 /** Memory that an encoder keeps for its next message. */
 const KEPT_BYTES = 64 * 1024;
-
 const FIXED_EXTENSIONS: Readonly<Record<number, number>> = {
   1: 0xd4,
   2: 0xd5,
@@ -742,7 +741,6 @@ function unreadableSubHeader(why: string): YardmasterError {
 }
 
 const SLAB_BYTES = 32 * 1024;
-
 const COPY_MAX_BYTES = SLAB_BYTES / 8;
 
 const KNOWN_MAX_BYTES = 160;

@@ -249,7 +249,6 @@ const LENIENT: ReadonlyMap<string, unknown> = new Map<string, unknown>([
 ]);
 
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', '\n': '' };
-
 const NUMBER =
   /^[+-]?(?:0[xX][\da-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?)/;
 
@@ -386,7 +385,6 @@ class LiteralReader {
 }
 
 const DISTRIBUTED_ROOT_KEYS = ['rmm'];
-
 const SCHEDULER_KEYS = [
   'allowed-failures',
   'bandwidth',
@@ -394,11 +392,8 @@ const SCHEDULER_KEYS = [
   'work-stealing',
   'worker-ttl',
 ];
-
 const ADMIN_KEYS = ['log-length', 'log-format', 'pdb-on-err'];
-
 const COMM_KEYS = ['compression', 'default-scheme', 'socket-backlog'];
-
 const LOW_LEVEL_LOG = 'distributed.admin.low-level-log-length';
 
 /**

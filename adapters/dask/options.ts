@@ -73,7 +73,6 @@ export interface DaskOptions {
 }
 
 const text = { type: 'string' } as const;
-
 const milliseconds = (minimum: number, byDefault: number): object => ({
   type: 'number',
   minimum,

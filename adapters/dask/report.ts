@@ -166,11 +166,8 @@ function* short(byPrefix: ReportFigures['byPrefix']): Iterable<string> {
 }
 
 const WIDTH = 1200;
-
 const ROW = 18;
-
 const ROWS_MAX = 60;
-
 const LETTER = 6.6;
 
 /** Frames with a smaller share of all samples are left out. */

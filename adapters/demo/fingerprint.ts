@@ -7,25 +7,19 @@ import { gunzipSync } from 'node:zlib';
 
 /** Bytes of a fingerprint: one for each hash function. */
 export const FINGERPRINT_BYTES = 256;
-
 /** Words of a phrase. */
 const PHRASE_WORDS = 4;
-
 /** Shorter texts repeat each other by chance. */
 const TEXT_WORDS_MIN = 20;
 
 const INT32_MAX = 2 ** 31 - 1;
-
 const FNV_OFFSET = 0x811c9dc5;
-
 const FNV_PRIME = 0x01000193;
-
 /** 2^32 divided by the golden ratio. */
 const STEP = 0x9e3779b9;
 
 /** Hash function k of a phrase with hash h is `MULTIPLIERS[k] * h + ADDENDS[k]`, modulo 2^32. */
 const MULTIPLIERS = Int32Array.from({ length: FINGERPRINT_BYTES }, (_, k) => mix(2 * k + 1) | 1);
-
 const ADDENDS = Int32Array.from({ length: FINGERPRINT_BYTES }, (_, k) => mix(2 * k + 2));
 
 /** The fingerprint of a text; undefined when it is too short for one. O(words × hash functions). */

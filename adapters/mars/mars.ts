@@ -231,12 +231,9 @@ class Label implements PriorityLabel {
 
 /** Places between two whole numbers. With {@link FIRST_MAX} every sum is exact. */
 const PLACES = 2 ** 32;
-
 const FIRST_MAX = 2 ** 20;
-
 /** Distance at an open end, so that many more labels fit there. */
 const STRIDE = 2 ** 16;
-
 /** Labels that are put into their places one by one; more are sorted in. */
 const SINGLES_MAX = 32;
 
@@ -409,7 +406,6 @@ type RunsByWorker = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** Waits between two questions; the last one again and again. */
 const DELAYS_MS = [10, 25, 50, 100, 250, 500];
-
 /** A thread that is to be ended after a time is gone a little later. */
 const MARGIN_MS = 500;
 
@@ -451,7 +447,6 @@ async function runningOf(client: Client, runs: RunsByWorker): Promise<ReadonlySe
 }
 
 const KILL_TIMEOUT_MS = 5000;
-
 const HISTORY_LENGTH = 10_000;
 
 /**

@@ -26,9 +26,7 @@ import {
 
 /** Time for a process to close, after the time it was given to retire, before it is killed. */
 const TERMINATION_MS = 8000;
-
 const STUCK_AFTER_MS = 30_000;
-
 const RETIRE_MS = 10_000;
 
 /** The plugins of a nanny that clients have registered with the scheduler. */

@@ -64,7 +64,6 @@ export interface ProcessEnd {
 
 /** Of all nannies of this process, so that none outlives it. */
 const running = new Set<ChildProcess>();
-
 let isWatchingExit = false;
 
 /** One run of a worker in a separate process: `yardmaster worker … --supervised`. */

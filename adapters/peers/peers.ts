@@ -24,7 +24,6 @@ import {
 export type Serialised = Uint8Array | ScatteredValue;
 
 type Allocate = (key: string, nbytes: number) => Serialised;
-
 type Fetched = ReadonlyMap<string, Serialised>;
 
 /** A worker that does not answer within this counts as gone. */

@@ -390,7 +390,6 @@ type Rule = (history: History, analysis: Analysis) => Found | undefined;
 
 /** Shorter tasks cost the scheduler and the network about as much as they compute. */
 const SMALL_S = 0.01;
-
 /** Fewer tasks than this say nothing about a prefix or a worker. */
 const RUNS_MIN = 8;
 

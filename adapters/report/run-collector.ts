@@ -12,7 +12,6 @@ import type { History, HistoryFailure, HistoryWorker, MemorySample, Run } from '
 
 /** Failures that are kept with their text. */
 const FAILURES_MAX = 20;
-
 const TEXT_LENGTH_MAX = 300;
 
 /** A task that has not ended. */

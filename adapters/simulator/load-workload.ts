@@ -275,7 +275,6 @@ export function isOpen(saved: number): boolean {
 
 /** Positions of states are below this; above are flags. */
 const STATE_FLAGS = 16;
-
 const OPEN_STATES: readonly string[] = ['waiting', 'no-worker', 'queued', 'processing'];
 
 function mean(values: ReadonlyMap<string, number>): number {

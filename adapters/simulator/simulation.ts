@@ -32,12 +32,9 @@ export interface RunOptions {
 
 /** Virtual milliseconds without a run, a transfer or a transition, after which nothing more is expected. */
 const STALL_MS = 600_000;
-
 const YEAR_MS = 365 * 24 * 3_600_000;
-
 /** Events between two looks at whether anything still happens. */
 const EVENTS_PER_LOOK = 10_000;
-
 const CLIENT = 'client';
 
 /** The clock of the scheduler and its plugins: what their timers promise is awaited. */

@@ -34,14 +34,10 @@ export interface WorkerWorld extends RunWorld, TransferWorld {
 
 /** Work that the threads of a real worker have in line. */
 const SHORT_RUN_S = 0.001;
-
 const FIND_MISSING_MS = 1000;
-
 const RETRY_BUSY_MS = 150;
-
 /** Part of the memory limit that transfers may fill. */
 const TRANSFER_FRACTION = 0.1;
-
 const STORY_LENGTH = 16;
 
 /**
@@ -533,7 +529,6 @@ function failureOf(key: string): TaskFailure {
 
 /** How often the memory is looked at, and the part of its limit below which that is not worth it. */
 const LOOK_MS = 100;
-
 const LOOK_RATIO = 0.5;
 
 /** What a worker does about its memory. */

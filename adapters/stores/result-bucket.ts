@@ -20,7 +20,6 @@ type Sdk = typeof Aws;
 
 /** How the SDK and its imitations say that there is no such object. */
 const MISSING = new Set(['NoSuchKey', 'NotFound']);
-
 /** An object without a byte has no range. */
 const EMPTY = 'InvalidRange';
 

@@ -46,7 +46,6 @@ export const FILE_HEADER_BYTES = 20 + KEY_BYTES;
 const FILE_AT = { mark: 0, typeBytes: 4, checksum: 8, valueBytes: 12, key: 20 };
 
 const TYPE_BYTES_MAX = 4096;
-
 /** Bytes that are read at a time when only the checksum is of interest. */
 const SLICE_BYTES = 1024 * 1024;
 
@@ -191,24 +190,17 @@ async function readFully(file: FileHandle, bytes: Uint8Array): Promise<Uint8Arra
 
 /** Share of the limit that may be written before all files are counted again: others write as well. */
 const COUNT_AGAIN = 1 / 16;
-
 /** Share of the limit that is left when old results were removed. */
 const KEPT = 0.9;
-
 /** Milliseconds after which a file that was never finished is taken to be left by a killed process. */
 const ABANDONED_MS = 24 * 60 * 60 * 1000;
-
 const UNFINISHED = '.part';
-
 /** Names of results, and of files that become results when they are complete. */
 const OWN_FILE = /^[0-9a-f]{64}(-[0-9a-f-]{36}\.part)?$/;
-
 /** Names of the folders in which they are: how a key begins. */
 const PART_FOLDER = /^[0-9a-f]{2}$/;
-
 /** Larger results have a file each. */
 const PACKED_BYTES_MAX = 64 * 1024;
-
 /** Share of the limit that a pack of results may have: packs are removed as a whole. */
 const PACK_SHARE = 1 / 16;
 
@@ -483,16 +475,12 @@ const PACK_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Milliseconds of reading after which other work of the thread comes first. */
 const TURN_MS = 10;
-
 /** Milliseconds in which the last record of a pack may be incomplete, because a remote machine still writes it. */
 const UNFINISHED_MS = 10_000;
-
 /** Share of the longest pack up to which another writer continues it. */
 const ADOPTED_SHARE = 1 / 16;
-
 /** Milliseconds after which another writer continues a pack; its own writer does not any more after half of it. */
 const ADOPTED_MS = 60 * 60 * 1000;
-
 const PACK = /^[0-9a-f-]{36}\.pack$/;
 
 /** Whether a file of the folder of results is a pack. */

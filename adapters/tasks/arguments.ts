@@ -20,7 +20,6 @@ export interface PackedArguments {
  * listed beside the arguments, and the serialisation keeps the identity of the containers.
  */
 type Hole = [container: object, place: Place, dependency: number];
-
 type Place = number | string | ['key' | 'value', entry: number];
 
 type Allocate = (nbytes: number) => Uint8Array;

@@ -2,7 +2,6 @@ import { createHash, type Hash, randomUUID } from 'node:crypto';
 import { types } from 'node:util';
 
 const BLOCK_BYTES = 4096;
-
 /** Bytes that are hashed with one call: above 2 GiB Node refuses, or hashes a part only. */
 const HASHED_BYTES_MAX = 2 ** 30;
 

@@ -31,7 +31,6 @@ export interface TaskContext {
 }
 
 const RESCHEDULE = Symbol.for('yardmaster.reschedule');
-
 const STORAGE = Symbol.for('yardmaster.taskContext');
 
 /** What tasks need to reach the cluster that they run on. */
@@ -229,12 +228,9 @@ function textOf(thrown: unknown, property: string): string | undefined {
 
 /** Where this package is, on this machine: what is in a stack from here is not the user's. */
 const PACKAGE = new URL('../../', import.meta.url).href;
-
 const PACKAGE_PATH = decodeURIComponent(new URL(PACKAGE).pathname);
-
 /** Folders of the package whose frames say nothing about a task. */
 const INTERNAL = /^(?:dist\/)?(?:core|adapters|bundle)\//;
-
 const FRAME = /^\s+at /;
 
 /**

@@ -12,11 +12,9 @@ export type DefinedTask<F extends AnyFunction | AnyClass> = F extends AnyClass
     : never;
 
 const BRAND = Symbol.for('yardmaster.task');
-
 const REGISTRY = Symbol.for('yardmaster.tasks');
 
 type Definition = AnyFunction | AnyClass;
-
 type Registry = Map<string, Map<string, Definition>>;
 
 /** Shared by all copies of this package in the process, because modules may import another one. */

@@ -173,7 +173,6 @@ function ancestors(folder: string): readonly string[] {
 
 /** Folders with the code of this package, in a checkout and as it is published. */
 const OWN_CODE = /^(?:dist\/)?(?:core|adapters|bundle|plugins|policies)\//;
-
 /** Modules of it that are made for workers: all that they do when they are imported is to define tasks. */
 const OWN_TASKS =
   /^(?:dist\/)?(?:adapters\/(?:peers\/hardware-tasks|demo\/tasks)|bundle\/(?:(?:hardware|demo)-)?tasks(?:-[\w-]{8})?)\.[jt]s$/;
@@ -235,7 +234,6 @@ function importedSources(path: string, source: Uint8Array): readonly (Uint8Array
 
 /** Whatever can be an import, in comments and strings, too. */
 const LIKE_IMPORT = /\b(?:from|import)(?:[\s(]|\/\*.*?\*\/)*["']([^"']+)["']/gs;
-
 const LIKE_REQUIRE = /\brequire\s*\(\s*["'`]([^"'`\n]+)["'`]\s*\)/g;
 
 function specifiersIn(code: Uint8Array): readonly string[] {
@@ -379,7 +377,6 @@ function read(module: string): { readonly path: string; readonly source: Uint8Ar
 
 /** As in rsync: what follows is the same on all machines, what precedes is not. */
 const MARK = '/./';
-
 const PACKAGES = '/node_modules/';
 
 /** By root, which is empty where none was given, and URL. Files do not move while a process runs. */

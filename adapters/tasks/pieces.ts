@@ -19,7 +19,6 @@ import {
 const SEARCHED_MEMBERS_MAX = 32;
 
 type View = NodeJS.ArrayBufferView;
-
 type ViewMaker = new (buffer: ArrayBufferLike, byteOffset: number, length: number) => View;
 
 /** Attempts to write shared memory with numbers that occur nowhere else in the value. */
@@ -40,12 +39,9 @@ const VIEWS: readonly (readonly [name: string, make: ViewMaker, elementBytes: nu
   ['BigInt64Array', BigInt64Array, 8],
   ['BigUint64Array', BigUint64Array, 8],
 ];
-
 const BUFFER = VIEWS.length;
-
 /** Added to the type number of a view whose bytes are a separate part. */
 const APART = 64;
-
 /** Added to the type number of a view of shared memory, which is not copied. */
 const SHARED = 128;
 

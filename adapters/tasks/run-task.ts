@@ -115,7 +115,6 @@ function sharedBytes(nbytes: number): Uint8Array {
 }
 
 const NO_ARGUMENTS = new Uint8Array(0);
-
 const systemClock = new SystemClock();
 
 /**

@@ -5,36 +5,25 @@ import { refusalBytes } from './context.ts';
 /**
  * Numbers, short texts, booleans, null, undefined, and short lists of these in a few bytes. V8's
  * serialisation, which all else goes through, costs microseconds for each value, however small. What
- * goes through it begins with other bytes (`byte-layout.ts`).
+ * goes through it begins with other bytes (below).
  */
 const UNDEFINED = 32;
-
 const NULL = 33;
-
 const TRUE = 34;
-
 const FALSE = 35;
-
 const INT32 = 36;
-
 const FLOAT64 = 37;
-
 /** Followed by the length, in one byte. Characters of one byte each: Latin-1. */
 const TEXT = 38;
-
 /** Plus the number of items. */
 const LIST = 48;
-
 const LIST_LENGTH_MAX = 8;
 
 const TEXT_LENGTH_MAX = 64;
-
 const BYTES_MAX = 1 + LIST_LENGTH_MAX * (TEXT_LENGTH_MAX + 2);
-
 const LATIN1_MAX = 0xff;
 
 const memory = new Uint8Array(BYTES_MAX);
-
 const view = new DataView(memory.buffer);
 
 /** The bytes of a small value; undefined for any other. */
@@ -170,17 +159,12 @@ function broken(): RangeError {
 
 /** Number of the first shared ArrayBuffer in the bytes: it takes five bytes, as any that follows. */
 export const FIRST_BARE_ID = 0xf000_0000;
-
 /** Bits of the numbers of one attempt to write a value. */
 const ATTEMPT_BITS = 16;
-
 const COUNT_MAX = 2 ** ATTEMPT_BITS - 1;
-
 /** What V8 writes before the number of a shared ArrayBuffer, and of one that was transferred. */
 const SHARED_TAG = 0x75;
-
 const TRANSFERRED_TAG = 0x74;
-
 const ALIGNMENT = 8;
 
 interface Stretch {
@@ -340,7 +324,6 @@ function varint(value: number): number[] {
 // Numbers are little-endian.
 
 const MARK = 1;
-
 const FIXED_BYTES = 16;
 
 /** Binary parts of a value from this size on lie outside of what V8 writes. */

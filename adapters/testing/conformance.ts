@@ -167,9 +167,7 @@ export type Clauses = Readonly<Record<string, (bench: Bench) => Promise<void>>>;
 
 /** vitest gives a test five seconds, mocha two: with mocha, set `clauseMs`. */
 const CLAUSE_MS = 4000;
-
 const CLOSE_MS = 500;
-
 /** Messages of one end that a failed clause shows. */
 const SHOWN_MAX = 5;
 

@@ -160,7 +160,6 @@ export interface DriveOptions {
 }
 
 const MAX_MS = 1_000_000;
-
 const IDLE_MS = 5000;
 
 /**

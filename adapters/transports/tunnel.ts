@@ -107,7 +107,6 @@ export function relayConnection(
 
 /** Bytes after which the other thread is sent a report at once. */
 const REPORTED_BYTES = 64 * 1024;
-
 /** Milliseconds for which fewer wait for a message that takes the report along, such as the answer to a request. */
 const REPORT_DELAY_MS = 20;
 

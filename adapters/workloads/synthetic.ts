@@ -13,7 +13,6 @@ import {
 // Graphs of small applications whose pattern is known, in any size.
 
 const KIB = 1024;
-
 const MIB = 1024 * KIB;
 
 /**
@@ -67,7 +66,6 @@ export function mapreduce(mappers: number): Workload {
 }
 
 const FOLDS = 5;
-
 const FOLD_BYTES = 320 * MIB;
 
 /**

@@ -324,34 +324,23 @@ export function parameters<
 }
 
 export const TEXT = { type: 'string' } as const;
-
 export const TEXTS = { type: 'array', items: TEXT } as const;
-
 /** A text that is not empty. */
 export const NAME = { type: 'string', minLength: 1 } as const;
-
 export const FLAG = { type: 'boolean' } as const;
-
 /** A whole number, at least 0. */
 export const COUNT = { type: 'integer', minimum: 0 } as const;
-
 /** A whole number, at least 1, or Infinity. */
 export const COPIES = { type: 'integer', minimum: 1 } as const;
-
 /** A finite number, at least 0. */
 export const AMOUNT = { type: 'number', minimum: 0, maximum: Number.MAX_VALUE } as const;
-
 /** Milliseconds above 0, or Infinity. */
 export const TIMEOUT = { type: 'number', exclusiveMinimum: 0 } as const;
-
 export const BYTES = { bytes: true } as const;
-
 /** An object with fields of any kind. */
 export const OBJECT = { type: 'object' } as const;
-
 /** Any plain data. */
 export const DATA = {} as const;
-
 export const NO_PARAMETERS = parameters({});
 
 /** Version of the package, for messages to people; a test compares it with package.json. */

@@ -110,7 +110,6 @@ function checkSource(
 }
 
 const require = createRequire(import.meta.url);
-
 let makeDefaults: (() => unknown) | undefined;
 
 /** An empty configuration has been checked by the build, so that a start with the defaults compiles and runs no check. */

@@ -544,7 +544,6 @@ export const SCHEDULING_SCHEMA = { ...WORDS, type: ['object', 'string'] } as obj
 
 /** A time as people write it: `"2s"`, `"100 ms"`, `"inf"`; a number is seconds. */
 export type DurationInput = string | number;
-
 /** A size as people write it: `"64 MiB"`, `"50MB"`; a number is bytes. */
 export type BytesInput = string | number;
 
@@ -568,7 +567,6 @@ export type Settings = Readonly<Record<string, Setting<unknown>>>;
 
 /** The value of a setting, or of a section, once it is checked. */
 export type Checked<One> = One extends Setting<infer Value, unknown> ? Value : never;
-
 /** What people may write for a setting or a section. */
 export type Written<One> = One extends Setting<unknown, infer Input> ? Input : never;
 
@@ -583,7 +581,6 @@ type CheckedOf<Fields extends Settings> = {
 };
 
 type HasDefault<Rest> = Rest extends { readonly default: unknown } ? true : false;
-
 type OrNull<Rest> = Rest extends { readonly infinite: true } ? null : never;
 
 interface Limits {

@@ -18,25 +18,18 @@ export type { BytesInput, DurationInput } from './schema.ts';
 
 /** The section `scheduler`, checked and complete; times in milliseconds, sizes in bytes. */
 export type SchedulerConfig = Checked<typeof SCHEDULER_SCHEMA>;
-
 /** The section `scheduler.activeMemoryManager`, checked; times in milliseconds. */
 export type AmmConfig = SchedulerConfig['activeMemoryManager'];
-
 /** The section `scheduler.rebalance`, checked. Fractions are of the memory limit of each worker. */
 export type RebalanceConfig = SchedulerConfig['rebalance'];
-
 /** The section `scheduler.workStealing`, checked; times in milliseconds. */
 export type WorkStealingConfig = SchedulerConfig['workStealing'];
-
 /** The section `scheduler.coordination`, checked; times in milliseconds, sizes in bytes. */
 export type CoordinationConfig = SchedulerConfig['coordination'];
-
 /** The section `scheduling`, checked; times in milliseconds. What each does: `docs/config.md`. */
 export type SchedulingConfig = Checked<typeof SCHEDULING_SCHEMA>;
-
 /** The section `worker`, checked; times in milliseconds, sizes in bytes. */
 export type WorkerConfig = Checked<typeof WORKER_SCHEMA>;
-
 /** The section `worker.memory`, checked. Parts of the memory limit; 0: never. */
 export type WorkerMemoryConfig = WorkerConfig['memory'];
 
@@ -74,7 +67,6 @@ const IGNORED: Readonly<Record<string, string>> = {
 
 /** Words that act only with `worker.memoryAdmission: quota`. */
 const QUOTA_WORDS = ['memQuotaSize', 'memHardLimit'] as const;
-
 const OF_THE_QUOTA = 'it acts with worker.memoryAdmission: quota';
 
 /** What the preset of each name says in words of other sections; what is written there has precedence. */

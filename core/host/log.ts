@@ -8,7 +8,6 @@ import { countData, countText, type FailureCount, isReported } from '../util/fai
 
 /** Lines that are kept. */
 const LINES_MAX = 1000;
-
 /** Of the fields of a line, as text. */
 const FIELDS_LENGTH_MAX = 4000;
 

@@ -396,11 +396,8 @@ interface LostKey {
 }
 
 const WHITE = 0;
-
 const GREY = 1;
-
 const BLACK = 2;
-
 const LOST = 3;
 
 /**

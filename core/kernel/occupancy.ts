@@ -7,7 +7,6 @@ import type { KernelScope } from './scope.ts';
 
 /** Backlog per thread, in seconds and relative to the average, above which a worker is saturated. */
 const SATURATED_BACKLOG_S = 0.4;
-
 const SATURATED_RATIO = 1.9;
 
 /**
@@ -62,9 +61,7 @@ export function classify(
 }
 
 const IDLE = { isIdle: true, isSaturated: false } as const;
-
 const NEITHER = { isIdle: false, isSaturated: false } as const;
-
 const SATURATED = { isIdle: false, isSaturated: true } as const;
 
 /** Tasks of this prefix count otherwise from now on. O(workers), and rare. */

@@ -130,7 +130,6 @@ function freeKey(scope: KernelScope, { key, worker }: TaskFinished): void {
 
 /** In these states the worker has given the task up by the time it answers. */
 const GIVEN_UP: ReadonlySet<string> = new Set(['waiting', 'ready', 'constrained']);
-
 /** In these states the worker has begun the task, and continues. */
 const BEGUN: ReadonlySet<string> = new Set([
   'executing',
@@ -140,10 +139,8 @@ const BEGUN: ReadonlySet<string> = new Set([
   'cancelled',
   'resumed',
 ]);
-
 /** Topic under which steals are published. */
 const TOPIC = 'stealing';
-
 /** Tasks that one event names. */
 const NAMED_MAX = 100;
 

@@ -267,7 +267,6 @@ export interface PoliciesPart {
 
 /** Added to the number of a state. */
 export const WAITER = 16;
-
 export const COMPUTABLE = 32;
 
 /** Positions of objects in a list that is written, in the order in which they were added. */

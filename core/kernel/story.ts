@@ -14,7 +14,6 @@ export interface TransitionRecord {
 
 /** Recommendations kept for each record, on average over the ring: a step has rarely more than one. */
 const NOTES_PER_RECORD = 2;
-
 const NOTES_MIN = 1024;
 
 /**

@@ -72,7 +72,6 @@ export class Digest {
 }
 
 const FLOAT = new Float64Array(1);
-
 const WORDS = new Int32Array(FLOAT.buffer);
 
 function finish(lane: number): number {

@@ -15,16 +15,13 @@ export const MAGIC = Uint8Array.of(0x59, 0x41, 0x52, 0x44, 0x4c, 0x4f, 0x47, 0x0
 
 /** Raised when old readers cannot read what is written. Version 1 has no frames of the kind `state`. */
 export const FORMAT_VERSION = 2;
-
 export const FORMAT_VERSION_MIN = 1;
 
 export const FILE_HEADER_BYTES = 16;
-
 /** A mark has so many bits. */
 export const MARK_MASK = 0xffffff;
 
 export const FRAME_HEADER_BYTES = 8;
-
 export const BODY_HEADER_BYTES = 20;
 
 /** A longer frame is a damaged length: 1 GiB. */
@@ -41,7 +38,6 @@ export const FRAME_KINDS = [
   'checkpoint',
   'state',
 ] as const;
-
 /** What a frame holds. */
 export type FrameKind = (typeof FRAME_KINDS)[number];
 
@@ -135,7 +131,6 @@ export interface PayloadCodec {
 /** CRC-32C (Castagnoli), as in RFC 3720, section 12.1: the checksum of the frames of a log. */
 
 const POLYNOMIAL = 0x82f63b78;
-
 /** Bytes that one step takes in. */
 const STRIDE = 8;
 

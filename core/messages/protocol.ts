@@ -201,7 +201,6 @@ export interface WhoHasReply {
 
 /** Served by the scheduler: it fetches results on behalf of a client that cannot reach workers. */
 export type GatherRequest = GetDataRequest;
-
 /** The results of the keys, or why they cannot be had. */
 export type GatherReply = GetDataReply;
 

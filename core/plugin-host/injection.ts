@@ -354,14 +354,10 @@ function checkKnown(token: Provider['token'], { module, early = [] }: Replaceabl
 
 /** Services that every plugin can ask its context for. */
 export const CLOCK: Token<Clock> = token('clock');
-
 export const LOGGER: Token<Logger> = token('logger');
 
 /** Values that a host receives. The token of each of its own parts is in the file of that part. */
 export const BUILTINS: Token<Builtins> = token('builtins');
-
 export const CONFIG: Token<Config> = token('config');
-
 export const CONFIG_FOLDER: Token<string> = token('config-folder');
-
 export const LOADED_CONFIG: Token<LoadedConfig> = token('loaded-config');

@@ -34,13 +34,11 @@ export const DEFAULT_POLICIES: Readonly<Record<SlotName, string>> = {
 
 /** Built-in name of the plugin that the section `scheduler.activeMemoryManager` is for. */
 const AMM = 'amm';
-
 /** Built-in name of the plugin that the section `scheduler.workStealing` is for. */
 const WORK_STEALING = 'work-stealing';
 
 /** Built-in name of the plugin that the section `scheduler.coordination` is for. */
 const COORDINATION = 'coordination';
-
 /** Built-in name of the plugin that collects what a report is about. */
 const REPORT = 'report';
 

@@ -186,7 +186,6 @@ async function importModule(
 }
 
 const PACKAGE = 'yardmaster';
-
 /** How Node says that a module has no such export. */
 const NO_EXPORT =
   /module '(?<entry>yardmaster(?:\/[\w-]+)?)' does not provide an export named '(?<name>\w+)'/;

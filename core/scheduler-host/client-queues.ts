@@ -18,10 +18,8 @@ export const CLIENT_QUEUES: Token<ClientQueues> = token('client-queues');
 
 /** A graph with more tasks is submitted in slices of this many. */
 const SLICE_TASKS = 1000;
-
 /** More keys than this are wanted, or released, by and by. */
 const SLICE_KEYS = 1000;
-
 /** Small stimuli of one client that are handled without a pause. */
 const BURST = 100;
 

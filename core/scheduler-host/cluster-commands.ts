@@ -147,7 +147,6 @@ interface Keyed {
 }
 
 const keyOf = ({ key }: Keyed): string => key;
-
 const addressOf = ({ address }: { readonly address: string }): string => address;
 
 /** Everything that the scheduler knows of tasks, workers and clients, as plain data. O(all of it). */

@@ -140,23 +140,14 @@ function namedFailure(
 }
 
 const ASK = { workers: TEXTS, timeoutMs: TIMEOUT } as const;
-
 const FINITE_TIMEOUT = { ...TIMEOUT, maximum: Number.MAX_VALUE } as const;
-
 const LOOK = parameters({}, { timeoutMs: FINITE_TIMEOUT });
-
 const KEYS = parameters({ keys: TEXTS });
-
 const SOME_KEYS = parameters({}, { keys: TEXTS });
-
 const SLOT = parameters({ slot: TEXT });
-
 const POLICY = parameters({ slot: TEXT, use: TEXT }, { options: OBJECT });
-
 const PLUGIN = parameters({ name: NAME, use: NAME }, { options: OBJECT, idempotent: FLAG });
-
 const PLUGIN_NAME = parameters({ name: TEXT });
-
 /** What may be asked of workers by way of the scheduler. */
 const REQUEST = {
   method: { type: 'string', enum: ['actor-call', 'inspect', 'run'] },

@@ -18,9 +18,7 @@ interface MessageSchemas {
 }
 
 const require = createRequire(import.meta.url);
-
 const ID = 'messages';
-
 interface Source {
   readonly names: readonly string[];
   check(name: string): Check;

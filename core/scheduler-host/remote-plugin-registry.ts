@@ -10,7 +10,6 @@ import { SESSIONS, type Sessions } from './sessions.ts';
 import { CLUSTER } from './tokens.ts';
 
 export const WORKER_PLUGIN_REGISTRY: Token<WorkerPluginRegistry> = token('worker-plugin-registry');
-
 export const NANNY_PLUGIN_REGISTRY: Token<NannyPluginRegistry> = token('nanny-plugin-registry');
 
 /** A worker sets plugins up within ten seconds each, one after the other. */

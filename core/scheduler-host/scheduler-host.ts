@@ -125,7 +125,6 @@ function containedError(stimulus: Stimulus, cause: unknown): YardmasterError {
 
 /** Part of the time of a slow stimulus from which hooks are the cause of it. */
 const CAUSE_SHARE = 0.5;
-
 /** Part from which one of them is named. */
 const NAMED_SHARE = 0.1;
 

@@ -86,9 +86,7 @@ const NO_WORKERS_CHECK_MS = 250;
 
 /** Rounds in which the time to live of workers passes; milliseconds of one round at least and at most. */
 const TTL_ROUNDS = 20;
-
 const ROUND_MS_MIN = 250;
-
 const ROUND_MS_MAX = 5000;
 
 export const IDLE_WATCH: Token<IdleWatch> = token('idle-watch');

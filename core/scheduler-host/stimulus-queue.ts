@@ -3,7 +3,6 @@ import { type NewStimulus, token, type Token } from '../api/plugin.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 
 export const STIMULUS_QUEUE: Token<StimulusQueue> = token('stimulus-queue');
-
 export const STIMULI: Token<Stimuli> = token('stimuli');
 
 /** A stimulus that may still lack its id. */

@@ -10,18 +10,13 @@ import type { ClusterState } from '../state/cluster.ts';
 
 /** What a scheduler is given. The token of each of its own collaborators is in the file of that class. */
 export const LOG_BOOK: Token<LogBook> = token('log-book');
-
 export const ON_CRASH: Token<(error: YardmasterError) => void> = token('on-crash');
-
 export const SERVER_ID: Token<string> = token('server-id');
-
 export const TRANSPORTS: Token<TransportTable> = token('transports');
 
 /** The kernel, and the parts of it that many collaborators read. */
 export const KERNEL: Token<SchedulerKernel> = token('kernel');
-
 export const CLUSTER: Token<ClusterState> = token('cluster');
-
 export const INSIGHT: Token<Insight> = token('insight');
 
 /**

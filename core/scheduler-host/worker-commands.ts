@@ -16,9 +16,7 @@ export const WORKER_COMMANDS: Token<WorkerCommands> = token('worker-commands');
 
 /** A worker that has not answered within this time is listed as silent. */
 const ANSWER_TIMEOUT_MS = 10_000;
-
 const RESTART_TIMEOUT_MS = 30_000;
-
 /** Between two looks at who is back. */
 const LOOK_MS = 50;
 

@@ -13,31 +13,23 @@ export interface OptionRule {
 export type OptionRules<Options> = Readonly<Record<keyof Options, OptionRule>>;
 
 export const ANY: OptionRule = { wanted: 'anything', fits: () => true };
-
 export const FLAG: OptionRule = { wanted: 'true or false', fits: (v) => typeof v === 'boolean' };
-
 export const TEXT: OptionRule = {
   wanted: 'text, not empty',
   fits: (v) => typeof v === 'string' && v !== '',
 };
-
 export const LIST: OptionRule = { wanted: 'a list', fits: (v) => Array.isArray(v) };
-
 export const FIELDS: OptionRule = { wanted: 'an object', fits: isPlainObject };
-
 export const FUNCTION: OptionRule = { wanted: 'a function', fits: (v) => typeof v === 'function' };
-
 export const BYTES: OptionRule = {
   wanted: 'a number of bytes, at least 0, where 0 means unlimited',
   fits: (v) => Number.isFinite(v) && (v as number) >= 0,
 };
-
 /** Milliseconds. */
 export const DURATION: OptionRule = {
   wanted: 'a number of milliseconds, at least 0, or Infinity',
   fits: (v) => typeof v === 'number' && v >= 0,
 };
-
 export const AMOUNTS: OptionRule = {
   wanted: 'an object with an amount, at least 0, for each name, such as { GPU: 1 }',
   fits: (v) => isPlainObject(v) && Object.values(v).every(isAmount),
@@ -77,9 +69,7 @@ export function either(...rules: readonly OptionRule[]): OptionRule {
 }
 
 export const CLOCK = objectWith('nowMs', 'setTimer');
-
 export const LOG = objectWith('info', 'warn', 'error');
-
 export const TRANSPORT = objectWith('listen', 'connect');
 
 /**

@@ -3,9 +3,7 @@ import { printable } from '../util/values.ts';
 
 /** Rounds in which the delay passes; milliseconds of one round at least and at most. */
 const ROUNDS = 20;
-
 const ROUND_MS_MIN = 250;
-
 const ROUND_MS_MAX = 5000;
 
 /**

@@ -547,7 +547,6 @@ export class RefusedTasks implements Iterable<TaskState> {
 }
 
 const SIZE_MIN = 1 << 8;
-
 const SIZE_MAX = 1 << 16;
 
 /**

@@ -11,20 +11,13 @@ import { StateCounts, TASK_STATE_NAMES } from './state-names.ts';
  */
 
 const HASH = /^[a-f0-9]{32}$/;
-
 const LETTER_FIRST = /^\p{L}/u;
-
 const LETTERS = /^\p{L}+$/u;
-
 /** A word of this many letters that begins with one of `a` to `f` counts as a hash. */
 const HASH_WORD_LENGTH = 8;
-
 const DASH = 45;
-
 const ZERO = 48;
-
 const NINE = 57;
-
 /** Name of what cannot be read. */
 const OTHER = 'Other';
 
@@ -299,16 +292,12 @@ function slotOf(key: string, dash: number): number {
 
 /** Tasks of one slot, by how short they are. Few steps, so that noise does not move them. */
 const STEPS = [1, 4, 16, 64, 256] as const;
-
 /** Finished tasks of a kind before anything is concluded from them. */
 const SAMPLES_MIN = 8;
-
 /** Weight of a new sample. */
 const WEIGHT = 1 / 8;
-
 /** Results of the tasks in one slot are expected to stay below this, so that queuing keeps memory low. */
 const SHARED_BYTES_MAX = 1024 * 1024;
-
 /** A step is left downwards only when its limits are exceeded by this factor. */
 const SLACK = 2;
 

@@ -459,7 +459,6 @@ interface Placed {
 
 /** Gaps that are not worth closing. */
 const GAPS_MAX = 8;
-
 /** Upper bound of the capacity that is kept, as a multiple of the entries in use. */
 const ROOM_MAX = 8;
 
@@ -595,7 +594,6 @@ export class ReplicaList<Task extends Placed> extends PlaceList<Task> {
 
 /** Longer lists of dependents are swept by and by. */
 const SWEPT_AT_ONCE_MAX = 10_000;
-
 /** Dependents of a longer list that are looked at whenever one is forgotten. */
 const SWEPT_PER_DROP = 8;
 

@@ -7,9 +7,7 @@ import type { GenericWorker } from './worker.ts';
 
 /** A worker, a client and a steal as tasks link to them. */
 export type WorkerState = GenericWorker<TaskState>;
-
 export type ClientState = GenericClient<TaskState>;
-
 export type Steal = GenericSteal<WorkerState>;
 
 /** What is known about a failure. */
@@ -36,7 +34,6 @@ export type Priority = readonly [negatedUserPriority: number, generation: number
 
 /** The shared empty list. It is never written to, which `validate.ts` checks. */
 export const NO_TASKS: TaskState[] = emptyList();
-
 const NO_ADDRESSES: ReadonlySet<string> = new Set();
 
 /** How far a long list of dependents has been swept of forgotten ones. */
@@ -280,7 +277,7 @@ export class TaskState {
     if (fingerprint !== this.fingerprint) this.rareFields.fingerprint = fingerprint;
   }
 
-  /** Set while a long list of dependents is being swept. Written in `sweep.ts`. */
+  /** Set while a long list of dependents is being swept. Written in `relations.ts`. */
   get sweep(): Sweep | undefined {
     return this.optionalFields?.sweep;
   }

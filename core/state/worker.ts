@@ -55,7 +55,6 @@ const NO_METRICS: WorkerMetrics = {
 
 /** Shared empty collections for most workers, so that ten thousand workers take little memory. */
 const NO_AMOUNTS: ReadonlyMap<string, number> = new Map();
-
 const NOTHING_EXECUTING: ReadonlyMap<never, number> = new Map<never, number>();
 
 /** How many tasks of one prefix a worker is processing. */

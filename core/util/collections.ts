@@ -184,7 +184,6 @@ export class SmallSet<T> implements Iterable<T> {
 
 /** What stands for nothing in a collection, before everything else. */
 const BALLAST: readonly object[] = Array.from({ length: 1024 }, () => Object.freeze({}));
-
 /** By which Node's `console.log` asks an object what to show. */
 const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom') as never;
 
@@ -296,7 +295,6 @@ function afterBallast<I extends Iterator<unknown>>(iterator: I): I {
 
 /** Items beyond which a hash table is kept, because a search costs more, and up to which it is dropped. */
 const LISTED_MAX = 12;
-
 const INDEXED_MIN = 6;
 
 /**

@@ -8,7 +8,6 @@ import { KeptChannels, openChannel } from '../shared/channels.ts';
 import { sharedMemoryOf } from '../util/bytes.ts';
 
 export const NETWORK: Token<Network> = token('network');
-
 export const PEER_CHANNELS: Token<PeerChannels> = token('peer-channels');
 
 /** How to reach others. */

@@ -23,7 +23,6 @@ import type { WorkerHostOptions } from './worker-options.ts';
 export const WORKER_LINK: Token<WorkerLink> = token('worker-link');
 
 const KEEP_ALIVE_MS = 60_000;
-
 const SECRET_BYTES = 32;
 
 /** A report without its id, which the link gives it. */

@@ -337,7 +337,6 @@ function messageOf(error: unknown): string {
 
 /** Bytes of released results after which young garbage is collected, and after which all of it is. */
 const YOUNG_BYTES = 64 * 1024 * 1024;
-
 const ALL_BYTES = 256 * 1024 * 1024;
 
 /**

@@ -9,7 +9,6 @@ import { PEER_CHANNELS, type PeerChannels } from './peer-channels.ts';
 import { PEER_LISTENER } from './tokens.ts';
 
 export const CLOSER: Token<Closer> = token('closer');
-
 export const WORKER_SERVING: Token<WorkerServing> = token('worker-serving');
 
 /** Time for what is queued to leave when a worker closes. */

@@ -236,7 +236,6 @@ export const SPILL_RETRY_MS = 5000;
 
 /** Kinds of tasks whose results are remembered; the one that was seen first is forgotten. */
 const KINDS_MAX = 10_000;
-
 /** How much a result more counts in what is expected of the next one of its kind. */
 const LEARNING_RATE = 0.5;
 

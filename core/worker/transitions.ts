@@ -121,7 +121,6 @@ function bestReady(tables: WorkerTables): WorkerTask | undefined {
 
 /** Characters of the texts for people. */
 const TEXT_LENGTH_MAX = 10_000;
-
 /** A failure as workers report it. */
 export function toTaskFailure(error: ErrorPayload): TaskFailure {
   const text = error.code === undefined ? error.name : `${error.name} [${error.code}]`;
@@ -224,7 +223,7 @@ function missingToReleased(scope: WorkerScope, task: WorkerTask): void {
   enterReleased(scope, task);
 }
 
-/** The choice of the peer, and the transfer itself, are made in `ensure-communicating.ts`. */
+/** The choice of the peer, and the transfer itself, are made in `nextTransfer`. */
 function fetchToFlight({ tables }: WorkerScope, task: WorkerTask): void {
   assert(task.comingFrom !== undefined, `${task.toString()} takes off without a transfer`);
   tables.removeFetchEntries(task);
@@ -408,7 +407,7 @@ function readyToReleased(scope: WorkerScope, task: WorkerTask): void {
   enterReleased(scope, task);
 }
 
-/** `ensure-computing.ts` has made sure of a thread and of the resources. */
+/** `nextToExecute` has made sure of a thread and of the resources. */
 function readyToExecuting(scope: WorkerScope, task: WorkerTask): void {
   const { tables } = scope;
   tables.ready.delete(task);

@@ -80,5 +80,5 @@ export class WorkerScope {
   }
 }
 
-/** What the transitions of `worker-table.ts` are. */
+/** What the transitions of the table in `transitions.ts` are. */
 export type WorkerTransition = (scope: WorkerScope, task: WorkerTask) => void;

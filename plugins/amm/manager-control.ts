@@ -19,7 +19,6 @@ import { original, readOnly } from '../../core/shared/read-only.ts';
 import { makePolicy, type MemoryManager } from './memory-manager.ts';
 
 type Policy = ActiveMemoryManagerPolicy<unknown>;
-
 type Options = Readonly<Record<string, unknown>>;
 
 /** Settings of the manager that can be changed while it runs; times in milliseconds. */

@@ -26,10 +26,8 @@ import { NO_WORKERS, WorkerList } from './movement.ts';
 
 /** What a policy may suggest in one round; beyond it, it is taken for endless. */
 const SUGGESTIONS_MAX = 1_000_000;
-
 /** Time that one policy has in a round. */
 const ROUND_MS_MAX = 1000;
-
 /** Suggestions between two readings of the clock. */
 const SUGGESTIONS_PER_LOOK = 1024;
 

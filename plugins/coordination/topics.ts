@@ -13,10 +13,8 @@ import {
 
 /** Events that are kept for a client which does not fetch them; older ones are dropped, and counted. */
 const KEPT_MAX = 10_000;
-
 /** What they may occupy, roughly. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
-
 /** Events in one answer. */
 const BATCH_MAX = 500;
 

@@ -19,10 +19,8 @@ import { isStealable, Thieves, Victim } from './thieves.ts';
 
 /** Work of one slice: about one unit for each examined task. A slice takes a millisecond or two. */
 const UNITS_PER_SLICE = 4_000;
-
 /** Tasks that one slice asks for; the kernel and the workers have work with each of them. */
 const PROPOSALS_PER_SLICE = 500;
-
 /** Work with a task that is chosen, besides its inputs. */
 const UNITS_PER_CHOICE = 3;
 
@@ -210,7 +208,6 @@ function isStillThere(worker: WorkerView, { workers }: ClusterView): boolean {
 
 /** A round that examined more tasks than this without a proposal is not repeated at once. */
 const FRUITLESS_TASKS = 1_000;
-
 /** Rounds that are left out at most. */
 const REST_MAX = 10;
 

@@ -5,7 +5,6 @@ import type { MutableTheft, RoundRules, TaskOrder } from './round.ts';
 
 /** Results with more copies than this: only the best of their holders is considered. */
 const COPIES_LOOKED_AT = 16;
-
 /** Workers and hosts that are gone through one by one when a task names them. */
 const NAMES_LOOKED_AT = 32;
 

@@ -24,7 +24,6 @@ export interface BalanceMemoryOptions {
 
 /** Results on their way at once. */
 const MOVES_MAX = 500;
-
 /** A result with more waiters than this counts as needed soon; they are not looked at. */
 const WAITERS_LOOKED_AT = 20;
 

@@ -135,7 +135,6 @@ const FEW_NAMES = 24;
 
 /** Bits of a positive double below the exponent of infinity; as many fit for characters and index. */
 const WORD_BITS = 62;
-
 const CHARACTER_BITS = 7;
 
 /**
@@ -290,5 +289,4 @@ function insertionSort(
 
 /** Which half of a double is which, in numbers of 32 bits. */
 const LOW = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1 ? 0 : 1;
-
 const HIGH = 1 - LOW;

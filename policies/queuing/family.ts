@@ -187,10 +187,8 @@ function isMoreUrgent(a: TaskView, b: TaskView, isSameGraph: boolean): boolean {
 
 /** A task with more dependencies than this is not a root; the others' dependencies are examined. */
 const ROOT_DEPENDENCIES_MAX = 4;
-
 /** An input with fewer dependents than this is not a common one. */
 const COMMON_DEPENDENTS_MIN = 8;
-
 /** A common input is needed by at least this share of the graph. */
 const COMMON_SHARE = 1 / 8;
 

@@ -173,7 +173,6 @@ interface PrefixCounts {
 }
 
 const STATES = ['waiting', 'no-worker', 'queued', 'processing', 'memory', 'erred', 'released'];
-
 const UNKNOWN_CODE = 1;
 
 /** `yardmaster tasks`: counts by prefix; with keys or a selection, the tasks themselves. */

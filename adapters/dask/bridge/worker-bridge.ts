@@ -439,9 +439,7 @@ export class NannyStarts {
 
 /** Dask's value. */
 const INTERVAL_MS = 2;
-
 const BACKLOG_INTERVAL_MS = 10;
-
 /** Queued tasks for each thread that keep workers busy for so long. */
 const BACKLOG_TASKS = 10;
 

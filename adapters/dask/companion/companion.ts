@@ -38,7 +38,6 @@ const PRELOAD_NOTE_MS = 10_000;
 
 /** Levels of Python's `logging`. */
 const WARNING = 30;
-
 const ERROR = 40;
 
 /** Handlers do not get a connection: those that need one answer with an error. */
@@ -575,7 +574,6 @@ const LIMITS: OutboxLimits = { window: 1024, holdAt: 50_000, max: 500_000, stall
 
 /** Events of one message. */
 const BATCH_MAX = 256;
-
 /** Handled entries are cut off when there are this many. */
 const CUT_AT = 4096;
 

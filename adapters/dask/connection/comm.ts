@@ -459,7 +459,6 @@ function silentError(peer: string, timeoutMs: number): YardmasterError {
 }
 
 const { port1: closedPort } = new MessageChannel();
-
 closedPort.close();
 
 /**

@@ -12,15 +12,12 @@ import { YardmasterError } from '../../../core/api/index.ts';
 // which peers of all versions read.
 
 const WORD = 8;
-
 const HEAD_BYTES = 2 * WORD;
 
 /** A frame of at least this size has separate memory and is never copied again. */
 export const LARGE_FRAME_BYTES = 64 * 1024;
-
 /** Smaller frames that follow each other share memory of this size. */
 const SEGMENT_BYTES = 256 * 1024;
-
 /** Memory that is set aside for a frame of which nothing has come. Dask cuts frames at this size. */
 const TRUSTED_BYTES = 64 * 1024 * 1024;
 

@@ -419,7 +419,6 @@ function barrierId(key: string): string | undefined {
 
 /** Attempts of which none reached any worker more before it is given up. */
 const IDLE_ATTEMPTS_MAX = 3;
-
 const PAUSE_MS = 100;
 
 /**

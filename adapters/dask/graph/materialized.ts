@@ -297,7 +297,6 @@ interface KeyNames {
 }
 
 const OTHER: KeyNames = { prefix: 'Other', group: 'Other' };
-
 let latest: { readonly first: string; readonly names: KeyNames | undefined } | undefined;
 
 /**
@@ -402,7 +401,6 @@ function numberOf(value: unknown): number | undefined {
 }
 
 const DURATION = /^\s*(-?[\d.]*(?:e[-+]?\d+)?)\s*([a-zµ]*)\s*$/i;
-
 const UNITS_MS: Readonly<Record<string, number>> = {
   '': 1000,
   s: 1000,
@@ -442,7 +440,6 @@ export function durationMs(duration: unknown): number {
 
 /** As in helper.py. */
 const KINDS = ['pickled', 'serialized'] as const;
-
 const CALL = 2;
 
 /**

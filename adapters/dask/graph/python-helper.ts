@@ -349,7 +349,6 @@ function textOf(value: unknown): string {
 
 /** How long a request waits for a process that is busy before another one is started, in milliseconds. */
 const PATIENCE_MS = 200;
-
 /** A process beyond the first ends when it has had nothing to do for this long, in milliseconds. */
 const IDLE_MS = 60_000;
 

@@ -502,11 +502,7 @@ function mapMembers(value: unknown, step: (member: unknown) => unknown): unknown
 }
 
 const TASK = new Name('dask._task_spec', 'Task');
-
 const TASK_REF = new Name('dask._task_spec', 'TaskRef');
-
 const LOADS = new Name('pickle', 'loads');
-
 const PARSE_INPUT = new Name('dask._task_spec', 'parse_input');
-
 const APPLY = new Name('dask.utils', 'apply');

@@ -643,17 +643,11 @@ class Memory {
 
 /** Each code as bytes, so that none is made anew. */
 const CODES = Array.from({ length: 256 }, (_, code) => Uint8Array.of(code));
-
 const PROTOCOL_5 = Uint8Array.of(0x80, 5);
-
 const STOP = Uint8Array.of(0x2e);
-
 const ZEROS = new Name('numpy', 'zeros');
-
 const NDARRAY = new Name('numpy', 'ndarray');
-
 const OPEN_STREAM = new Name('pyarrow.ipc', 'open_stream');
-
 const METHOD_CALLER = new Name('operator', 'methodcaller');
 
 // Arrays of NumPy and of JavaScript.
@@ -683,7 +677,6 @@ const KINDS: readonly Kind[] = [
 ];
 
 const BY_CODE = new Map(KINDS.map((kind) => [kind.code, kind]));
-
 const BY_DTYPE = new Map(KINDS.map((kind) => [kind.dtype, kind]));
 
 /** How NumPy's array protocol describes a type: `<f8`. */

@@ -11,7 +11,6 @@ import { rebalance } from './tasks.ts';
 
 /** A worker that sends too much already is asked again after this. */
 const BUSY_PAUSE_MS = 100;
-
 /** Between two looks for a worker. */
 const LOOK_MS = 100;
 

@@ -172,7 +172,6 @@ function neededBy(
 
 /** Between two looks whether a worker has dropped what it was asked to. */
 const LOOK_MS = 20;
-
 const LOOKS_MAX = 500;
 
 /** Answers when the results have moved, and the workers that gave them have dropped them. */

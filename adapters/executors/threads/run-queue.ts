@@ -249,10 +249,8 @@ function emptyColumns(): OpenColumns {
 
 /** Upper bound of the short runs that are queued at a thread. */
 const LINE_LENGTH_MAX = 256;
-
 /** A thread with more is not handed others yet: each message wakes it up, which costs as much as many tasks. */
 const LINE_LENGTH_LOW = 8;
-
 /**
  * Milliseconds after which short runs are taken back from a thread that has begun none of its
  * queue.

@@ -76,15 +76,11 @@ export class ThreadRun implements RunOptions, RunSlot {
 
 /** A thread that computes usually stops within this. */
 const USUAL_STOP_MS = 250;
-
 /** Milliseconds for a thread whose event loop is busy: on a busy machine it is scheduled late. */
 const STOP_MS = 3000;
-
 /** Share of the time for which the event loop of a thread that computes is busy. */
 const BUSY_SHARE = 0.5;
-
 const ATTACH_MS = 2000;
-
 /** Upper bound of the innermost calls in an answer. */
 const FRAMES_MAX = 50;
 

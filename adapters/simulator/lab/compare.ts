@@ -156,12 +156,9 @@ export interface InstanceLimits {
 
 /** Seconds. */
 const DURATION = { least: 0.1, most: 10 };
-
 const RESULT_BYTES = { least: 1e3, most: 1e9 };
-
 /** Bytes per second: 10 Mbit/s to 10 Gbit/s. */
 const BANDWIDTH = { least: 1.25e6, most: 1.25e9 };
-
 /** Of all pairs of a first instance, how many depend on each other. */
 const DENSITY = 0.2;
 
@@ -310,7 +307,6 @@ export interface PolicyVariant {
 }
 
 const MODULES = ['.js', '.mjs', '.ts'];
-
 const CONFIG_FILES = ['.yaml', '.yml', '.json', ...MODULES];
 
 /**

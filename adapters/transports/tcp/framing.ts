@@ -12,7 +12,6 @@ import { BATCH_HEADER_BYTES, type MsgpackCodec } from '../../codecs/msgpack.ts';
 // A stream that ends without a goodbye was cut: its process died, or the network failed.
 
 const LENGTH_BYTES = 4;
-
 const HEADER_BYTES = LENGTH_BYTES + BATCH_HEADER_BYTES;
 
 /** A frame with more than one message does not grow beyond this: its receiver handles it in one go. */
@@ -308,7 +307,6 @@ function truncated(nbytes: number, expected: number, what: string): YardmasterEr
 
 /** Version of the framing: goes up when peers of before could not read it. */
 const VERSION = '1';
-
 const NAME = 'yardmaster-tcp/';
 
 /** The first bytes on a connection, from both sides: a line of ASCII. */

@@ -370,7 +370,6 @@ export interface HostAndPort {
 }
 
 const LOCAL_HOST = '127.0.0.1';
-
 const ADDRESS = /^t(?:cp|ls):\/\/(?:\[(?<v6>[^\]]+)\]|(?<name>[^:/[\]]*)):(?<port>\d{1,5})\/?$/;
 
 /**

@@ -126,9 +126,7 @@ function notAccess(file: string, why: string): YardmasterError {
 
 /** Only the owner reads and writes it. */
 const FILE_MODE = 0o600;
-
 const FOLDER_MODE = 0o700;
-
 /** Permissions of users other than owner and group. */
 const OTHERS = 0o007;
 

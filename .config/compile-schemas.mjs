@@ -9,7 +9,7 @@ import standalone from 'ajv/dist/standalone/index.js';
 import { check, forAjv } from '../dist/core/config/check.js';
 import { makeAjv, schemaId } from '../dist/core/config/compile-schema.js';
 import { CONFIG_SCHEMA } from '../dist/core/config/schema.js';
-import { BUILTIN_PARAMETERS } from '../dist/core/scheduler-host/commands.js';
+import { BUILTIN_COMMANDS } from '../dist/core/scheduler-host/commands.js';
 import { compilerOf } from '../dist/core/scheduler-host/message-checks.js';
 import { REPORT_PARAMETERS } from '../dist/adapters/report/plugin.js';
 import { builtins } from '../dist/adapters/app/builtin-extensions.js';
@@ -43,7 +43,9 @@ write('scheduler-host/compiled-messages.cjs', messages.ajv, messages.refs);
 const ajv = makeAjv(CODE);
 const names = {};
 const commands = [
-  BUILTIN_PARAMETERS,
+  Object.fromEntries(
+    Object.entries(BUILTIN_COMMANDS).map(([name, { parameters }]) => [name, parameters]),
+  ),
   MOVEMENT_PARAMETERS,
   MANAGER_PARAMETERS,
   COORDINATION_PARAMETERS,

@@ -16,7 +16,7 @@ const FOLDER = fileURLToPath(new URL('../core/messages/', import.meta.url));
 /** Where the types of checked messages are, and how messages are named in errors. */
 const ROOTS = [
   { file: 'from-worker.ts', type: 'WorkerReport', prefix: 'worker message' },
-  { file: 'from-client.ts', type: 'ClientReport', prefix: 'client message' },
+  { file: 'from-client.ts', type: 'ClientMessage', prefix: 'client message' },
   { file: 'protocol.ts', type: 'SchedulerRequests', prefix: 'request' },
   { file: 'stimulus.ts', type: 'Stimulus', prefix: 'stimulus' },
 ];

@@ -82,14 +82,14 @@ export default definePlugin<WorkStealingOptions>({
       balancer.stop();
       return false;
     };
-    context.command('start', NO_PARAMETERS, startTimer);
-    context.command('stop', NO_PARAMETERS, stopTimer);
-    context.command('running', NO_PARAMETERS, () => timer !== undefined);
-    context.command('runOnce', NO_PARAMETERS, () => {
+    context.command('start', { parameters: NO_PARAMETERS }, startTimer);
+    context.command('stop', { parameters: NO_PARAMETERS }, stopTimer);
+    context.command('running', { parameters: NO_PARAMETERS }, () => timer !== undefined);
+    context.command('runOnce', { parameters: NO_PARAMETERS }, () => {
       endSlices();
       return { asked: balancer.runOnce() };
     });
-    context.command('metrics', NO_PARAMETERS, () => balancer.metrics);
+    context.command('metrics', { parameters: NO_PARAMETERS }, () => balancer.metrics);
     return {
       start: () => {
         if (start) startTimer();

@@ -1,4 +1,9 @@
-import { type ClientReport, type GraphTask, YardmasterError } from '../../core/api/index.ts';
+import {
+  type ClientReport,
+  type GraphTask,
+  OPERATIONS,
+  YardmasterError,
+} from '../../core/api/index.ts';
 import { inParts } from './message-limit.ts';
 
 /** Tasks that travel in one message unless one graph alone has more bytes of arguments. */
@@ -248,9 +253,6 @@ async function lookUpIn(queue: readonly NewReport[]): Promise<void> {
   }
 }
 
-/** These change nothing that a scheduler would have to remember. */
-const FORGETTABLE: ReadonlySet<string> = new Set(['heartbeat-client', 'report-key']);
-
 /** One report, in as many messages as it takes. */
 interface Numbered {
   readonly number: number;
@@ -272,7 +274,7 @@ export class UncommittedReports {
   /** @param messages - of one report, with the number in their id */
   add(number: number, messages: readonly ClientReport[]): void {
     const [first] = messages;
-    if (first === undefined || FORGETTABLE.has(first.op)) return;
+    if (first === undefined || !OPERATIONS[first.op].isSentAgain) return;
     this.reports.push({ number, messages });
   }
 

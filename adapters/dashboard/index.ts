@@ -15,7 +15,12 @@ export default definePlugin<DashboardOptions>({
   optionsSchema: DASHBOARD_OPTIONS_SCHEMA,
   setup(context, options) {
     let dashboard: Dashboard | undefined;
-    context.command('url', NO_PARAMETERS, () => dashboard?.url ?? null);
+    // The address may contain a key.
+    context.command(
+      'url',
+      { access: 'admin', parameters: NO_PARAMETERS },
+      () => dashboard?.url ?? null,
+    );
     return {
       start: async () => {
         dashboard = await openDashboard(context, options);

@@ -40,9 +40,11 @@ export default definePlugin<DaskOptions>({
       extensions: EXTENSIONS,
     });
     const { hooks } = front.operations;
-    plugin.command('address', NO_PARAMETERS, () => front.address);
-    plugin.command('dashboard', NO_PARAMETERS, () => front.dashboardUrl ?? null);
-    plugin.command('identity', NO_PARAMETERS, () => toPlain(schedulerIdentity(front)));
+    plugin.command('address', { access: 'client', parameters: NO_PARAMETERS }, () => front.address);
+    plugin.command('dashboard', { parameters: NO_PARAMETERS }, () => front.dashboardUrl ?? null);
+    plugin.command('identity', { access: 'client', parameters: NO_PARAMETERS }, () =>
+      toPlain(schedulerIdentity(front)),
+    );
     plugin.tellLanguages(languageOf);
     return {
       ...hooks,

@@ -53,7 +53,7 @@ export default definePlugin({
       open.delete(id);
       return found;
     };
-    context.command('start', NO_PARAMETERS, (_, { client }) => {
+    context.command('start', { access: 'client', parameters: NO_PARAMETERS }, (_, { client }) => {
       if (open.size >= REPORTS_MAX) {
         throw new YardmasterError(
           'ERR_PROTOCOL',
@@ -69,7 +69,7 @@ export default definePlugin({
       open.set(id, { collector, client, timer, stopObserving });
       return id;
     });
-    context.command('stop', REPORT_PARAMETERS.stop, ({ id }) => {
+    context.command('stop', { access: 'client', parameters: REPORT_PARAMETERS.stop }, ({ id }) => {
       const found = end(id);
       if (found === undefined) {
         throw new YardmasterError(

@@ -1,3 +1,4 @@
+import type { Access } from '../messages/operations.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { Clock, Timer } from './clock.ts';
 import type { YardmasterError } from './errors.ts';
@@ -21,6 +22,8 @@ export interface Logger {
   error(fields: object, message?: string): void;
 }
 
+export type { Access };
+
 /** The caller of a command. Neither is set for a call from the scheduler's own process. */
 export interface Caller {
   /** Key of the client; already removed when `clientRemoved` is called with it. */
@@ -34,6 +37,14 @@ export interface Caller {
  * promise, has to be plain data.
  */
 export type CommandHandler = (parameters: unknown, caller: Caller) => unknown;
+
+/** Who may call a command, and with which parameters. */
+export interface CommandDeclaration<Schema extends ParametersSchema = ParametersSchema> {
+  /** The least key that permits the call; `worker`: the key of a worker, or of an admin. Default `admin`. */
+  readonly access?: Access;
+  /** Default: anything, unchecked. */
+  readonly parameters?: Schema;
+}
 
 /** A stimulus without its id, which the host gives it. */
 export type NewStimulus = Stimulus extends infer S
@@ -93,21 +104,27 @@ export interface PluginContext {
   /**
    * Offers a call to clients, under `<name of the plugin>.<command>`, with declared parameters. Before the
    * handler runs, they are checked by their schema, null means "not given", and a parameter that the schema
-   * does not list is refused with the nearest name (`ERR_PROTOCOL`).
+   * does not list is refused with the nearest name (`ERR_PROTOCOL`). Where a cluster has keys, only the key
+   * of an admin permits the call, unless `access` names a smaller one.
    * @throws YardmasterError `ERR_PLUGIN_SETUP` when the schema is not valid
    * @example
    * context.command(
    *   'count',
-   *   { type: 'object', properties: { prefix: { type: 'string' } }, required: ['prefix'] },
+   *   {
+   *     access: 'viewer',
+   *     parameters: { type: 'object', properties: { prefix: { type: 'string' } }, required: ['prefix'] },
+   *   },
    *   ({ prefix }) => counts.get(prefix) ?? 0,
    * );
    */
   command<const Schema extends ParametersSchema>(
     command: string,
-    parameters: Schema,
+    declaration: CommandDeclaration<Schema> & { readonly parameters: Schema },
     handler: (parameters: ParametersOf<Schema>, caller: Caller) => unknown,
   ): void;
-  /** Offers a call whose handler gets whatever the client sends, unchecked. */
+  /** Offers a call whose handler gets whatever the caller sends, unchecked. */
+  command(command: string, declaration: CommandDeclaration, handler: CommandHandler): void;
+  /** Offers a call to admins whose handler gets whatever they send, unchecked. */
   command(command: string, handler: CommandHandler): void;
   /** Fills a policy slot for as long as the plugin is there. */
   providePolicy<Slot extends SlotName>(slot: Slot, policy: PolicySlots[Slot]): void;

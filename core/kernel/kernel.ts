@@ -1,7 +1,6 @@
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
 import type { WorkerState } from '../state/task.ts';
-import { unreachable } from '../util/values.ts';
 import { offerAll, offerRefused, refillFromQueue, startLimited } from './fill-slots.ts';
 import { showKnownTasks } from './graph-table.ts';
 import { Insight } from './insight.ts';
@@ -41,7 +40,12 @@ import {
   onWorkersLost,
   refreshNoWorkersClock,
 } from './on-membership.ts';
-import { isDeferredUntilRecovered, onRecovery } from './on-recovery.ts';
+import {
+  isDeferredUntilRecovered,
+  onBeginRecovery,
+  onEndRecovery,
+  onRestoreTasks,
+} from './on-recovery.ts';
 import {
   onLongRunning,
   onReschedule,
@@ -243,218 +247,61 @@ export class SchedulerKernel {
   }
 
   private dispatch(stimulus: Stimulus): void {
-    const { scope } = this;
-    switch (stimulus.op) {
-      case 'task-finished':
-        return onTaskFinished(scope, stimulus);
-      case 'task-erred':
-        return onTaskErred(scope, stimulus);
-      case 'reschedule':
-        return onReschedule(scope, stimulus);
-      case 'long-running':
-      case 'runs-over':
-      case 'steal-response':
-      case 'add-keys':
-      case 'request-refresh-who-has':
-      case 'release-worker-data':
-      case 'worker-status-change':
-      case 'register-worker':
-      case 'heartbeat-worker':
-      case 'remove-worker':
-        return this.dispatchOfWorker(stimulus);
-      case 'log-event':
-        return stimulus.topics.forEach((topic) => scope.outbox.event(topic, stimulus.message));
-      case 'keep-alive':
-        return;
-      case 'move-replicas':
-      case 'want-replicas':
-      case 'set-worker-status':
-      case 'steal-tasks':
-      case 'set-restrictions':
-      case 'release-tasks':
-        return this.dispatchOfPlugin(stimulus);
-      case 'register-client':
-      case 'remove-client':
-      case 'heartbeat-client':
-      case 'update-graph':
-      case 'client-desires-keys':
-      case 'client-releases-keys':
-      case 'cancel-keys':
-      case 'retry':
-      case 'set-priority':
-      case 'update-data':
-      case 'report-key':
-        return this.dispatchOfClient(stimulus);
-      case 'policies-replaced':
-      case 'workers-lost':
-      case 'scheduler-stalled':
-      case 'check-worker-ttl':
-      case 'check-no-workers-timeout':
-      case 'continue-graph':
-      case 'continue-settling':
-      case 'restart':
-        return this.dispatchOfHost(stimulus);
-      case 'begin-recovery':
-      case 'end-recovery':
-      case 'restore-tasks':
-        return onRecovery(scope, stimulus);
-      default:
-        return unreachable(stimulus);
-    }
-  }
-
-  private dispatchOfWorker(stimulus: WorkerStimulus): void {
-    const { scope } = this;
-    switch (stimulus.op) {
-      case 'long-running':
-        return onLongRunning(scope, stimulus);
-      case 'runs-over':
-        return onRunsOver(scope, stimulus);
-      case 'steal-response':
-        return onStealResponse(scope, stimulus);
-      case 'add-keys':
-        return onAddKeys(scope, stimulus);
-      case 'request-refresh-who-has':
-        return onRequestRefreshWhoHas(scope, stimulus);
-      case 'release-worker-data':
-        return onReleaseWorkerData(scope, stimulus);
-      case 'worker-status-change':
-        return onStatusChange(scope, stimulus);
-      case 'register-worker':
-        return onRegisterWorker(scope, stimulus);
-      case 'heartbeat-worker':
-        return onHeartbeat(scope, stimulus);
-      case 'remove-worker':
-        return onRemoveWorker(scope, stimulus);
-      default:
-        return unreachable(stimulus);
-    }
-  }
-
-  private dispatchOfPlugin(stimulus: PluginStimulus): void {
-    const { scope } = this;
-    switch (stimulus.op) {
-      case 'move-replicas':
-        return onMoveReplicas(scope, stimulus);
-      case 'want-replicas':
-        return onWantReplicas(scope, stimulus);
-      case 'set-worker-status':
-        return onSetWorkerStatus(scope, stimulus);
-      case 'steal-tasks':
-        return onStealTasks(scope, stimulus);
-      case 'set-restrictions':
-        return onSetRestrictions(scope, stimulus);
-      case 'release-tasks':
-        return onReleaseTasks(scope, stimulus);
-      default:
-        return unreachable(stimulus);
-    }
-  }
-
-  private dispatchOfClient(stimulus: ClientStimulus): void {
-    const { scope } = this;
-    switch (stimulus.op) {
-      case 'register-client':
-        return onRegisterClient(scope, stimulus);
-      case 'remove-client':
-        return onRemoveClient(scope, stimulus);
-      case 'heartbeat-client':
-        return onHeartbeatClient(scope, stimulus);
-      case 'update-graph':
-        return onUpdateGraph(scope, stimulus);
-      case 'client-desires-keys':
-        return onClientDesiresKeys(scope, stimulus);
-      case 'client-releases-keys':
-        return onClientReleasesKeys(scope, stimulus);
-      case 'cancel-keys':
-        return onCancelKeys(scope, stimulus);
-      case 'retry':
-        return onRetry(scope, stimulus);
-      case 'set-priority':
-        return onSetPriority(scope, stimulus);
-      case 'update-data':
-        return onUpdateData(scope, stimulus);
-      case 'report-key':
-        return onReportKey(scope, stimulus);
-      default:
-        return unreachable(stimulus);
-    }
-  }
-
-  private dispatchOfHost(stimulus: HostStimulus): void {
-    const { scope } = this;
-    switch (stimulus.op) {
-      case 'policies-replaced':
-        return offerAll(scope);
-      case 'workers-lost':
-        return onWorkersLost(scope, stimulus);
-      case 'scheduler-stalled':
-        return onSchedulerStalled(scope, stimulus);
-      case 'check-worker-ttl':
-        return onCheckWorkerTtl(scope);
-      case 'check-no-workers-timeout':
-        return onCheckNoWorkersTimeout(scope);
-      case 'continue-graph':
-        return onContinueGraph(scope);
-      case 'continue-settling':
-        return onContinueSettling(scope);
-      case 'restart':
-        return onRestart(scope);
-      default:
-        return unreachable(stimulus);
-    }
+    const handlers = HANDLERS as Readonly<Record<string, Handler>>;
+    const handle = handlers[stimulus.op] as Handler;
+    handle(this.scope, stimulus as never);
   }
 }
 
-// Stimuli by where they come from, as the kernel dispatches them.
+type Handler = (scope: KernelScope, stimulus: never) => void;
 
-/** What comes with the name of a client. */
-type ClientStimulus = Extract<Stimulus, { readonly client: string }>;
-
-/** What a worker says of itself, and of what it holds. */
-type WorkerStimulus = Extract<
-  Stimulus,
-  {
-    readonly op:
-      | 'long-running'
-      | 'runs-over'
-      | 'steal-response'
-      | 'add-keys'
-      | 'request-refresh-who-has'
-      | 'release-worker-data'
-      | 'worker-status-change'
-      | 'register-worker'
-      | 'heartbeat-worker'
-      | 'remove-worker';
-  }
->;
-
-/** What plugins ask for: the Active Memory Manager, work stealing, and others. */
-type PluginStimulus = Extract<
-  Stimulus,
-  {
-    readonly op:
-      | 'move-replicas'
-      | 'want-replicas'
-      | 'set-worker-status'
-      | 'steal-tasks'
-      | 'set-restrictions'
-      | 'release-tasks';
-  }
->;
-
-/** Stimuli of the host itself: a timer, or a continuation. */
-type HostStimulus = Extract<
-  Stimulus,
-  {
-    readonly op:
-      | 'policies-replaced'
-      | 'workers-lost'
-      | 'scheduler-stalled'
-      | 'check-worker-ttl'
-      | 'check-no-workers-timeout'
-      | 'continue-graph'
-      | 'continue-settling'
-      | 'restart';
-  }
->;
+/** The function that handles each stimulus. */
+const HANDLERS: {
+  readonly [S in Stimulus as S['op']]: (scope: KernelScope, stimulus: S) => void;
+} = {
+  'task-finished': onTaskFinished,
+  'task-erred': onTaskErred,
+  reschedule: onReschedule,
+  'long-running': onLongRunning,
+  'runs-over': onRunsOver,
+  'steal-response': onStealResponse,
+  'add-keys': onAddKeys,
+  'request-refresh-who-has': onRequestRefreshWhoHas,
+  'release-worker-data': onReleaseWorkerData,
+  'worker-status-change': onStatusChange,
+  'log-event': ({ outbox }, { topics, message }) => {
+    for (const topic of topics) outbox.event(topic, message);
+  },
+  'keep-alive': () => undefined,
+  'register-worker': onRegisterWorker,
+  'heartbeat-worker': onHeartbeat,
+  'remove-worker': onRemoveWorker,
+  'workers-lost': onWorkersLost,
+  'register-client': onRegisterClient,
+  'remove-client': onRemoveClient,
+  'heartbeat-client': onHeartbeatClient,
+  'update-graph': onUpdateGraph,
+  'client-desires-keys': onClientDesiresKeys,
+  'client-releases-keys': onClientReleasesKeys,
+  'cancel-keys': onCancelKeys,
+  retry: onRetry,
+  'set-priority': onSetPriority,
+  'update-data': onUpdateData,
+  'report-key': onReportKey,
+  'move-replicas': onMoveReplicas,
+  'want-replicas': onWantReplicas,
+  'set-worker-status': onSetWorkerStatus,
+  'steal-tasks': onStealTasks,
+  'set-restrictions': onSetRestrictions,
+  'release-tasks': onReleaseTasks,
+  'policies-replaced': offerAll,
+  'scheduler-stalled': onSchedulerStalled,
+  'check-worker-ttl': onCheckWorkerTtl,
+  'check-no-workers-timeout': onCheckNoWorkersTimeout,
+  'continue-graph': onContinueGraph,
+  'continue-settling': onContinueSettling,
+  'begin-recovery': onBeginRecovery,
+  'end-recovery': onEndRecovery,
+  'restore-tasks': onRestoreTasks,
+  restart: onRestart,
+};

@@ -1,9 +1,8 @@
 import type { HeldResults } from '../messages/protocol.ts';
-import type { RecoveryStimulus, RestoreTasks, Stimulus } from '../messages/stimulus.ts';
+import type { BeginRecovery, RestoreTasks, Stimulus } from '../messages/stimulus.ts';
 import { addReplica, removeReplica, setNbytes } from '../state/relations.ts';
 import type { TaskState, WorkerState } from '../state/task.ts';
 import type { WorkerStatus } from '../state/worker.ts';
-import { unreachable } from '../util/values.ts';
 import { loseCopy } from './on-data.ts';
 import {
   adoptRun,
@@ -19,21 +18,8 @@ import { settle, transition } from './transitions.ts';
 
 // A scheduler starts from a journal, and waits for the workers that it had.
 
-export function onRecovery(scope: KernelScope, stimulus: RecoveryStimulus): void {
-  switch (stimulus.op) {
-    case 'begin-recovery':
-      return begin(scope, stimulus.nextRunId);
-    case 'end-recovery':
-      return end(scope);
-    case 'restore-tasks':
-      return onRestoreTasks(scope, stimulus);
-    default:
-      return unreachable(stimulus);
-  }
-}
-
 /** O(workers). All of them are paused: nothing was sent since they registered. */
-function begin(scope: KernelScope, nextRunId: number): void {
+export function onBeginRecovery(scope: KernelScope, { nextRunId }: BeginRecovery): void {
   scope.nextRunId = Math.max(scope.nextRunId, nextRunId);
   const recovery = new Recovery();
   for (const worker of scope.cluster.workersByRank) recovery.awaited.add(worker);
@@ -41,7 +27,7 @@ function begin(scope: KernelScope, nextRunId: number): void {
 }
 
 /** O(tasks that wait for a worker + what the workers have reported). */
-function end(scope: KernelScope): void {
+export function onEndRecovery(scope: KernelScope): void {
   const { cluster, recovery, nowMs } = scope;
   if (recovery === undefined) return;
   const lost = Array.from(recovery.awaited, ({ address }) => address);
@@ -123,7 +109,7 @@ function isOfAwaitedRun(scope: KernelScope, report: RunReport): boolean {
 }
 
 /** No-op for unknown tasks, and for those that have ended otherwise. */
-function onRestoreTasks(scope: KernelScope, stimulus: RestoreTasks): void {
+export function onRestoreTasks(scope: KernelScope, stimulus: RestoreTasks): void {
   const { cluster } = scope;
   const { failures = [], actors = [], lostData = [], firstRunId = 0 } = stimulus;
   for (const key of lostData) restoreLoss(scope, cluster.tasks.get(key), firstRunId);

@@ -1,5 +1,6 @@
 import { YardmasterError } from '../api/errors.ts';
 import { OPAQUE, type StatePart } from '../kernel/state-parts.ts';
+import { OPERATIONS } from '../messages/operations.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import {
   BODY_HEADER_BYTES,
@@ -203,29 +204,9 @@ function withoutValue(stimulus: Stimulus): unknown {
   return { ...stimulus, value: undefined };
 }
 
-/**
- * A journal holds what clients have said, and what cannot be learnt again from workers: never what was
- * decided. Results are not in it either, nor that there are any: the workers that hold them say so when they
- * come back.
- */
-const RECORDED: ReadonlySet<string> = new Set<Stimulus['op']>([
-  'register-client',
-  'remove-client',
-  'update-graph',
-  'client-desires-keys',
-  'client-releases-keys',
-  'cancel-keys',
-  'retry',
-  'set-priority',
-  'update-data',
-  'want-replicas',
-  'set-restrictions',
-  'restart',
-]);
-
 /** What has to be written before the stimulus is handled; undefined: nothing. */
 export function entryOf(stimulus: Stimulus, nextRunId: number): Stimulus | undefined {
-  if (!RECORDED.has(stimulus.op)) return undefined;
+  if (!OPERATIONS[stimulus.op].isJournalled) return undefined;
   if (stimulus.op !== 'update-graph') return stimulus;
   // It is taken in at once when it is read again.
   return { ...stimulus, sliceTasks: undefined, firstRunIds: [nextRunId] } as unknown as Stimulus;

@@ -12,6 +12,7 @@ import type {
   Size,
 } from '../util/values.ts';
 import type { FromClient, Unstamped } from './cause.ts';
+import type { DropParts } from './protocol.ts';
 
 /** A client has come. */
 export interface RegisterClient extends FromClient {
@@ -184,8 +185,16 @@ export type SubmittedGraph = Omit<UpdateGraph, 'client' | 'sliceTasks' | 'firstR
   readonly parts?: Count;
 };
 
-/** What a client may send on its stream, before the host stamps it with the sender. */
+/** What becomes a stimulus when the host has stamped it with the sender. */
 export type ClientReport =
   | GraphPart
   | SubmittedGraph
   | Unstamped<Exclude<ClientStimulus, RegisterClient | RemoveClient | UpdateGraph>, 'client'>;
+
+/** The client leaves in good order: it will not come back, and nothing is kept for it. */
+export interface CloseClient {
+  readonly op: 'close-client';
+}
+
+/** All that a client may send besides requests. */
+export type ClientMessage = ClientReport | CloseClient | DropParts;

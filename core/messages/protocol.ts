@@ -170,6 +170,12 @@ export interface GetPartRequest {
   readonly nbytes: Positive;
 }
 
+/** Sent to those that have offered parts: these results will not be asked for any more. */
+export interface DropParts {
+  readonly op: 'drop-parts';
+  readonly handles: readonly Count[];
+}
+
 /** The next bytes of a result. */
 export interface GetPartReply {
   /** None: the result is gone, or damaged. */

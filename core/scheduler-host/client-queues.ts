@@ -2,6 +2,7 @@ import type { Clock } from '../api/clock.ts';
 import { token, type Token } from '../api/plugin.ts';
 import type { SchedulerKernel } from '../kernel/kernel.ts';
 import { sliceId } from '../log/log-writer.ts';
+import { OPERATIONS } from '../messages/operations.ts';
 import type { UpdateGraph } from '../messages/stimulus.ts';
 import { CLOCK, inject } from '../plugin-host/injection.ts';
 import { TurnBudget } from '../shared/turn.ts';
@@ -22,17 +23,6 @@ const SLICE_TASKS = 1000;
 const SLICE_KEYS = 1000;
 /** Small stimuli of one client that are handled without a pause. */
 const BURST = 100;
-
-/**
- * What a client says after these waits until they are done. A key that it gave up may be submitted with another
- * meaning, and has to be forgotten by then; what it retried it may give up.
- */
-const COMPLETED_FIRST: ReadonlySet<string> = new Set([
-  'client-releases-keys',
-  'cancel-keys',
-  'retry',
-  'remove-client',
-]);
 
 /** Many keys in one of these are the same as a few in several, one after the other. */
 type KeysStimulus = Extract<
@@ -80,7 +70,7 @@ export class ClientQueues implements Stimuli {
   /** The stimulus has been handled, and has left work that later turns continue. */
   continueLater(stimulus: IncomingStimulus): void {
     if (this.queue.isStopped) return;
-    if (COMPLETED_FIRST.has(stimulus.op) && 'client' in stimulus) {
+    if (OPERATIONS[stimulus.op].holdsBackSender && 'client' in stimulus) {
       const line = this.clientQueues.get(stimulus.client) ?? new Line();
       line.isCompleting = true;
       this.clientQueues.set(stimulus.client, line);

@@ -1,6 +1,7 @@
 import { YardmasterError } from '../api/errors.ts';
 import {
   type Caller,
+  type CommandDeclaration,
   type CommandHandler,
   COPIES,
   COUNT,
@@ -17,9 +18,10 @@ import {
   token,
   type Token,
 } from '../api/plugin.ts';
-import { pathText, problemsOf } from '../config/check.ts';
+import { pathText, problemsOf, validatorOf } from '../config/check.ts';
 import { PendingAnswers } from '../host/answers.ts';
 import { LOG_LEVELS } from '../host/log.ts';
+import { type Access, ACCESS_NAMES } from '../messages/operations.ts';
 import { inject } from '../plugin-host/injection.ts';
 import { hint, show } from '../shared/words.ts';
 import { TASK_STATE_NAMES } from '../state/state-names.ts';
@@ -32,7 +34,7 @@ export const COMMANDS: Token<Commands> = token('commands');
 
 /** What answers commands. */
 export interface CommandSource {
-  readonly commands: Iterable<readonly [name: string, handler: CommandHandler]>;
+  readonly commands: Iterable<BuiltinCommand>;
 }
 
 /**
@@ -62,19 +64,14 @@ export class Commands {
    */
   run(name: string, parameters: unknown, caller: Caller): unknown {
     this.shutdown.checkOpen();
-    const builtinHandler = this.builtin.get(name);
-    const plugin = builtinHandler === undefined ? this.pluginOf(name) : undefined;
-    const ofPlugin = plugin?.commands.get(name.slice(name.indexOf('.') + 1));
-    const handler = builtinHandler ?? ofPlugin?.handler;
-    if (handler !== undefined) {
-      const schema =
-        ofPlugin === undefined ? BUILTIN_PARAMETERS[name as BuiltinName] : ofPlugin.parameters;
+    const plugin = this.pluginOf(name);
+    const command = this.find(name, plugin);
+    if (command !== undefined) {
+      const { parameters: schema, handler } = command;
       const given = schema === undefined ? parameters : checkParameters(name, schema, parameters);
-      if (plugin === undefined) {
-        const answer: unknown = handler(given, caller);
-        return isPromise(answer) ? this.answers.add(answer) : answer;
-      }
-      return runOf(plugin, name, () => handler(given, caller));
+      if (plugin !== undefined) return runOf(plugin, name, () => handler(given, caller));
+      const answer: unknown = handler(given, caller);
+      return isPromise(answer) ? this.answers.add(answer) : answer;
     }
     throw new YardmasterError(
       'ERR_PROTOCOL',
@@ -88,6 +85,14 @@ export class Commands {
     this.answers.failAll(error);
   }
 
+  /**
+   * The least key that permits the call of a command: of one that does not exist that of a viewer, so that whoever
+   * may ask anything learns the right name.
+   */
+  accessOf(name: string): Access {
+    return this.find(name)?.access ?? 'viewer';
+  }
+
   private names(): string[] {
     const ofPlugins = this.plugins.all.flatMap((plugin) =>
       [...plugin.commands.keys()].map((command) => `${plugin.name}.${command}`),
@@ -95,6 +100,13 @@ export class Commands {
     return [...this.builtin.keys(), ...ofPlugins];
   }
 
+  private find(name: string, plugin = this.pluginOf(name)): PluginCommand | undefined {
+    if (plugin !== undefined) return plugin.commands.get(name.slice(name.indexOf('.') + 1));
+    const handler = this.builtin.get(name);
+    return handler && { ...BUILTIN_COMMANDS[name as BuiltinName], handler };
+  }
+
+  /** Names of built-in commands have no dot. */
   private pluginOf(name: string): LoadedPlugin | undefined {
     const dot = name.indexOf('.');
     return dot < 0 ? undefined : this.plugins.get(name.slice(0, dot));
@@ -153,84 +165,110 @@ const REQUEST = {
   method: { type: 'string', enum: ['actor-call', 'inspect', 'run'] },
 } as const;
 
-/** The parameters of every built-in command of the scheduler. */
-export const BUILTIN_PARAMETERS = {
-  identity: NO_PARAMETERS,
-  story: SOME_KEYS,
-  processing: NO_PARAMETERS,
-  'has-what': NO_PARAMETERS,
-  nbytes: SOME_KEYS,
-  tasks: SOME_KEYS,
-  'task-counts': parameters({}, { withPast: FLAG }),
-  'list-tasks': parameters(
-    {},
-    {
-      state: { type: 'string', enum: TASK_STATE_NAMES },
-      prefix: TEXT,
-      limit: { type: 'integer', minimum: 1, maximum: 10_000 },
-    },
-  ),
-  executing: parameters({}, { workers: TEXTS }),
-  'idle-since': NO_PARAMETERS,
-  plugins: NO_PARAMETERS,
-  commands: NO_PARAMETERS,
-  events: parameters({}, { topic: TEXT }),
-  'cancel-timeout': NO_PARAMETERS,
-  'claim-keys': KEYS,
-  'unclaim-keys': KEYS,
-  'reserve-data': parameters(
-    { keys: TEXTS, fingerprints: TEXTS },
-    { nbytes: { type: 'array', items: COUNT } },
-  ),
-  'release-data': KEYS,
-  policies: NO_PARAMETERS,
-  'replace-policy': POLICY,
-  'restore-policy': SLOT,
-  'promote-shadow': SLOT,
-  'start-shadow': POLICY,
-  shadow: SLOT,
-  'stop-shadow': SLOT,
+/** Who may call each built-in command of the scheduler, and with which parameters. */
+export const BUILTIN_COMMANDS = {
+  // They only look.
+  identity: { access: 'viewer', parameters: NO_PARAMETERS },
+  story: { access: 'viewer', parameters: SOME_KEYS },
+  processing: { access: 'viewer', parameters: NO_PARAMETERS },
+  'has-what': { access: 'viewer', parameters: NO_PARAMETERS },
+  nbytes: { access: 'viewer', parameters: SOME_KEYS },
+  tasks: { access: 'viewer', parameters: SOME_KEYS },
+  'task-counts': { access: 'viewer', parameters: parameters({}, { withPast: FLAG }) },
+  'list-tasks': {
+    access: 'viewer',
+    parameters: parameters(
+      {},
+      {
+        state: { type: 'string', enum: TASK_STATE_NAMES },
+        prefix: TEXT,
+        limit: { type: 'integer', minimum: 1, maximum: 10_000 },
+      },
+    ),
+  },
+  executing: { access: 'viewer', parameters: parameters({}, { workers: TEXTS }) },
+  'idle-since': { access: 'viewer', parameters: NO_PARAMETERS },
+  plugins: { access: 'viewer', parameters: NO_PARAMETERS },
+  commands: { access: 'viewer', parameters: NO_PARAMETERS },
+  events: { access: 'viewer', parameters: parameters({}, { topic: TEXT }) },
+  'cancel-timeout': { access: 'viewer', parameters: NO_PARAMETERS },
+  policies: { access: 'viewer', parameters: NO_PARAMETERS },
+  shadow: { access: 'viewer', parameters: SLOT },
+  why: { access: 'viewer', parameters: parameters({ key: TEXT }) },
+  'worker-plugins': { access: 'viewer', parameters: NO_PARAMETERS },
+  'nanny-plugins': { access: 'viewer', parameters: NO_PARAMETERS },
+  versions: { access: 'viewer', parameters: LOOK },
+  logs: {
+    access: 'viewer',
+    parameters: parameters(
+      {},
+      {
+        workers: TEXTS,
+        timeoutMs: FINITE_TIMEOUT,
+        count: COPIES,
+        sinceMs: { type: 'number', minimum: -Number.MAX_VALUE },
+        level: { type: 'string', enum: LOG_LEVELS },
+        newestFirst: FLAG,
+      },
+    ),
+  },
+  connections: { access: 'viewer', parameters: parameters({}, ASK) },
+  // They act for one client, or ask workers on its behalf.
+  'claim-keys': { access: 'client', parameters: KEYS },
+  'unclaim-keys': { access: 'client', parameters: KEYS },
+  'reserve-data': {
+    access: 'client',
+    parameters: parameters(
+      { keys: TEXTS, fingerprints: TEXTS },
+      { nbytes: { type: 'array', items: COUNT } },
+    ),
+  },
+  'release-data': { access: 'client', parameters: KEYS },
   // Each has its candidates: some hundred bytes to a few kilobytes.
-  'record-decisions': parameters({ keep: { type: 'integer', minimum: 0, maximum: 100_000 } }),
-  why: parameters({ key: TEXT }),
-  'start-recording': parameters({}, { name: TEXT }),
-  'stop-recording': NO_PARAMETERS,
-  recording: NO_PARAMETERS,
-  'register-worker-plugin': PLUGIN,
-  'unregister-worker-plugin': PLUGIN_NAME,
-  'worker-plugins': NO_PARAMETERS,
-  'register-nanny-plugin': PLUGIN,
-  'unregister-nanny-plugin': PLUGIN_NAME,
-  'nanny-plugins': NO_PARAMETERS,
-  versions: LOOK,
-  'dump-state': LOOK,
-  logs: parameters(
-    {},
-    {
-      workers: TEXTS,
-      timeoutMs: FINITE_TIMEOUT,
-      count: COPIES,
-      sinceMs: { type: 'number', minimum: -Number.MAX_VALUE },
-      level: { type: 'string', enum: LOG_LEVELS },
-      newestFirst: FLAG,
-    },
-  ),
-  broadcast: parameters(REQUEST, { ...ASK, parameters: OBJECT }),
-  proxy: parameters({ ...REQUEST, worker: TEXT }, { timeoutMs: TIMEOUT, parameters: OBJECT }),
-  'call-stacks': parameters({}, { ...ASK, keys: TEXTS }),
-  connections: parameters({}, ASK),
-  'restart-workers': parameters(
-    {},
-    { ...ASK, errors: { type: 'string', enum: ['raise', 'return'] }, wait: FLAG },
-  ),
-  restart: parameters({}, { wait: FLAG, timeoutMs: TIMEOUT }),
-} as const;
+  'record-decisions': {
+    access: 'client',
+    parameters: parameters({ keep: { type: 'integer', minimum: 0, maximum: 100_000 } }),
+  },
+  recording: { access: 'client', parameters: NO_PARAMETERS },
+  broadcast: { access: 'client', parameters: parameters(REQUEST, { ...ASK, parameters: OBJECT }) },
+  proxy: {
+    access: 'client',
+    parameters: parameters(
+      { ...REQUEST, worker: TEXT },
+      { timeoutMs: TIMEOUT, parameters: OBJECT },
+    ),
+  },
+  'call-stacks': { access: 'client', parameters: parameters({}, { ...ASK, keys: TEXTS }) },
+  // They change or stop the cluster for all of its clients.
+  'replace-policy': { access: 'admin', parameters: POLICY },
+  'restore-policy': { access: 'admin', parameters: SLOT },
+  'promote-shadow': { access: 'admin', parameters: SLOT },
+  'start-shadow': { access: 'admin', parameters: POLICY },
+  'stop-shadow': { access: 'admin', parameters: SLOT },
+  'start-recording': { access: 'admin', parameters: parameters({}, { name: TEXT }) },
+  'stop-recording': { access: 'admin', parameters: NO_PARAMETERS },
+  'register-worker-plugin': { access: 'admin', parameters: PLUGIN },
+  'unregister-worker-plugin': { access: 'admin', parameters: PLUGIN_NAME },
+  'register-nanny-plugin': { access: 'admin', parameters: PLUGIN },
+  'unregister-nanny-plugin': { access: 'admin', parameters: PLUGIN_NAME },
+  'dump-state': { access: 'admin', parameters: LOOK },
+  'restart-workers': {
+    access: 'admin',
+    parameters: parameters(
+      {},
+      { ...ASK, errors: { type: 'string', enum: ['raise', 'return'] }, wait: FLAG },
+    ),
+  },
+  restart: { access: 'admin', parameters: parameters({}, { wait: FLAG, timeoutMs: TIMEOUT }) },
+} as const satisfies Readonly<Record<string, Required<CommandDeclaration>>>;
 
 /** Names of the built-in commands. */
-export type BuiltinName = keyof typeof BUILTIN_PARAMETERS;
+export type BuiltinName = keyof typeof BUILTIN_COMMANDS;
 
 /** The checked parameters of a built-in command. */
-export type Given<Name extends BuiltinName> = ParametersOf<(typeof BUILTIN_PARAMETERS)[Name]>;
+export type Given<Name extends BuiltinName> = ParametersOf<
+  (typeof BUILTIN_COMMANDS)[Name]['parameters']
+>;
 
 /** The name of a built-in command with its handler, which receives checked parameters. */
 export type BuiltinCommand = readonly [name: BuiltinName, handler: CommandHandler];
@@ -278,6 +316,91 @@ function refusal(command: string, what: string, field?: string): YardmasterError
     command,
     ...(field === undefined ? {} : { field }),
   });
+}
+
+/** A call that a plugin offers. */
+export interface PluginCommand {
+  readonly access: Access;
+  /** Undefined: the handler gets what the caller sends, unchecked. */
+  readonly parameters: ParametersSchema | undefined;
+  readonly handler: CommandHandler;
+}
+
+/** What follows the name in `context.command`. */
+export type DeclaredCommand =
+  | readonly [handler: CommandHandler]
+  | readonly [declaration: CommandDeclaration, handler: (...given: never) => unknown];
+
+/**
+ * Reads a declaration.
+ * @param plugin - its name, and what messages call it
+ * @param known - the commands that it has declared before
+ * @throws YardmasterError `ERR_PLUGIN_SETUP`
+ */
+export function readCommand(
+  plugin: { readonly name: string; readonly owner: string },
+  known: ReadonlyMap<string, PluginCommand>,
+  command: string,
+  declared: DeclaredCommand,
+): PluginCommand {
+  const [declaration, handler] = declared.length === 1 ? ([{}, declared[0]] as const) : declared;
+  const problem = problemWith(plugin.name, known, command, declaration, handler);
+  if (problem === undefined) {
+    const { access = 'admin', parameters } = declaration;
+    return { access, parameters, handler: handler as CommandHandler };
+  }
+  throw new YardmasterError('ERR_PLUGIN_SETUP', `${plugin.owner} ${problem}`, {
+    plugin: plugin.name,
+    command,
+  });
+}
+
+function problemWith(
+  plugin: string,
+  known: ReadonlyMap<string, PluginCommand>,
+  command: unknown,
+  declaration: unknown,
+  handler: unknown,
+): string | undefined {
+  if (typeof command !== 'string' || command === '') {
+    return `registers a command without a name: write context.command('name', handler), which clients call as "${plugin}.name"`;
+  }
+  if (typeof handler !== 'function') {
+    return `registers the command "${command}" without a function that handles it`;
+  }
+  if (known.has(command)) {
+    return `registers the command "${command}" twice: give one of both another name`;
+  }
+  if (!isPlainObject(declaration)) {
+    return `declares the command "${command}" by ${show(declaration)}: write context.command('${command}', { access: 'client', parameters: … }, handler)`;
+  }
+  const other = Object.keys(declaration).find((key) => key !== 'access' && key !== 'parameters');
+  if (other !== undefined) {
+    const remedy =
+      other === 'properties' || other === 'type'
+        ? ': write { parameters: … } around the schema'
+        : '';
+    return `declares the command "${command}" with "${other}"; there are access and parameters${remedy}`;
+  }
+  const { access = 'admin', parameters } = declaration as CommandDeclaration;
+  if (!ACCESS_NAMES.includes(access)) {
+    return `declares the access of the command "${command}" as ${show(access)}: it is one of ${ACCESS_NAMES.join(', ')}`;
+  }
+  return parameters === undefined ? undefined : problemWithSchema(command, parameters);
+}
+
+function problemWithSchema(command: string, schema: ParametersSchema): string | undefined {
+  const what = `declares the parameters of the command "${command}" by`;
+  const { type, properties } = schema as { type?: unknown; properties?: unknown };
+  if (type !== 'object' || typeof properties !== 'object') {
+    return `${what} something else than a JSON schema of type "object" with properties`;
+  }
+  try {
+    validatorOf(schema);
+    return undefined;
+  } catch (error) {
+    return `${what} a JSON schema that is not valid: ${(error as Error).message}`;
+  }
 }
 
 export const RECORDING_COMMANDS: Token<RecordingCommands> = token('recording-commands');

@@ -1,7 +1,7 @@
 import type { Channel } from '../api/channel.ts';
 import { token, type Token } from '../api/plugin.ts';
-import type { WireMessage } from '../api/transport.ts';
 import type {
+  DropParts,
   GatherReply,
   GetDataReply,
   GetPartReply,
@@ -164,9 +164,8 @@ export class PartsRelay {
   }
 
   /** What the client gave up. */
-  drop({ handles }: WireMessage): void {
-    if (!Array.isArray(handles)) return;
-    for (const handle of handles as unknown[]) this.end(handle as number);
+  drop({ handles }: DropParts): void {
+    for (const handle of handles) this.end(handle);
   }
 
   /** The client is gone. */

@@ -3,10 +3,8 @@ import { YardmasterError } from '../api/errors.ts';
 import type { EventName, EventSource, HookTable, SchedulerEvents } from '../api/hooks.ts';
 import type { DecisionSink } from '../api/insight.ts';
 import {
-  type CommandHandler,
   type LoadedExtension,
   type NewStimulus,
-  type ParametersSchema,
   type PluginContext,
   type PolicyInCharge,
   token,
@@ -15,7 +13,6 @@ import {
 } from '../api/plugin.ts';
 import type { PolicySlots, SlotName } from '../api/policies.ts';
 import type { Connection, ConnectionHandlers } from '../api/transport.ts';
-import { validatorOf } from '../config/check.ts';
 import { policyError } from '../kernel/ask-policy.ts';
 import type { Insight } from '../kernel/insight.ts';
 import { complaintAboutListener } from '../plugin-host/contracts.ts';
@@ -28,7 +25,7 @@ import { type PluginResolver, RESOLVER } from '../plugin-host/plugin-resolver.ts
 import { type PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';
 import { original, readOnly } from '../shared/read-only.ts';
 import type { ClusterState, LanguageOf } from '../state/cluster.ts';
-import { COMMANDS, type Commands } from './commands.ts';
+import { COMMANDS, type Commands, type DeclaredCommand, readCommand } from './commands.ts';
 import { ERROR_REPORTS, type ErrorReports } from './error-reports.ts';
 import { PORTS_REPLACEMENT, type PortsReplacement } from './kernel-ports.ts';
 import { type Listeners, LISTENERS } from './listeners.ts';
@@ -71,7 +68,7 @@ export class PluginContexts {
       observe: (hooks) => this.observe(plugin, hooks),
       connect: (open) => this.connect(plugin, open),
       run: (command, parameters, caller = {}) => this.commands.run(command, parameters, caller),
-      command: (command: string, ...declared: CommandDeclaration) => {
+      command: (command: string, ...declared: DeclaredCommand) => {
         plugin.commands.set(command, readCommand(plugin, plugin.commands, command, declared));
       },
       providePolicy: (slot, policy) => {
@@ -340,72 +337,5 @@ export class PluginServices {
       `no plugin provides the service "${nameOf(token)}"; list the plugin that does before the one that asks`,
       { service: `the service "${nameOf(token)}"` },
     );
-  }
-}
-
-/** A call that a plugin offers to clients. */
-export interface PluginCommand {
-  /** Undefined: the handler gets what the client sends, unchecked. */
-  readonly parameters: ParametersSchema | undefined;
-  readonly handler: CommandHandler;
-}
-
-/** What follows the name in `context.command`. */
-type CommandDeclaration =
-  | readonly [handler: CommandHandler]
-  | readonly [parameters: ParametersSchema, handler: (parameters: never, caller: never) => unknown];
-
-/**
- * Reads a declaration.
- * @param plugin - its name, and what messages call it
- * @param known - the commands that it has declared before
- * @throws YardmasterError `ERR_PLUGIN_SETUP`
- */
-function readCommand(
-  plugin: { readonly name: string; readonly owner: string },
-  known: ReadonlyMap<string, PluginCommand>,
-  command: string,
-  declared: CommandDeclaration,
-): PluginCommand {
-  const [parameters, handler] =
-    declared.length === 1 ? ([undefined, declared[0]] as const) : declared;
-  const problem = problemWith(plugin.name, known, command, parameters, handler);
-  if (problem === undefined) return { parameters, handler: handler as CommandHandler };
-  throw new YardmasterError('ERR_PLUGIN_SETUP', `${plugin.owner} ${problem}`, {
-    plugin: plugin.name,
-    command,
-  });
-}
-
-function problemWith(
-  plugin: string,
-  known: ReadonlyMap<string, PluginCommand>,
-  command: unknown,
-  parameters: ParametersSchema | undefined,
-  handler: unknown,
-): string | undefined {
-  if (typeof command !== 'string' || command === '') {
-    return `registers a command without a name: write context.command('name', handler), which clients call as "${plugin}.name"`;
-  }
-  if (typeof handler !== 'function') {
-    return `registers the command "${command}" without a function that handles it`;
-  }
-  if (known.has(command)) {
-    return `registers the command "${command}" twice: give one of both another name`;
-  }
-  return parameters === undefined ? undefined : problemWithSchema(command, parameters);
-}
-
-function problemWithSchema(command: string, schema: ParametersSchema): string | undefined {
-  const what = `declares the parameters of the command "${command}" by`;
-  const { type, properties } = schema as { type?: unknown; properties?: unknown };
-  if (type !== 'object' || typeof properties !== 'object') {
-    return `${what} something else than a JSON schema of type "object" with properties`;
-  }
-  try {
-    validatorOf(schema);
-    return undefined;
-  } catch (error) {
-    return `${what} a JSON schema that is not valid: ${(error as Error).message}`;
   }
 }

@@ -18,7 +18,8 @@ import {
   shieldedPolicy,
   SLOTS,
 } from '../plugin-host/policy-slots.ts';
-import type { PluginCommand, PluginServices } from './plugin-contexts.ts';
+import type { PluginCommand } from './commands.ts';
+import type { PluginServices } from './plugin-contexts.ts';
 
 export const PLUGINS: Token<PluginTable> = token('plugins');
 

@@ -12,11 +12,9 @@ import type { Config } from '../config/types.ts';
 import type { Handshakes } from '../host/handshakes.ts';
 import { SlowReader } from '../host/sending.ts';
 import {
-  type CommandRequest,
   type Committed,
   type GatherReply,
   type GatherRequest,
-  type GetPartRequest,
   type HelloReply,
   type HelloRequest,
   PROTOCOL,
@@ -25,9 +23,10 @@ import {
   type RegisterWorkerReply,
   type RegisterWorkerRequest,
   type Role,
-  type WhoHasRequest,
+  type SchedulerRequests,
 } from '../messages/protocol.ts';
-import type { GraphPart, SubmittedGraph } from '../messages/stimulus.ts';
+import type { Access } from '../messages/operations.ts';
+import type { ClientMessage, ClientReport } from '../messages/stimulus.ts';
 import { CLOCK, CONFIG, inject } from '../plugin-host/injection.ts';
 import { setAwakeTimer } from '../shared/timers.ts';
 import type { ClusterState } from '../state/cluster.ts';
@@ -76,6 +75,8 @@ const REGISTRATION_MS = 60_000;
 /** For clients that have not registered, and viewers: they ask, and send nothing large. */
 const LOOKER_LIMITS: IncomingLimits = { frameBytesMax: 1024 * 1024, valuesMax: 100_000 };
 
+type Method = keyof SchedulerRequests;
+
 /** The fields that a session writes into a message. */
 interface Stamped {
   worker?: string;
@@ -108,6 +109,20 @@ export class Session implements Peer, ChannelHandlers {
   private readonly relay = new PartsRelay();
   private readonly parts: GraphParts;
   private readonly slowReader: SlowReader;
+
+  /** What answers each request. */
+  private readonly answers: {
+    readonly [M in Method]: (asked: SchedulerRequests[M]) => unknown;
+  } = {
+    hello: (asked) => this.hello(asked),
+    ping: () => ({}),
+    'register-worker': (asked) => this.registerWorker(asked),
+    'register-client': (asked) => this.registerClient(asked),
+    'who-has': (asked) => this.host.gatherer.whoHas(asked),
+    gather: (asked) => this.gather(asked),
+    'get-part': (asked) => this.relay.read(asked),
+    command: (asked) => this.host.commands.run(asked.command, asked.parameters, this.caller()),
+  };
 
   /** @param handshakes - limits the peer until its hello; undefined within the process */
   constructor(
@@ -180,35 +195,26 @@ export class Session implements Peer, ChannelHandlers {
       this.stamp(message);
       // What workers report never waits behind a large graph.
       this.host.queue.put(message as unknown as NewStimulus);
-    } else if (message['op'] === 'drop-parts') {
-      this.relay.drop(message);
     } else {
       checkReport(this.connection.peerRole, message['op'] as string);
-      if (message['op'] === 'close-client') {
-        this.returnWithinMs = 0;
-        return;
-      }
       checkClientReport(message);
-      (message as Stamped).client = sender;
-      this.takeReport(message, sender);
+      this.takeMessage(message as unknown as ClientMessage, sender);
     }
   }
 
-  private takeReport(message: WireMessage, client: string): void {
-    if (message['op'] === 'graph-part') {
-      const refused = this.parts.add(message as unknown as GraphPart);
+  private takeMessage(report: ClientMessage, client: string): void {
+    const { op } = report;
+    if (op === 'drop-parts') this.relay.drop(report);
+    else if (op === 'close-client') this.returnWithinMs = 0;
+    else if (op === 'graph-part') {
+      const refused = this.parts.add(report);
       if (refused.length > 0) this.refuseKeys(client, refused, this.parts.tooLarge);
-      return;
-    }
-    if (message['op'] !== 'update-graph') {
-      this.take(message);
-      return;
-    }
-    const graph = message as unknown as SubmittedGraph;
-    const { tasks, keys, refusal } = this.parts.end(graph);
-    if (refusal !== undefined) this.refuseKeys(client, keys, refusal, graph.stimulusId);
-    // What came in one piece is not copied: it may be one of very many small graphs.
-    else this.take(tasks === graph.tasks ? message : { ...message, tasks, keys });
+    } else if (op === 'update-graph') {
+      const { tasks, keys, refusal } = this.parts.end(report);
+      if (refusal !== undefined) this.refuseKeys(client, keys, refusal, report.stimulusId);
+      // What came in one piece is not copied: it may be one of very many small graphs.
+      else this.take(tasks === report.tasks ? report : { ...report, tasks, keys }, client);
+    } else this.take(report, client);
   }
 
   /** @param stimulusId - of the report that ends with this: it counts as written with the release */
@@ -223,7 +229,9 @@ export class Session implements Peer, ChannelHandlers {
     this.send({ op: 'cancelled-keys', keys, reason });
   }
 
-  private take(message: WireMessage): void {
+  private take(report: ClientReport, client: string): void {
+    const message = report as unknown as WireMessage & Stamped;
+    message.client = client;
     this.stamp(message);
     this.host.stimuli.accept(message as unknown as NewStimulus);
   }
@@ -235,9 +243,10 @@ export class Session implements Peer, ChannelHandlers {
     }
   }
 
-  onRequest(method: string, parameters: WireMessage): unknown {
+  onRequest(name: string, parameters: WireMessage): unknown {
+    const method = name as Method;
     try {
-      checkRequest(method, parameters);
+      checkRequest(name, parameters);
       this.admit(method);
     } catch (error) {
       queueMicrotask(() => this.refuse(error)); // After the answer, which says the same.
@@ -245,7 +254,11 @@ export class Session implements Peer, ChannelHandlers {
     }
     if (method === 'ping') return {};
     this.hasAsked ||= method !== 'hello';
-    checkQuestion(this.connection.peerRole, method, parameters, this.sender);
+    checkQuestion(
+      this.connection.peerRole,
+      method,
+      method === 'command' ? this.commandIn(parameters) : undefined,
+    );
     // Doors of plugins open before the journal is read, and their peers would get what it says of those before them.
     const { reading } = this.host.journal;
     if (reading !== undefined && method.startsWith('register-')) {
@@ -257,7 +270,12 @@ export class Session implements Peer, ChannelHandlers {
     return settled.then(() => this.answer(method, parameters));
   }
 
-  private answerAfterReading(method: string, parameters: WireMessage): unknown {
+  private commandIn(parameters: WireMessage): { readonly name: string; readonly access: Access } {
+    const name = parameters['command'] as string;
+    return { name, access: this.host.commands.accessOf(name) };
+  }
+
+  private answerAfterReading(method: Method, parameters: WireMessage): unknown {
     if (this.isOver)
       throw new YardmasterError('ERR_CLOSED', 'the peer left before the journal was read');
     this.admit(method);
@@ -289,7 +307,7 @@ export class Session implements Peer, ChannelHandlers {
   }
 
   /** Who may ask what, and when. */
-  private admit(method: string): void {
+  private admit(method: Method): void {
     const { role, sender } = this;
     if (method === 'hello') {
       if (role !== undefined) throw violation('a second hello');
@@ -301,26 +319,9 @@ export class Session implements Peer, ChannelHandlers {
     if (sender !== undefined) throw violation('a second registration');
   }
 
-  private answer(method: string, parameters: WireMessage): unknown {
-    const { host } = this;
-    switch (method) {
-      case 'hello':
-        return this.hello(parameters as unknown as HelloRequest);
-      case 'register-worker':
-        return this.registerWorker(parameters as unknown as RegisterWorkerRequest);
-      case 'register-client':
-        return this.registerClient(parameters as unknown as RegisterClientRequest);
-      case 'who-has':
-        return host.gatherer.whoHas(parameters as unknown as WhoHasRequest);
-      case 'gather':
-        return this.gather(parameters as unknown as GatherRequest);
-      case 'get-part':
-        return this.relay.read(parameters as unknown as GetPartRequest);
-      default: {
-        const request = parameters as unknown as CommandRequest;
-        return host.commands.run(request.command, request.parameters, this.caller());
-      }
-    }
+  private answer(method: Method, parameters: WireMessage): unknown {
+    const answer = this.answers[method] as (asked: unknown) => unknown;
+    return answer(parameters);
   }
 
   private gather({ keys, inParts }: GatherRequest): Promise<GatherReply> {

@@ -197,10 +197,7 @@ export class WorkerLink {
    * @throws RemoteError what the scheduler says against it
    */
   async retire(timeoutMs: number): Promise<void> {
-    const { address } = this.identity;
-    const parameters = { workers: [address], close: false };
-    const request = { command: 'amm.retireWorkers', parameters };
-    await this.channel?.request('command', request, timeoutMs);
+    await this.channel?.request('command', { command: 'amm.retireSelf' }, timeoutMs);
   }
 
   /** No more signs of life, and no more attempts to come back. */

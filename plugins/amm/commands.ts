@@ -71,7 +71,8 @@ export const MOVEMENT_PARAMETERS = {
 
 /**
  * The commands that move data and workers: `amm.retireWorkers`, `amm.rebalance`, `amm.replicate`,
- * `amm.workersToClose`, `amm.adaptiveTarget`.
+ * `amm.workersToClose`, `amm.adaptiveTarget`, and `amm.retireSelf`, by which a worker that closes has what only
+ * it holds moved to others before.
  *
  * @param rules - of a rebalance whose call does not say
  */
@@ -83,22 +84,46 @@ export function addMovementCommands(
 ): void {
   const rebalancer = new Rebalancer(scope);
   const declared = MOVEMENT_PARAMETERS;
-  context.command('retireWorkers', declared.retireWorkers, (given) => {
+  context.command('retireWorkers', { parameters: declared.retireWorkers }, (given) => {
     return retire(scope, retirements, given);
   });
-  context.command('workersToClose', declared.workersToClose, (given) => {
+  context.command(
+    'retireSelf',
+    { access: 'worker', parameters: NO_PARAMETERS },
+    (_, { worker }) => {
+      if (worker === undefined) throw onlyWorkers();
+      return retire(scope, retirements, { workers: [worker], close: false });
+    },
+  );
+  context.command('workersToClose', { parameters: declared.workersToClose }, (given) => {
     return closable(scope, given).map(({ address, name }) => ({ address, name }));
   });
-  context.command('adaptiveTarget', declared.adaptiveTarget, ({ targetDurationMs = 5000 }) => {
-    return adaptiveTarget(scope.cluster, Math.max(1, targetDurationMs) / 1000);
-  });
-  context.command('rebalance', declared.rebalance, ({ workers, keys, ...given }) => {
-    const chosen = workers === undefined ? undefined : knownWorkers(scope, 'rebalance', workers);
-    return rebalancer.rebalance({ ...rules, ...given }, chosen, keys);
-  });
-  context.command('replicate', declared.replicate, ({ keys = [], ...rest }) => {
+  context.command(
+    'adaptiveTarget',
+    { parameters: declared.adaptiveTarget },
+    ({ targetDurationMs = 5000 }) => {
+      return adaptiveTarget(scope.cluster, Math.max(1, targetDurationMs) / 1000);
+    },
+  );
+  context.command(
+    'rebalance',
+    { parameters: declared.rebalance },
+    ({ workers, keys, ...given }) => {
+      const chosen = workers === undefined ? undefined : knownWorkers(scope, 'rebalance', workers);
+      return rebalancer.rebalance({ ...rules, ...given }, chosen, keys);
+    },
+  );
+  context.command('replicate', { parameters: declared.replicate }, ({ keys = [], ...rest }) => {
     return replicateKeys(scope, { keys, ...rest });
   });
+}
+
+function onlyWorkers(): YardmasterError {
+  return new YardmasterError(
+    'ERR_PROTOCOL',
+    'retireSelf is for workers: retireWorkers takes the workers that shall leave',
+    { command: 'amm.retireSelf' },
+  );
 }
 
 async function retire(
@@ -172,26 +197,34 @@ export function addManagerCommands(
   configured: ReadonlySet<unknown>,
 ): void {
   const declared = MANAGER_PARAMETERS;
-  context.command('start', declared.start, () => {
+  context.command('start', { parameters: declared.start }, () => {
     control.start();
     return true;
   });
-  context.command('stop', declared.stop, () => {
+  context.command('stop', { parameters: declared.stop }, () => {
     control.stop();
     return false;
   });
-  context.command('running', declared.running, () => control.running);
-  context.command('runOnce', declared.runOnce, () => control.runOnce());
-  context.command('status', declared.status, () => control.status);
-  context.command('configure', declared.configure, ({ intervalMs, measure }): AmmStatus => {
-    if (measure !== undefined) control.measure = measure;
-    if (intervalMs !== undefined) control.intervalMs = intervalMs;
-    return control.status;
-  });
-  context.command('addPolicy', declared.addPolicy, ({ use, options }): Promise<AmmPolicyInfo> => {
-    return control.addPolicy(nameForClients(use, configured), options);
-  });
-  context.command('removePolicy', declared.removePolicy, ({ policy }) => {
+  context.command('running', { parameters: declared.running }, () => control.running);
+  context.command('runOnce', { parameters: declared.runOnce }, () => control.runOnce());
+  context.command('status', { parameters: declared.status }, () => control.status);
+  context.command(
+    'configure',
+    { parameters: declared.configure },
+    ({ intervalMs, measure }): AmmStatus => {
+      if (measure !== undefined) control.measure = measure;
+      if (intervalMs !== undefined) control.intervalMs = intervalMs;
+      return control.status;
+    },
+  );
+  context.command(
+    'addPolicy',
+    { parameters: declared.addPolicy },
+    ({ use, options }): Promise<AmmPolicyInfo> => {
+      return control.addPolicy(nameForClients(use, configured), options);
+    },
+  );
+  context.command('removePolicy', { parameters: declared.removePolicy }, ({ policy }) => {
     return control.removePolicy(policy);
   });
 }

@@ -89,7 +89,8 @@ type Offer = <Name extends keyof Declared>(
 /** Offers all commands of coordination. */
 export function addCommands({ command }: Pick<PluginContext, 'command'>, parts: Parts): void {
   const offer: Offer = (name, handler) => {
-    command(name, COORDINATION_PARAMETERS[name], handler as CommandHandler);
+    const declaration = { access: 'client', parameters: COORDINATION_PARAMETERS[name] } as const;
+    command(name, declaration, handler as CommandHandler);
   };
   addValueCommands(offer, parts);
   addQueueCommands(offer, parts);

@@ -6,7 +6,9 @@
  */
 export {
   type Builtins,
+  type Access,
   type Caller,
+  type CommandDeclaration,
   type CommandHandler,
   definePlugin,
   type ExtensionKind,

@@ -23,9 +23,11 @@ const greeter = definePlugin({
     context.command(
       'greet',
       {
-        type: 'object',
-        properties: { name: { type: 'string' }, times: { type: 'integer', default: 1 } },
-        required: ['name'],
+        parameters: {
+          type: 'object',
+          properties: { name: { type: 'string' }, times: { type: 'integer', default: 1 } },
+          required: ['name'],
+        },
       },
       ({ name, times = 0 }) => `hello ${name.trim()}`.repeat(times),
     );
@@ -83,10 +85,41 @@ describe('a command of a plugin', () => {
     const plugin = definePlugin({
       name: 'mistaken',
       apiVersion: PLUGIN_API_VERSION,
-      setup: (context) => context.command('x', schema as ParametersSchema, () => 0),
+      setup: (context) => {
+        context.command('x', { parameters: schema as ParametersSchema }, () => 0);
+      },
     });
     await expect(cluster.scheduler.addPlugin(plugin)).rejects.toThrow(
       `declares the parameters of the command "x" by ${what}`,
+    );
+  });
+
+  it.each([
+    [
+      { type: 'object', properties: {} },
+      'with "type"; there are access and parameters: write { parameters: … } around the schema',
+    ],
+    [{ acess: 'client' }, 'with "acess"; there are access and parameters'],
+    ['client', 'by "client": write context.command('],
+  ])('that is declared by %j is refused', async (declaration, what) => {
+    const plugin = definePlugin({
+      name: 'mistaken',
+      apiVersion: PLUGIN_API_VERSION,
+      setup: (context) => context.command('x', declaration as object, () => 0),
+    });
+    await expect(cluster.scheduler.addPlugin(plugin)).rejects.toThrow(
+      `declares the command "x" ${what}`,
+    );
+  });
+
+  it('with the access of nobody is refused', async () => {
+    const plugin = definePlugin({
+      name: 'mistaken',
+      apiVersion: PLUGIN_API_VERSION,
+      setup: (context) => context.command('x', { access: 'owner' as 'admin' }, () => 0),
+    });
+    await expect(cluster.scheduler.addPlugin(plugin)).rejects.toThrow(
+      'declares the access of the command "x" as "owner": it is one of any, worker, viewer, client, admin',
     );
   });
 });

@@ -1,6 +1,15 @@
 import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
-import { Channel, type Logger, PROTOCOL, type WireMessage } from '../../../core/api/index.ts';
+import {
+  Channel,
+  type Connection,
+  type ConnectionHandlers,
+  type Listener,
+  type Logger,
+  type PeerRole,
+  PROTOCOL,
+  type WireMessage,
+} from '../../../core/api/index.ts';
 import {
   createScheduler,
   type CreateSchedulerOptions,
@@ -128,10 +137,25 @@ export function identityOf(address: string, more: Partial<WorkerIdentity> = {}):
   };
 }
 
+/** A network in which peers have keys. */
+class KeyedTransport extends InMemoryTransport {
+  /** The role of the key with which peers connect from now on. Default: there are no keys. */
+  key: PeerRole | undefined;
+
+  override listen(
+    address: string,
+    accept: (connection: Connection) => ConnectionHandlers,
+  ): Promise<Listener> {
+    return super.listen(address, (connection) => {
+      return accept(Object.assign(connection, { peerRole: this.key }));
+    });
+  }
+}
+
 /** A scheduler over an in-memory network on a virtual clock. */
 export class TestHost {
   readonly clock = new VirtualClock(1_000_000);
-  readonly transport = new InMemoryTransport(this.clock);
+  readonly transport = new KeyedTransport(this.clock);
   readonly log = new MemoryLog();
   scheduler!: Scheduler;
   address!: string;

@@ -323,9 +323,7 @@ describe('the lifetime of a worker', () => {
     await world.pass(54_000);
     expect(told).toEqual([]);
     await world.pass(1500);
-    expect(told).toMatchObject([
-      { command: 'amm.retireWorkers', parameters: { workers: [worker.address], close: false } },
-    ]);
+    expect(told).toMatchObject([{ command: 'amm.retireSelf' }]);
     expect(await world.settle(worker.finished)).toEqual({
       reason: 'its lifetime of 55 s is over',
       restart: true,

@@ -1,0 +1,143 @@
+import type { ClientMessage } from './from-client.ts';
+import type { WorkerReport } from './from-worker.ts';
+import type { SchedulerRequests } from './protocol.ts';
+import type { Stimulus } from './stimulus.ts';
+
+/**
+ * The least key that permits something. The key of a client permits all that the key of a viewer does, and the
+ * key of an admin permits everything; the key of a worker permits only what says `worker` or `any`. Where there
+ * are no keys, and within the process, everything is permitted.
+ */
+export type Access = (typeof ACCESS_NAMES)[number];
+
+/** Of {@link Access}. */
+export const ACCESS_NAMES = ['any', 'worker', 'viewer', 'client', 'admin'] as const;
+
+/** The rules for one kind of message, or for one kind of event within the scheduler. */
+interface OperationRule {
+  /** The least key whose owner may send the message; `nobody`: only the scheduler itself or a plugin says it. */
+  readonly sender: 'worker' | 'viewer' | 'client' | 'nobody';
+  /**
+   * The journal keeps it. A journal holds what clients have said, and what cannot be learnt again from workers:
+   * never a decision, and never a result, because the workers that hold results report them when they come back.
+   */
+  readonly isJournalled: boolean;
+  /** A client sends it again to a scheduler that has come back and does not have it in its journal. */
+  readonly isSentAgain: boolean;
+  /**
+   * The next messages of the same client wait until it is done. A key that a client gave up may be submitted with
+   * another meaning, and has to be forgotten by then; a task that it retried it may give up.
+   */
+  readonly holdsBackSender: boolean;
+}
+
+const ofWorker = {
+  sender: 'worker',
+  isJournalled: false,
+  isSentAgain: false,
+  holdsBackSender: false,
+} as const;
+const ofClient = {
+  sender: 'client',
+  isJournalled: true,
+  isSentAgain: true,
+  holdsBackSender: false,
+} as const;
+const internal = {
+  sender: 'nobody',
+  isJournalled: false,
+  isSentAgain: false,
+  holdsBackSender: false,
+} as const;
+
+/** What a client sends of its own accord changes nothing that a scheduler would have to remember. */
+const unremembered = { isJournalled: false, isSentAgain: false } as const;
+
+/**
+ * Everything that may be said to the scheduler in a message, and everything that happens within it, with its
+ * rules. The function that handles an operation stands in the kernel's table (`core/kernel/kernel.ts`), its
+ * fields stand in the type.
+ */
+export const OPERATIONS = {
+  // From workers.
+  'task-finished': ofWorker,
+  'task-erred': ofWorker,
+  reschedule: ofWorker,
+  'long-running': ofWorker,
+  'runs-over': ofWorker,
+  'add-keys': ofWorker,
+  'request-refresh-who-has': ofWorker,
+  'steal-response': ofWorker,
+  'release-worker-data': ofWorker,
+  'worker-status-change': ofWorker,
+  'log-event': ofWorker,
+  'keep-alive': ofWorker,
+  'heartbeat-worker': ofWorker,
+  // From clients.
+  'update-graph': ofClient,
+  'graph-part': { ...ofClient, isJournalled: false }, // The graph that it belongs to is in the journal.
+  'client-desires-keys': ofClient,
+  'client-releases-keys': { ...ofClient, holdsBackSender: true },
+  'cancel-keys': { ...ofClient, holdsBackSender: true },
+  retry: { ...ofClient, holdsBackSender: true },
+  'set-priority': ofClient,
+  'update-data': ofClient,
+  'report-key': { ...ofClient, ...unremembered },
+  'heartbeat-client': { ...ofClient, ...unremembered, sender: 'viewer' },
+  'close-client': { ...ofClient, ...unremembered, sender: 'viewer' },
+  'drop-parts': { ...ofClient, ...unremembered },
+  // Peers come and go.
+  'register-worker': internal,
+  'remove-worker': internal,
+  'workers-lost': internal,
+  'register-client': { ...internal, isJournalled: true },
+  'remove-client': { ...internal, isJournalled: true, holdsBackSender: true },
+  // From plugins.
+  'move-replicas': internal,
+  'want-replicas': { ...internal, isJournalled: true },
+  'set-worker-status': internal,
+  'steal-tasks': internal,
+  'set-restrictions': { ...internal, isJournalled: true },
+  'release-tasks': internal,
+  // From the scheduler itself.
+  'policies-replaced': internal,
+  'scheduler-stalled': internal,
+  'check-worker-ttl': internal,
+  'check-no-workers-timeout': internal,
+  'continue-graph': internal,
+  'continue-settling': internal,
+  'begin-recovery': internal,
+  'end-recovery': internal,
+  'restore-tasks': internal,
+  restart: { ...internal, isJournalled: true },
+} as const satisfies OperationRules;
+
+/** The rules of an operation, or undefined for a name that comes from elsewhere and means none. O(1). */
+export function ruleOf(op: string): OperationRule | undefined {
+  return Object.hasOwn(OPERATIONS, op) ? OPERATIONS[op as Operation] : undefined;
+}
+
+/** The least key that permits each request to the scheduler. A command has a role of its own besides. */
+export const REQUESTS = {
+  hello: 'any',
+  ping: 'any',
+  'register-worker': 'worker',
+  'register-client': 'viewer',
+  'who-has': 'viewer',
+  gather: 'client',
+  'get-part': 'client',
+  command: 'any',
+} as const satisfies Readonly<Record<keyof SchedulerRequests, Access>>;
+
+type Operation = WorkerReport['op'] | ClientMessage['op'] | Stimulus['op'];
+
+/** Each operation has a row, and what only one kind of peer sends has its sender in it. */
+type OperationRules = {
+  readonly [Op in Operation]: OperationRule & {
+    readonly sender: Op extends WorkerReport['op']
+      ? 'worker'
+      : Op extends ClientMessage['op']
+        ? 'viewer' | 'client'
+        : 'nobody';
+  };
+};

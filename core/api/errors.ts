@@ -1,7 +1,7 @@
 import type { ErrorPayload } from '../messages/protocol.ts';
 
 /**
- * Every code of an error that Yardmaster reports, with its meaning. See `docs/errors.md` for more.
+ * Every code of an error that Yardmaster reports, with its meaning. See `docs/troubleshooting.md` for more.
  */
 export const ERROR_CODES = {
   ERR_ACCESS: 'Credentials are missing, or do not permit what was asked.',
@@ -53,7 +53,7 @@ export const ERROR_CODES = {
   ERR_UNREACHABLE: 'The inputs of the task could not be fetched from the workers that hold them.',
 } as const;
 
-/** One of the stable codes; `docs/errors.md` explains each. */
+/** One of the stable codes; `docs/troubleshooting.md` explains each. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 const BRAND = Symbol.for('yardmaster.error');

@@ -43,7 +43,7 @@ const HOME = {
       title: 'Workers may die',
       details:
         'Losing one costs what it was computing, without Redis. With a journal the scheduler may die, too.',
-      link: '/journal',
+      link: '/persistence#a-scheduler-that-continues-after-its-end',
     },
     {
       title: 'Memory has a limit',

@@ -4,31 +4,30 @@ import { dirname, join, relative, resolve } from 'node:path';
 
 const docs = join(import.meta.dirname, '..');
 const root = join(docs, '..');
-const LINK = /\[([^\]]+)\]\(([\w./-]+\.md)\)/g;
+/** An item of a list that begins with a link to a guide. */
+const LINK = /^- \[([^\]]+)\]\(([\w-]+\.md)\)/gm;
 
-const capitalised = (text) => text[0].toUpperCase() + text.slice(1);
-
-/** The groups of `index.md`, with a page for each link, and the reference of each entry of the package. */
+/** The groups of `index.md` with a page for each item of their lists, and the reference of each entry of the package. */
 export function sidebar() {
   const [, ...groups] = readFileSync(join(docs, 'index.md'), 'utf8').split(/^## /m);
-  const guides = groups.map((group) => ({
-    text: group.slice(0, group.indexOf('\n')),
-    collapsed: false,
-    items: [...group.matchAll(LINK)].map(([, text, path]) => ({
-      text: capitalised(text),
-      link: `/${path.replace(/\.md$/, '')}`,
-    })),
-  }));
+  const guides = groups
+    .map((group) => ({
+      text: group.slice(0, group.indexOf('\n')),
+      collapsed: false,
+      items: [...group.matchAll(LINK)].map(([, text, path]) => ({
+        text,
+        link: `/${path.replace(/\.md$/, '')}`,
+      })),
+    }))
+    .filter(({ items }) => items.length > 0);
   refuseMissing(guides.flatMap(({ items }) => items.map(({ link }) => link)));
   return [...guides, { text: 'Reference of the API', collapsed: true, items: entries() }];
 }
 
 function refuseMissing(links) {
-  const pages = ['', 'examples/'].flatMap((folder) =>
-    readdirSync(join(docs, folder))
-      .filter((name) => name.endsWith('.md') && name !== 'index.md')
-      .map((name) => `/${folder}${name.replace(/\.md$/, '')}`),
-  );
+  const pages = readdirSync(docs)
+    .filter((name) => name.endsWith('.md') && name !== 'index.md')
+    .map((name) => `/${name.replace(/\.md$/, '')}`);
   const missing = pages.filter((page) => !links.includes(page));
   if (missing.length > 0) throw new Error(`docs/index.md does not name ${missing.join(', ')}`);
 }

@@ -82,7 +82,7 @@ a mean over the seeds, with its standard deviation, and in brackets relative to 
 submits each graph, so policies of the slot fairness, which share between clients, have little to decide here.
 
 A simulation is a model. Measure the two or three policies that look best with your own work:
-\`yardmaster lab compare run.ylog --policies default,balanced\` takes a [recording](recordings.md) of it.
+\`yardmaster lab compare run.ylog --policies default,balanced\` takes a [recording](insight.md#recording-and-replay) of it.
 `;
 
 /** Geometric means over the workloads, relative to the defaults. */

@@ -1,4 +1,4 @@
-/** The entries of the package: one for each role, each documented, and in `docs/entries.md`. */
+/** The entries of the package: one for each role, each documented, and in `docs/index.md`. */
 import { readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import ts from 'typescript';
@@ -68,7 +68,7 @@ describe.each(ENTRIES)('the entry $name', ({ name, source }) => {
   });
 
   it('has a row in the guide to the entries, with a page', () => {
-    expect(read('docs/entries.md')).toMatch(
+    expect(read('docs/index.md')).toMatch(
       new RegExp(`^\\| \`${name}\` \\| .* \\| .*\\]\\([\\w-]+\\.md`, 'm'),
     );
   });

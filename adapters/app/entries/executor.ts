@@ -1,6 +1,6 @@
 /**
  * `yardmaster/executor`: for authors of what runs tasks in a worker and keeps its results, and for programs
- * that start such a worker. Guide: `docs/executors.md`.
+ * that start such a worker. Guide: `docs/transports.md`.
  *
  * @module yardmaster/executor
  */

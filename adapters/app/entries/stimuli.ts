@@ -1,6 +1,6 @@
 /**
  * `yardmaster/stimuli`: the events that the kernel handles, for plugins that enqueue them
- * (`context.enqueue`). Reference: `docs/plugin-types.md`.
+ * (`context.enqueue`). Guide: `docs/plugins.md`.
  *
  * @module yardmaster/stimuli
  */

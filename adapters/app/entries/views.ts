@@ -1,6 +1,6 @@
 /**
  * `yardmaster/views`: what plugins and policies see of the cluster, with every type that appears there.
- * Reference: `docs/plugin-types.md`.
+ * Guide: `docs/plugins.md`.
  *
  * @module yardmaster/views
  */

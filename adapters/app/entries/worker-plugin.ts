@@ -1,6 +1,6 @@
 /**
  * `yardmaster/worker-plugin`: for authors of plugins that run in workers and nannies, and of modules that
- * are loaded before anything starts. Guide: `docs/worker-plugins.md`.
+ * are loaded before anything starts. Guide: `docs/plugins.md`.
  *
  * @module yardmaster/worker-plugin
  */

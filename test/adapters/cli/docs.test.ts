@@ -18,11 +18,18 @@ afterAll(() => {
   rmSync(root, { recursive: true });
 });
 
-/** The code of a document: what begins with the name of a file, and the rest in order. */
-function codeOf(document: string): { files: Map<string, string>; rest: string[] } {
+/** The code of a document, or of one of its chapters: what begins with the name of a file, and the rest in order. */
+function codeOf(
+  document: string,
+  chapter?: string,
+): { files: Map<string, string>; rest: string[] } {
   const files = new Map<string, string>();
   const rest: string[] = [];
-  const text = readFileSync(join(ROOT, document), 'utf8');
+  const all = readFileSync(join(ROOT, document), 'utf8');
+  const text =
+    chapter === undefined
+      ? all
+      : all.split(/^## /m).find((part) => part.startsWith(`${chapter}\n`))!;
   for (const [, code = ''] of text.matchAll(/^```(?:js|yaml)\n(.*?)^```$/gms)) {
     const name = /^(?:\/\/|#) ([\w-]+(?:\.\w+)+)/.exec(code)?.[1];
     if (name === undefined) rest.push(code);
@@ -117,7 +124,7 @@ describe('the code in', () => {
   });
 
   test('the guide to results that outlive the cluster runs, and the second time reads them', async () => {
-    const { files } = codeOf('docs/persistence.md');
+    const { files } = codeOf('docs/persistence.md', 'Results that outlive the cluster');
     const cwd = install('persistence', files);
     for (const time of ['first', 'second']) {
       const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
@@ -128,7 +135,7 @@ describe('the code in', () => {
   });
 
   test('the guide to executors runs', async () => {
-    const { files } = codeOf('docs/executors.md');
+    const { files } = codeOf('docs/transports.md');
     files.set('tasks.js', SQUARE);
     const cwd = install('executors', files);
     const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
@@ -151,14 +158,14 @@ describe('the code in', () => {
   });
 
   test('the guide to tasks that submit tasks runs', async () => {
-    const { files } = codeOf('docs/inside-tasks.md');
+    const { files } = codeOf('docs/coordination.md', 'Tasks that submit tasks');
     const cwd = install('inside-tasks', files);
     const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
     expect([stdout, stderr]).toEqual(['21\n', '']);
   });
 
   test('the guide to plugins of workers runs', async () => {
-    const { files } = codeOf('docs/worker-plugins.md');
+    const { files } = codeOf('docs/plugins.md', 'Plugins of workers and nannies');
     const cwd = install('worker-plugins', files);
     const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
     expect([stdout, stderr]).toEqual(['7\n', '']);
@@ -171,7 +178,7 @@ describe('the code in', () => {
   });
 
   test('the guide to actors runs', async () => {
-    const { files } = codeOf('docs/actors.md');
+    const { files } = codeOf('docs/coordination.md', 'Actors');
     const cwd = install('actors', files);
     const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
     expect([stdout, stderr]).toEqual(['2\n2 3\n', '']);
@@ -230,7 +237,7 @@ describe('the code in', () => {
   });
 
   test('the guide to coordination runs', async () => {
-    const { files, rest } = codeOf('docs/coordination.md');
+    const { files, rest } = codeOf('docs/coordination.md', 'Coordination');
     const transport = new TcpTransport(new SystemClock());
     const cluster = await LocalCluster.start({ workers: 1, transport });
     try {

@@ -37,12 +37,20 @@ export const lastFirst = definePolicy('ordering', {
 });
 `;
 
-/** A folder with the package and the named code of a guide. */
-function folderOf(guide: string, more: Readonly<Record<string, string>> = {}): string {
+/** A folder with the package and the named code of a guide, or of one of its chapters. */
+function folderOf(
+  guide: string,
+  chapter?: string,
+  more: Readonly<Record<string, string>> = {},
+): string {
   const folder = mkdtempSync(join(root, `${guide}-`));
   mkdirSync(join(folder, 'node_modules'));
   symlinkSync(ROOT, join(folder, 'node_modules', 'yardmaster'));
-  const text = readFileSync(join(ROOT, 'docs', guide), 'utf8');
+  const all = readFileSync(join(ROOT, 'docs', guide), 'utf8');
+  const text =
+    chapter === undefined
+      ? all
+      : all.split(/^## /m).find((part) => part.startsWith(`${chapter}\n`))!;
   const files = { 'package.json': '{ "type": "module" }', 'tasks.js': TASKS, ...more };
   for (const [name, code] of Object.entries(files)) writeFileSync(join(folder, name), code);
   for (const [, code = '', name = ''] of text.matchAll(
@@ -55,13 +63,13 @@ function folderOf(guide: string, more: Readonly<Record<string, string>> = {}): s
 
 describe('the guide to', () => {
   test('recordings: a recording is replayed by the command and in code, with a policy given as an object', async () => {
-    const cwd = folderOf('recordings.md', { 'policy.js': POLICY });
+    const cwd = folderOf('insight.md', 'Recording and replay', { 'policy.js': POLICY });
     expect((await run(process.execPath, ['record.js'], { cwd })).stdout).toBe('[ 1, 4, 9 ]\n');
     expect((await run(process.execPath, ['replay.js'], { cwd })).stdout).toBe('identical true\n');
   });
 
   test('recordings: a client records a scheduler that runs, into the folder of its operator', async () => {
-    const cwd = folderOf('recordings.md');
+    const cwd = folderOf('insight.md', 'Recording and replay');
     const recordings = join(cwd, 'recordings');
     const flags = ['--recordings', recordings, '--no-dashboard', '--log-level', 'error'];
     const scheduler = runs.yardmaster('scheduler', '--port', '0', ...flags);
@@ -75,7 +83,7 @@ describe('the guide to', () => {
   });
 
   test('journals: what is committed survives a scheduler that is killed', async () => {
-    const cwd = folderOf('journal.md');
+    const cwd = folderOf('persistence.md', 'A scheduler that continues after its end');
     const flags = ['--journal', join(cwd, 'journal'), '--no-dashboard', '--log-level', 'error'];
     const first = runs.yardmaster('scheduler', '--port', '0', ...flags);
     const address = await first.firstLine();

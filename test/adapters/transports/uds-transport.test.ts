@@ -1,8 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { SocketProxy, SystemClock, transportConformance } from '../../../adapters/testing/index.ts';
 import uds from './uds-transport.ts';
 
@@ -40,12 +40,3 @@ transportConformance(
   }),
   { describe, it },
 );
-
-it('the transport of docs/transport-example.md is the one that is tested here', () => {
-  const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8');
-  const code = read('./uds-transport.ts').replace(
-    '../../../adapters/app/entries/transport.ts',
-    'yardmaster/transport',
-  );
-  expect(read('../../../docs/transport-example.md')).toContain(`\`\`\`ts\n${code}\`\`\``);
-});

@@ -5,7 +5,7 @@ import { Access, isLoopback } from './access.ts';
 import { Feed } from './feed.ts';
 import { countsOf, Metrics } from './metrics.ts';
 import type { DashboardOptions } from './options.ts';
-import { addApi, addChanges, addFeed, addPages } from './routes.ts';
+import { addApi, addChanges, addData, addFeed, addPages, Answers } from './routes.ts';
 import {
   createServer,
   type Listening,
@@ -41,11 +41,12 @@ export class Dashboard {
     const app = await createServer(access, certificates);
     const feed = new Feed(context, parts);
     const metrics = new Metrics(context, () => feed.viewerCount);
-    addFigures(app, context, metrics);
-    await addPages(app, context.cluster, access);
+    const answers = new Answers();
+    addFigures(app, answers, context, metrics);
+    await addPages(app, answers, context.cluster, access);
     addFeed(app, feed);
-    addApi(app, () => context);
-    addChanges(app, context);
+    addApi(app, answers, () => context);
+    addChanges(app, answers, context);
     const server = await startServer(app, host, wanted);
     const { port } = server;
     if (port !== wanted && wanted !== 0) {
@@ -74,18 +75,22 @@ export class Dashboard {
 }
 
 /** What programs read. */
-function addFigures(app: FastifyInstance, context: PluginContext, metrics: Metrics): void {
-  const figures = { config: { need: 'figures' } } as const;
+function addFigures(
+  app: FastifyInstance,
+  answers: Answers,
+  context: PluginContext,
+  metrics: Metrics,
+): void {
   app.get('/health', { config: { need: 'nothing' } }, (_request, reply) =>
     reply.type('text/plain; charset=utf-8').send('ok'),
   );
-  app.get('/metrics', figures, async (_request, reply) =>
-    reply.type(metrics.contentType).send(await metrics.text()),
+  app.get('/metrics', { config: { need: 'figures' } }, (request, reply) =>
+    answers.send(request, reply, metrics.contentType, () => metrics.text()),
   );
   for (const path of ['/json', '/json/identity.json']) {
-    app.get(path, figures, () => identityOf(context));
+    addData(app, answers, path, () => identityOf(context), 'figures');
   }
-  app.get('/json/counts.json', figures, () => countsOf(context.cluster));
+  addData(app, answers, '/json/counts.json', () => countsOf(context.cluster), 'figures');
 }
 
 /** As Dask's clients know it, when they are served. */

@@ -12,7 +12,15 @@ import {
   type ViewerSocket,
   workerRows,
 } from './feed.ts';
-import { addApi, addFeed, addPages, type ApiSource, type PageFeed } from './routes.ts';
+import {
+  addApi,
+  addData,
+  addFeed,
+  addPages,
+  Answers,
+  type ApiSource,
+  type PageFeed,
+} from './routes.ts';
 import { createServer, startServer, urlOf } from './server.ts';
 import { PrefixNumbers, streamWindow, TaskRecorder } from './task-recorder.ts';
 import { type Sentence, waitingIn } from './waiting.ts';
@@ -63,15 +71,16 @@ export async function openPastDashboard(
   const [fromS, toS] = samples.recorder.range() ?? [range.fromS, range.toS];
   const startS = samples.lastBusyMs / 1000;
   const stream = { fromS: fromS - 0.01, toS: toS + 0.01 };
-  await addPages(app, cluster, access, { kind, title, notes, ...range, startS, stream });
+  const answers = new Answers();
+  await addPages(app, answers, cluster, access, { kind, title, notes, ...range, startS, stream });
   addFeed(app, new PastFeed(samples));
-  addApi(app, ({ query, url, routeOptions }) => {
+  addApi(app, answers, ({ query, url, routeOptions }) => {
     const { at } = query as { at?: string };
     const atS = Number(at ?? startS);
     if (Number.isFinite(atS)) return past.at(atS * 1000, routeOptions.url === '/api/task');
     throw new YardmasterError('ERR_PROTOCOL', `${url} needs at, seconds since 1970`, { at });
   });
-  app.get('/api/history', () => samples.series());
+  addData(app, answers, '/api/history', () => samples.series());
   app.get('/health', { config: { need: 'nothing' } }, (_request, reply) =>
     reply.type('text/plain; charset=utf-8').send('ok'),
   );

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
   type ClusterView,
   type PluginContext,
@@ -6,7 +6,7 @@ import {
   type TaskStateName,
   YardmasterError,
 } from '../../core/api/index.ts';
-import type { Access } from './access.ts';
+import type { Access, Need } from './access.ts';
 import { asset } from './asset.ts';
 import type { Viewer, ViewerSocket } from './feed.ts';
 import { tasksByState } from './metrics.ts';
@@ -38,6 +38,87 @@ interface Transition {
   readonly atMs: number;
 }
 
+/** Milliseconds for which an answer is given again. */
+const KEPT_MS = 250;
+
+/** Answers that are kept at the same time, and their bytes together. */
+const KEPT_MAX = 100;
+const KEPT_BYTES_MAX = 32 * 1024 * 1024;
+
+/** Parameters that answers depend on. Others do not make an address another one. */
+const PARAMETERS = ['key', 'worker', 'filter', 'level', 'at'] as const;
+
+/**
+ * Answers of the last moments, each as it was sent. Many readers of one address cost the thread of the scheduler as much as one:
+ * equal requests get the same answer for {@link KEPT_MS} after it was made, and wait together for one that is being made. Errors are
+ * not kept.
+ */
+export class Answers {
+  private readonly made = new Map<string, Promise<Buffer>>();
+  private nbytes = 0;
+
+  /**
+   * Sends the answer to a request, made anew or kept.
+   * @param make - called unless the same was asked a moment ago; its text is what is sent
+   */
+  async send(
+    { routeOptions, query }: FastifyRequest,
+    reply: FastifyReply,
+    type: string,
+    make: () => string | Promise<string>,
+  ): Promise<FastifyReply> {
+    const given = query as Readonly<Record<string, unknown>>;
+    const key = JSON.stringify([routeOptions.url, ...PARAMETERS.map((name) => given[name])]);
+    const answer = await (this.made.get(key) ?? this.add(key, make));
+    return reply.type(type).send(answer);
+  }
+
+  /** Everything is made anew from now on, also what is being made. */
+  clear(): void {
+    this.made.clear();
+    this.nbytes = 0;
+  }
+
+  private add(key: string, make: () => string | Promise<string>): Promise<Buffer> {
+    const answer = Promise.resolve()
+      .then(make)
+      .then((text) => Buffer.from(text));
+    this.made.set(key, answer);
+    const remove = (nbytes: number): void => {
+      if (this.made.get(key) !== answer) return;
+      this.made.delete(key);
+      this.nbytes -= nbytes;
+    };
+    void answer.then(
+      ({ byteLength }) => {
+        if (this.made.get(key) !== answer) return;
+        this.nbytes += byteLength;
+        if (this.made.size > KEPT_MAX || this.nbytes > KEPT_BYTES_MAX) remove(byteLength);
+        else setTimeout(() => remove(byteLength), KEPT_MS).unref();
+      },
+      () => remove(0),
+    );
+    return answer;
+  }
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** Adds a path whose answer is plain data, and kept for a moment. */
+export function addData(
+  app: FastifyInstance,
+  answers: Answers,
+  path: string,
+  of: (request: FastifyRequest) => unknown,
+  need: Need = 'read',
+): void {
+  app.get(path, { config: { need } }, (request, reply) =>
+    answers.send(request, reply, JSON_TYPE, async () =>
+      JSON.stringify((await of(request)) ?? null),
+    ),
+  );
+}
+
 /** The scheduler that pages ask about: a live one, or one of the past at a moment. */
 export type ApiSource = Pick<PluginContext, 'cluster' | 'run'>;
 
@@ -47,10 +128,11 @@ export type ApiSource = Pick<PluginContext, 'cluster' | 'run'>;
  */
 export function addApi(
   app: FastifyInstance,
+  answers: Answers,
   sourceOf: (request: FastifyRequest) => ApiSource | Promise<ApiSource>,
 ): void {
   const answer = (path: string, of: (source: ApiSource, request: FastifyRequest) => unknown) =>
-    app.get(path, async (request) => of(await sourceOf(request), request));
+    addData(app, answers, path, async (request) => of(await sourceOf(request), request));
   answer('/api/task', (source, request) => taskOf(source, textIn(request, 'key')));
   answer('/api/graph', ({ cluster }) => graphOf(cluster));
   answer('/api/memory', (source) => ({
@@ -147,11 +229,18 @@ function firstOf<T>(items: Iterable<T>, count: number): T[] {
   return found;
 }
 
-const CHANGE = { config: { need: 'change' } } as const;
-
-/** Adds what changes the cluster. Each is a POST that carries the token of a page. */
-export function addChanges(app: FastifyInstance, context: PluginContext): void {
-  app.post('/api/policy', CHANGE, async (request) => {
+/** Adds what changes the cluster. Each is a POST that carries the token of a page, and empties the answers. */
+export function addChanges(app: FastifyInstance, answers: Answers, context: PluginContext): void {
+  const change = (path: string, make: (request: FastifyRequest) => unknown): void => {
+    app.post(path, { config: { need: 'change' } }, async (request) => {
+      try {
+        return await make(request);
+      } finally {
+        answers.clear();
+      }
+    });
+  };
+  change('/api/policy', async (request) => {
     const slot = textIn(request, 'slot', request.body);
     const { use } = request.body as { use?: unknown };
     if (use === undefined) await context.run('restore-policy', { slot });
@@ -159,18 +248,18 @@ export function addChanges(app: FastifyInstance, context: PluginContext): void {
     context.log.warn({ slot, use }, `the dashboard changed the policy of ${slot}`);
     return {};
   });
-  app.post('/api/shadow', CHANGE, async (request) => {
+  change('/api/shadow', async (request) => {
     const slot = textIn(request, 'slot', request.body);
     const use = textIn(request, 'use', request.body);
     await context.run('start-shadow', { slot, use });
     return {};
   });
-  app.post('/api/record', CHANGE, (request) => {
+  change('/api/record', (request) => {
     const { keep } = (request.body ?? {}) as { keep?: unknown };
     context.run('record-decisions', { keep });
     return {};
   });
-  app.post('/api/retire', CHANGE, (request) => {
+  change('/api/retire', (request) => {
     const worker = knownWorker(context, textIn(request, 'worker', request.body));
     context.log.warn({ worker }, `the dashboard retires the worker ${worker}`);
     const retired = Promise.resolve(context.run('amm.retireWorkers', { names: [worker] }));
@@ -179,7 +268,7 @@ export function addChanges(app: FastifyInstance, context: PluginContext): void {
     });
     return {};
   });
-  app.post('/api/restart', CHANGE, (request) => {
+  change('/api/restart', (request) => {
     const worker = knownWorker(context, textIn(request, 'worker', request.body));
     context.log.warn({ worker }, `the dashboard restarts the worker ${worker}`);
     return context.run('restart-workers', { workers: [worker], wait: false });
@@ -349,31 +438,35 @@ const REDIRECTS: readonly (readonly [from: string, to: (name: string) => string]
  */
 export async function addPages(
   app: FastifyInstance,
+  answers: Answers,
   cluster: ClusterView,
   access: Access,
   past?: object,
 ): Promise<void> {
   const [page, script, style] = await Promise.all(['index.html', 'app.js', 'app.css'].map(asset));
   const figures = { config: { need: 'figures' } } as const;
+  const html = 'text/html; charset=utf-8';
   for (const path of pagePaths()) {
-    app.get(path, figures, ({ headers, query, url }, reply) => {
+    app.get(path, figures, (request, reply) => {
+      const { headers, query, url } = request;
       const [at = '/', rest] = url.split('?');
       if (at.length > 1 && at.endsWith('/')) {
         return reply.redirect(`..${path}${rest === undefined ? '' : `?${rest}`}`);
       }
-      void reply.type('text/html; charset=utf-8');
       const refusal = access.refusal('read', headers, query as { token?: unknown });
       if (page === undefined || refusal !== undefined) {
         const note = refusal?.text ?? 'The pages of the dashboard were not built.';
-        return reply.send(plainPage(cluster, note));
+        return answers.send(request, reply, html, () => plainPage(cluster, note));
       }
-      return reply.send(
-        page
-          .replace('CHANGE_TOKEN', () =>
-            access.changeTokenFor(headers, query as { token?: unknown }),
-          )
-          .replace('PAST', () => (past === undefined ? '' : escape(JSON.stringify(past)))),
-      );
+      return reply
+        .type(html)
+        .send(
+          page
+            .replace('CHANGE_TOKEN', () =>
+              access.changeTokenFor(headers, query as { token?: unknown }),
+            )
+            .replace('PAST', () => (past === undefined ? '' : escape(JSON.stringify(past)))),
+        );
     });
   }
   for (const [from, to] of REDIRECTS) {

@@ -1,6 +1,7 @@
 import { createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
+import { definePlugin, PLUGIN_API_VERSION } from '../../../core/api/index.ts';
 import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { DaskBench } from '../dask/peers.ts';
 import { spin } from './fixtures/tasks.mjs';
@@ -102,6 +103,71 @@ describe('the dashboard of a cluster over HTTP', () => {
       const server = createServer().once('error', reject);
       server.listen(port, '127.0.0.1', () => server.close(() => resolve()));
     });
+  });
+});
+
+describe('an answer of the dashboard', () => {
+  let cluster: LocalCluster;
+  let at: string;
+  let made: number;
+  let identity: () => unknown;
+  const asked = async (query = ''): Promise<unknown> => (await fetch(`${at}/json${query}`)).json();
+  beforeEach(async () => {
+    ({ cluster, at } = await startCluster());
+    made = 0;
+    identity = () => ({ made });
+    // The dashboard asks it first.
+    const dask = definePlugin({
+      name: 'dask',
+      apiVersion: PLUGIN_API_VERSION,
+      setup: (context) => {
+        context.command('identity', () => {
+          made++;
+          return identity();
+        });
+        return {};
+      },
+    });
+    await cluster.scheduler.addPlugin(dask);
+  });
+  afterEach(() => cluster.close());
+
+  it('is made once for readers of the same moment, whatever else is in their addresses', async () => {
+    const readers = Array.from({ length: 40 }, (_, k) => asked(k % 2 === 0 ? '' : `?reader=${k}`));
+    expect(await Promise.all(readers)).toContainEqual({ made: 1 });
+    expect(made).toBeLessThan(10);
+    await expect.poll(asked).not.toEqual({ made: 1 });
+  });
+
+  it('is waited for by all who ask while it is made, and made again after an error', async () => {
+    let end: (value: object) => void = () => undefined;
+    identity = () => new Promise((resolve) => (end = resolve));
+    const readers = [asked(), asked(), asked()];
+    await expect.poll(() => made).toBe(1);
+    await fetch(`${at}/health`);
+    end({ all: 'the same' });
+    expect(await Promise.all(readers)).toEqual(Array(3).fill({ all: 'the same' }));
+    expect(made).toBe(1);
+    identity = () => {
+      throw new Error('no identity today');
+    };
+    await expect.poll(asked).toMatchObject({ error: expect.stringContaining('today') as string });
+    identity = () => ({ is: 'back' });
+    expect(await asked()).toEqual({ is: 'back' });
+  });
+
+  it('is not older than the last change that was made from a page', async () => {
+    const policies = async (): Promise<object> =>
+      ((await (await fetch(`${at}/api/policies`)).json()) as { policies: object }).policies;
+    const page = await (await fetch(cluster.dashboardUrl ?? '')).text();
+    const token = /name="change-token" content="([^"]*)"/.exec(page)?.[1] ?? '';
+    const headers = { 'content-type': 'application/json', 'x-yardmaster-change': token };
+    expect(await policies()).toMatchObject({ queuing: 'root-ish' });
+    for (const use of ['direct', 'family', 'direct', 'family']) {
+      const body = JSON.stringify({ slot: 'queuing', use });
+      expect((await fetch(`${at}/api/policy`, { method: 'POST', headers, body })).status).toBe(200);
+      expect(await policies()).toMatchObject({ queuing: use });
+    }
   });
 });
 

@@ -7,7 +7,6 @@ import {
   loadWorkload,
   policyVariant,
 } from '../../adapters/simulator/index.ts';
-import { cells, COLUMNS } from '../../adapters/simulator/lab/compare.ts';
 import { WHICH_POLICY } from './which-policy.ts';
 
 /** What each workload is, by what names it on the command line. */
@@ -53,33 +52,53 @@ export async function runsOf(
   return (await comparePolicies([await loadWorkload(workload)], variants, CLUSTER)).runs;
 }
 
-/** The part of the page about one workload; a row of it depends on that row and the first alone. */
-export function rowsOf(runs: readonly ComparedRun[]): string[] {
-  return runs.map((run) => `| ${cells(run).slice(1).join(' | ')} |`);
+/** The mean of a figure over the seeds, relative to the defaults; empty: it did not end, or the defaults have none. */
+export function cellOf({ figures }: ComparedRun, figure: FigureName): string {
+  return figures?.[figure].relative?.toFixed(2) ?? '';
 }
 
 /** The whole page. */
 export async function policiesPage(onWorkload: (name: string) => void): Promise<string> {
   const all: ComparedRun[] = [];
-  const sections: string[] = [];
-  for (const [name, about] of Object.entries(PAGE_WORKLOADS)) {
-    const runs = await runsOf(name);
-    all.push(...runs);
-    const columns = COLUMNS.slice(1);
-    const rule = columns.map((_, index) => (index === 0 ? '---' : '---:'));
-    const table = [`| ${columns.join(' | ')} |`, `| ${rule.join(' | ')} |`, ...rowsOf(runs)];
-    sections.push(`## ${name}\n\n${capital(about)}.\n\n${table.join('\n')}\n`);
+  for (const name of Object.keys(PAGE_WORKLOADS)) {
+    all.push(...(await runsOf(name)));
     onWorkload(name);
   }
-  return [HEAD, summaryOf(all), winnersOf(all), WHICH_POLICY, ...sections].join('\n');
+  const parts = [
+    HEAD,
+    summaryOf(all),
+    winnersOf(all),
+    WHICH_POLICY,
+    `## Each workload\n\n${WORKLOADS}\n`,
+    `### Makespan\n\n${tableOf(all, 'makespanS')}`,
+    `### Bytes moved\n\n${tableOf(all, 'movedBytes')}`,
+  ];
+  return parts.join('\n');
+}
+
+const WORKLOADS = Object.entries(PAGE_WORKLOADS)
+  .map(([name, about]) => `- \`${name}\`: ${about}`)
+  .join('\n');
+
+/** A figure of every policy on every workload. */
+function tableOf(runs: readonly ComparedRun[], figure: FigureName): string {
+  const workloads = Object.keys(PAGE_WORKLOADS);
+  const titles = ['policies', ...workloads.map((name) => name.replace(/[:@].*/, ''))];
+  const rows = PAGE_POLICIES.slice(1).map((policies) => {
+    const own = runs.filter((run) => run.policies === policies);
+    return [policies, ...own.map((run) => cellOf(run, figure))];
+  });
+  const rule = ['---', ...workloads.map(() => '---:')];
+  return [titles, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |\n`).join('');
 }
 
 const HEAD = `# Policies compared
 
 This page is made by \`npm run lab:page\`: every built-in policy in the place of the default of its slot, on ${Object.keys(PAGE_WORKLOADS).length}
 workloads, in [the simulator](simulator.md): ${CLUSTER.workers} workers of ${CLUSTER.worker.threads} threads with 4 GiB each, links of 1 Gbit/s, ${SEEDS} seeds. Each figure is
-a mean over the seeds, with its standard deviation, and in brackets relative to the defaults: below 1 is less. One client
-submits each graph, so policies of the slot fairness, which share between clients, have little to decide here.
+a mean over the seeds relative to the defaults: below 1 is less. One client submits each graph, so policies of the slot
+fairness, which share between clients, have little to decide here. \`yardmaster lab compare\` prints the figures themselves, with
+deviations, spilled bytes and idle time.
 
 A simulation is a model. Measure the two or three policies that look best with your own work:
 \`yardmaster lab compare run.ylog --policies default,balanced\` takes a [recording](insight.md#recording-and-replay) of it.
@@ -141,8 +160,4 @@ Policies that need at most ${WIN} of the makespan of the defaults, by more than 
 
 ${text}
 `;
-}
-
-function capital(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }

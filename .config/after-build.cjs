@@ -4,7 +4,7 @@ const { join } = require('node:path');
 
 const root = join(module.path, '..');
 const COPIED = [
-  'adapters/dask/companion/yardmaster_companion',
+  'adapters/dask/yardmaster_companion',
   'adapters/dask/graph/helper.py',
   'adapters/demo/dask/demo.py',
   'adapters/workloads/recorded',

@@ -24,7 +24,7 @@ const PROGRAMS = {
 /** What a local cluster with the default configuration imports when it starts. */
 const STARTED = [
   'adapters/app/start-local',
-  'adapters/dask/interop/tcp',
+  'adapters/peers/tcp',
   'adapters/executors/threads/index',
   'policies/worker-selection/earliest-start',
   'policies/queuing/root-ish',

@@ -50,7 +50,7 @@ export const builtins: Builtins = {
     (await import('../../policies/amm/ensure-broadcast.ts')).EnsureBroadcast,
 
   // Transports, by the scheme of their addresses.
-  tcp: async () => (await import('../dask/interop/tcp.ts')).tcp,
+  tcp: async () => (await import('../peers/tcp.ts')).tcp,
   tls: async () => (await import('../transports/tls/index.ts')).tls,
   inmemory: async () => (await import('../transports/memory.ts')).inMemory,
 };

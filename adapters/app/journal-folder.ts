@@ -15,7 +15,7 @@ import { LogWriter } from '../../core/log/log-writer.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
 import { beforeTurnsEnd } from '../../core/shared/turn.ts';
 import { MsgpackCodec } from '../codecs/msgpack.ts';
-import { DASK_VALUES } from '../dask/codec.ts';
+import { DASK_VALUES } from '../dask/wire/codec.ts';
 import { FolderLock } from '../log/folder-lock.ts';
 import {
   type FileSystem,

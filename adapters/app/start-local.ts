@@ -127,7 +127,7 @@ async function hasPlainDask(scheduler: Scheduler): Promise<boolean> {
 }
 
 async function defaultTcp(clock: Clock): Promise<Transport> {
-  const { tcp } = await import('../dask/interop/tcp.ts');
+  const { tcp } = await import('../peers/tcp.ts');
   return tcp.create({ clock }, {});
 }
 

@@ -21,7 +21,7 @@ import {
 } from '../../core/shared/call-options.ts';
 import { inBackground } from '../../core/shared/timers.ts';
 import { SystemClock } from '../clocks/index.ts';
-import type { tcp } from '../dask/interop/tcp.ts';
+import type { tcp } from '../peers/tcp.ts';
 import type { ForeignCaller } from '../transports/tcp/index.ts';
 import { builtins } from './builtin-extensions.ts';
 import type { JournalOptions } from './journal-folder.ts';
@@ -252,7 +252,7 @@ export class ForeignCallers {
 
   /** The TCP transport, with this as the handler of foreign callers. */
   async tcp(): Promise<typeof tcp> {
-    const { tcp: definition, tcpWithDask } = await import('../dask/interop/tcp.ts');
+    const { tcp: definition, tcpWithDask } = await import('../peers/tcp.ts');
     const answer = (caller: ForeignCaller): void => this.answer(caller);
     return {
       ...definition,
@@ -271,7 +271,7 @@ export class ForeignCallers {
   }
 
   private async refuse({ socket, peerAddress: peer }: ForeignCaller): Promise<void> {
-    const { refuseDaskPeer } = await import('../dask/connection/wrong-port.ts');
+    const { refuseDaskPeer } = await import('../dask/wire/wrong-port.ts');
     await refuseDaskPeer(socket, this.clock, async (called) => {
       const advice = await this.advice();
       if (this.isNewHost(peer)) {

@@ -286,7 +286,7 @@ async function transportsFor(
     }
   }
   if (scheme === 'tcp' && !transports.has(scheme)) {
-    const { tcp } = await import('../dask/interop/tcp.ts');
+    const { tcp } = await import('../peers/tcp.ts');
     transports.set(scheme, tcp.create({ clock }, {}));
   }
   if (!transports.has(scheme)) {

@@ -5,7 +5,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { type Logger, YardmasterError } from '../../core/api/index.ts';
 import type { ConfigLayers } from '../../core/config/load.ts';
 import { type DaskSettings, readDaskSettings } from '../app/dask-settings.ts';
-import { hostOfInterface } from '../dask/connection/listener.ts';
+import { hostOfInterface } from '../dask/wire/listener.ts';
 import type { SimulationOptions } from '../simulator/index.ts';
 import { common, positive, size } from './command-line.ts';
 import type { LogFlags } from './terminal.ts';

@@ -1,7 +1,7 @@
 import { type Logger, YardmasterError } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { DEFAULT_ADDRESS } from '../../core/config/schema.ts';
-import { readDaskTlsConfig } from '../dask/connection/tls-config.ts';
+import { readDaskTlsConfig } from '../dask/tls-config.ts';
 import { isLoopback } from '../../core/util/hosts.ts';
 import { namesCertificates, type SchedulerCommand } from './flags.ts';
 

@@ -5,17 +5,14 @@ import type {
   PluginContext,
   SchedulerHooks,
 } from '../../core/api/index.ts';
-import type { Tallies } from './companion/tallies.ts';
-import type { Relay, WaitingWorker } from './interop/dask-peer.ts';
-import type { Comm } from './connection/comm.ts';
-import type { CommPool } from './connection/comm-pool.ts';
-import type { Dialect } from './codec.ts';
+import type { Tallies } from './tallies.ts';
+import type { Relay, WaitingWorker } from './dask-peer.ts';
+import type { Comm } from './wire/comm.ts';
+import type { CommPool } from './wire/comm-pool.ts';
+import type { Dialect, Fields } from './wire/codec.ts';
 import type { GraphUnpacker } from './graph/index.ts';
-import type { KeyTable } from './bridge/key-table.ts';
+import type { KeyTable } from './wire/key-table.ts';
 import type { DaskOptions } from './options.ts';
-
-/** A message of Dask: a map with text keys. It must not be changed. */
-export type Fields = Readonly<Record<string, unknown>>;
 
 /** A Dask client that is connected. */
 export interface DaskClient {

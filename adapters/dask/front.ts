@@ -12,46 +12,39 @@ import type { Dashboard } from '../dashboard/dashboard.ts';
 import { openDashboard } from '../dashboard/index.ts';
 import { inBackground } from '../../core/shared/timers.ts';
 import { heartbeatIntervalMs } from '../../core/util/event-loop.ts';
-import { Relay } from './interop/dask-peer.ts';
+import { Relay } from './dask-peer.ts';
 import {
   type BridgedClient,
   type BridgedWorker,
   type BridgeHost,
   hostOf,
   stimulusOf,
-} from './bridge/translate.ts';
-import type { Comm } from './connection/comm.ts';
-import { CommPool } from './connection/comm-pool.ts';
-import {
-  Companion,
-  type CompanionHost,
-  makeCompanion,
-  makeTallies,
-  Tallies,
-} from './companion/companion.ts';
+} from './translate.ts';
+import type { Comm } from './wire/comm.ts';
+import { CommPool } from './wire/comm-pool.ts';
+import { Companion, type CompanionHost, makeCompanion, makeTallies, Tallies } from './companion.ts';
 import type {
   DaskClient,
   DaskWorker,
-  Fields,
   GraphObserver,
   MakeExtension,
   RpcTable,
   TaskObserver,
 } from './context.ts';
 import { defaultMemoryBytes, GraphUnpacker, type PythonCommand } from './graph/index.ts';
-import { KeyTable } from './bridge/key-table.ts';
-import { contactAddressOf, DaskListener, refusalsTo } from './connection/listener.ts';
-import { NannyStarts } from './bridge/worker-bridge.ts';
-import { type TlsCredentials, withTls } from './connection/sockets.ts';
-import { Operations, serveRequests } from './rpc/operations.ts';
+import { KeyTable } from './wire/key-table.ts';
+import { contactAddressOf, DaskListener, refusalsTo } from './wire/listener.ts';
+import { NannyStarts } from './worker-bridge.ts';
+import { type TlsCredentials, withTls } from './wire/sockets.ts';
+import { Operations, serveRequests } from './operations.ts';
 import type { DaskOptions } from './options.ts';
-import { PendingWants } from './bridge/client-bridge.ts';
-import { uncaughtAnswer } from './rpc/py-errors.ts';
-import { makeEvents, makeFeeds, makeWatchers } from './rpc/feeds.ts';
-import { makeMetadata, makeTasks } from './rpc/tasks.ts';
-import { schedulerIdentity } from './rpc/identity.ts';
-import { SchedulerFile } from './connection/tls-config.ts';
-import { TypeTable } from './codec.ts';
+import { PendingWants } from './client-bridge.ts';
+import { uncaughtAnswer } from './wire/py-errors.ts';
+import { makeEvents, makeFeeds, makeWatchers } from './feeds.ts';
+import { makeMetadata, makeTasks } from './tasks.ts';
+import { schedulerIdentity } from './identity.ts';
+import { SchedulerFile } from './tls-config.ts';
+import { type Fields, TypeTable } from './wire/codec.ts';
 
 /** What the front is made of; the rest of the options of the plugin, as they are. */
 interface FrontOptions extends Omit<

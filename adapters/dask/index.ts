@@ -1,20 +1,44 @@
 import { NO_PARAMETERS } from '../../core/api/plugin.ts';
 import { definePlugin, PLUGIN_API_VERSION } from '../../core/api/index.ts';
-import { toPlain } from './plain.ts';
-import { languageOf } from './interop/values.ts';
+import { toPlain } from './wire/plain.ts';
+import { languageOf } from './values.ts';
 import { Front } from './front.ts';
-import { EXTENSIONS } from './extensions/index.ts';
+import type { MakeExtension } from './context.ts';
+import {
+  makeEventFlags,
+  makeLocks,
+  makeMultiLocks,
+  makeQueues,
+  makeSemaphores,
+  makeVariables,
+} from './coordination.ts';
+import { makeMemorySampler, makePublish, makePubSub } from './publish.ts';
+import { makeShuffle } from './shuffle.ts';
 import { isNamed, pythonCommands } from './graph/index.ts';
-import { onInterface } from './connection/listener.ts';
+import { onInterface } from './wire/listener.ts';
 import { DASK_OPTIONS_SCHEMA, type DaskOptions } from './options.ts';
-import { schedulerIdentity } from './rpc/identity.ts';
-import { RPC } from './rpc/operations.ts';
-import { credentialsFor } from './connection/tls-config.ts';
+import { schedulerIdentity } from './identity.ts';
+import { RPC } from './operations.ts';
+import { credentialsFor } from './tls-config.ts';
 
 /** Where Dask's schedulers show their dashboard. */
 const STATUS_PORT = 8787;
 
 export type { DaskOptions } from './options.ts';
+
+/** What Dask calls extensions of the scheduler: locks, queues, variables and the like. */
+const EXTENSIONS: readonly MakeExtension[] = [
+  makeEventFlags,
+  makeLocks,
+  makeSemaphores,
+  makeMultiLocks,
+  makeQueues,
+  makeVariables,
+  makePublish,
+  makePubSub,
+  makeMemorySampler,
+  makeShuffle,
+];
 
 /**
  * Dask's own clients, workers and nannies, unmodified, with this scheduler in the place of theirs.

@@ -1,6 +1,6 @@
 import type { MemoryMeasure } from '../../core/api/index.ts';
-import type { TlsFiles } from './connection/tls-config.ts';
-import { PythonException } from './rpc/py-errors.ts';
+import type { TlsFiles } from './tls-config.ts';
+import { PythonException } from './wire/py-errors.ts';
 
 /** Options of the plugin `dask`. */
 export interface DaskOptions {

@@ -3,10 +3,10 @@ import { prefixOfKey, VERSION } from '../../core/api/index.ts';
 import { asset } from '../dashboard/asset.ts';
 import { bytes, count, seconds } from '../dashboard/page/format.ts';
 import { escape } from '../dashboard/routes.ts';
-import { asList, entriesOf, isFields, numberIn, toNumber } from './codec.ts';
-import type { DaskContext, Fields } from './context.ts';
+import { asList, entriesOf, type Fields, isFields, numberIn, toNumber } from './wire/codec.ts';
+import type { DaskContext } from './context.ts';
 import { namesOfWireKey } from './graph/materialized.ts';
-import { logs, profile } from './rpc/cluster.ts';
+import { logs, profile } from './cluster.ts';
 
 /** One action of a task: what, and seconds since 1970. */
 type Action = readonly [name: string, startS: number, stopS: number];

@@ -267,7 +267,7 @@ async function transportFor(
   const found = transports.find((transport) => transport.scheme === scheme);
   if (found !== undefined) return found;
   if (scheme === 'tcp') {
-    const { tcp } = await import('../dask/interop/tcp.ts');
+    const { tcp } = await import('./tcp.ts');
     return tcp.create({ clock }, {});
   }
   if (scheme === 'tls') {

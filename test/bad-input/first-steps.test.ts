@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LocalCluster } from '../../adapters/app/local-cluster.ts';
 import type { Client } from '../../adapters/client/index.ts';
 import { type GraphContext, readAnnotations } from '../../adapters/dask/graph/materialized.ts';
-import { python } from '../../adapters/dask/python.ts';
+import { python } from '../../adapters/dask/wire/python.ts';
 import { defineTasks, taskOf } from '../../adapters/tasks/index.ts';
 import { drive } from '../../adapters/testing/virtual-cluster.ts';
 import { transportConformance } from '../../adapters/testing/index.ts';
@@ -103,7 +103,7 @@ test('a broken file of JSON is reported in words of JSON, with its place', async
 
 test('a hook of a Python plugin that fails each time is logged the 1st, 2nd, 4th and 8th time', () => {
   const companion = fileURLToPath(
-    new URL('../../adapters/dask/companion/yardmaster_companion', import.meta.url),
+    new URL('../../adapters/dask/yardmaster_companion', import.meta.url),
   );
   const script = `
 import logging, sys

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SystemClock } from '../../adapters/clocks/index.ts';
-import { encodeMessage } from '../../adapters/dask/codec.ts';
-import { Comm } from '../../adapters/dask/connection/comm.ts';
-import { packFrames } from '../../adapters/dask/connection/frames.ts';
+import { encodeMessage } from '../../adapters/dask/wire/codec.ts';
+import { Comm } from '../../adapters/dask/wire/comm.ts';
+import { packFrames } from '../../adapters/dask/wire/frames.ts';
 import { Runs } from '../kit/runs.ts';
 
 const runs = new Runs({ NODE_OPTIONS: '--max-old-space-size=320' });

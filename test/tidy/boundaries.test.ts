@@ -83,13 +83,47 @@ const TARGETS = [
   ...['plugins/target.ts', 'policies/x/target.ts', 'adapters/x/target.ts', 'test/target.ts'],
 ];
 
-async function violationsIn(folder: string): Promise<Violation[]> {
+interface Module {
+  readonly source: string;
+  readonly dependencies: readonly { readonly resolved: string }[];
+}
+
+interface Cruise {
+  readonly violations: readonly Violation[];
+  /** The folders of the product that are in a circle, or import one that is. */
+  readonly circling: readonly string[];
+}
+
+async function cruise(folder: string): Promise<Cruise> {
   const args = ['--config', CONFIG, '--output-type', 'json', ...PRODUCT, 'test'];
   const options = { cwd: folder, maxBuffer: 2 ** 27 };
   // It exits with an error when there are violations in some of its outputs, but not in this one.
   const { stdout } = await promisify(execFile)(process.execPath, [CRUISER, ...args], options);
-  const { summary } = JSON.parse(stdout) as { summary: { violations: Violation[] } };
-  return summary.violations;
+  const { summary, modules } = JSON.parse(stdout) as {
+    summary: { violations: Violation[] };
+    modules: Module[];
+  };
+  return { violations: summary.violations, circling: circlingIn(modules) };
+}
+
+/** A folder and those inside it belong together. */
+function circlingIn(modules: readonly Module[]): string[] {
+  const imports = new Map<string, Set<string>>();
+  for (const { source, dependencies } of modules) {
+    const from = dirname(source);
+    if (!PRODUCT.some((top) => `${from}/`.startsWith(`${top}/`))) continue;
+    const known = imports.get(from) ?? new Set();
+    imports.set(from, known);
+    for (const { resolved } of dependencies) {
+      const to = dirname(resolved);
+      if (!`${to}/`.startsWith(`${from}/`) && !`${from}/`.startsWith(`${to}/`)) known.add(to);
+    }
+  }
+  // What imports nothing that is left is in no circle.
+  const isFree = ([, known]: [string, Set<string>]): boolean =>
+    ![...known].some((to) => imports.has(to));
+  for (let free; (free = [...imports].find(isFree)) !== undefined;) imports.delete(free[0]);
+  return [...imports.keys()].toSorted();
 }
 
 function plant(folder: string): void {
@@ -109,6 +143,10 @@ function plant(folder: string): void {
     ],
     ['core/kernel/other.ts', "import type { Other } from './one.ts';\nexport type { Other };"],
     ...TARGETS.map((path) => [path, 'export {};']),
+    ['adapters/one/a.ts', "export type * from '../two/a.ts';"],
+    ['adapters/two/a.ts', 'export {};'],
+    ['adapters/two/b.ts', "export type * from '../one/b.ts';"],
+    ['adapters/one/b.ts', 'export {};'],
     ...FINE,
     ...BREACHES.map(([, path, code]) => [path, code]),
   ] as const;
@@ -119,8 +157,9 @@ function plant(folder: string): void {
 }
 
 it('the project breaks no rule', { timeout: 60_000 }, async () => {
-  const found = await violationsIn(ROOT);
-  expect(found.map(({ rule, from, to }) => `${rule.name}: ${from} -> ${to}`)).toEqual([]);
+  const { violations, circling } = await cruise(ROOT);
+  expect(violations.map(({ rule, from, to }) => `${rule.name}: ${from} -> ${to}`)).toEqual([]);
+  expect(circling).toEqual([]);
 });
 
 it('every rule is broken in the copy', () => {
@@ -130,14 +169,19 @@ it('every rule is broken in the copy', () => {
 
 describe('in the copy', () => {
   const folder = mkdtempSync(join(tmpdir(), 'yardmaster-boundaries-'));
-  let found: Violation[] = [];
+  let found: readonly Violation[] = [];
+  let circling: readonly string[] = [];
 
   beforeAll(async () => {
     plant(folder);
-    found = await violationsIn(folder);
+    ({ violations: found, circling } = await cruise(folder));
   }, 60_000);
 
   afterAll(() => rmSync(folder, { recursive: true }));
+
+  it('two folders that import each other are found', () => {
+    expect(circling).toEqual(expect.arrayContaining(['adapters/one', 'adapters/two']));
+  });
 
   it.each(BREACHES)('%s fires for %s', (rule, path) => {
     const rules = found.filter(({ from }) => from === path).map((violation) => violation.rule.name);

@@ -14,4 +14,4 @@ export {
   type NdArray,
   python,
   type TypedArray,
-} from '../../dask/python.ts';
+} from '../../dask/wire/python.ts';

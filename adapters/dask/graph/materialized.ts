@@ -5,8 +5,8 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { show } from '../../../core/shared/words.ts';
-import { reprOf } from '../bridge/key-table.ts';
-import { Opaque } from '../codec.ts';
+import { reprOf } from '../wire/key-table.ts';
+import { Opaque } from '../wire/codec.ts';
 import type { HelperAnswer } from './python-helper.ts';
 
 // Graphs of clients before 2023.4 (`update-graph-hlg`): layers in topological order, of which those

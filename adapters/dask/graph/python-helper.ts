@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type Clock, type Logger, type Timer, YardmasterError } from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/timers.ts';
-import { decodeMessage, encodeMessage } from '../codec.ts';
-import { FrameReader, packFrames } from '../connection/frames.ts';
+import { decodeMessage, encodeMessage } from '../wire/codec.ts';
+import { FrameReader, packFrames } from '../wire/frames.ts';
 import { isRecord } from './materialized.ts';
 
 // Asks a Python process, which is started when it is needed and replaced when it dies.

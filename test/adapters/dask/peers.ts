@@ -1,6 +1,6 @@
 import { SystemClock } from '../../../adapters/clocks/index.ts';
-import { Opaque } from '../../../adapters/dask/codec.ts';
-import { Comm } from '../../../adapters/dask/connection/comm.ts';
+import { Opaque } from '../../../adapters/dask/wire/codec.ts';
+import { Comm } from '../../../adapters/dask/wire/comm.ts';
 import { createScheduler } from '../../../adapters/app/start-scheduler.ts';
 import type { Scheduler } from '../../../core/scheduler-host/scheduler.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { openScheduler } from '../../../../adapters/app/start-scheduler.ts';
 import { Client, type Reconnected, task } from '../../../../adapters/client/index.ts';
-import { openChannel } from '../../../../adapters/dask/connection/comm-pool.ts';
+import { openChannel } from '../../../../adapters/dask/wire/comm-pool.ts';
 import {
   type Channel,
   definePlugin,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { batchIntervalMs } from '../../../../adapters/dask/bridge/worker-bridge.ts';
+import { batchIntervalMs } from '../../../../adapters/dask/worker-bridge.ts';
 
 test.each([
   [0, 2, 2],

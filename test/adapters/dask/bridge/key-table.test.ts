@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { PyFloat } from '../../../../adapters/dask/codec.ts';
-import { KeyTable, reprOf } from '../../../../adapters/dask/bridge/key-table.ts';
+import { PyFloat } from '../../../../adapters/dask/wire/codec.ts';
+import { KeyTable, reprOf } from '../../../../adapters/dask/wire/key-table.ts';
 
 describe('keys of Dask', () => {
   it('read as Python writes them', () => {

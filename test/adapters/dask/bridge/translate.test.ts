@@ -6,9 +6,9 @@ import {
   PyFloat,
   TypeTable,
   versionIn,
-} from '../../../../adapters/dask/codec.ts';
-import { KeyTable } from '../../../../adapters/dask/bridge/key-table.ts';
-import { failureForClient, failureOf } from '../../../../adapters/dask/rpc/py-errors.ts';
+} from '../../../../adapters/dask/wire/codec.ts';
+import { KeyTable } from '../../../../adapters/dask/wire/key-table.ts';
+import { failureForClient, failureOf } from '../../../../adapters/dask/wire/py-errors.ts';
 import {
   computeTask,
   heartbeatOf,
@@ -18,8 +18,8 @@ import {
   statusOf,
   taskFinished,
   toWorker,
-} from '../../../../adapters/dask/bridge/translate.ts';
-import { simpleClientReport, toClient } from '../../../../adapters/dask/bridge/client-bridge.ts';
+} from '../../../../adapters/dask/translate.ts';
+import { simpleClientReport, toClient } from '../../../../adapters/dask/client-bridge.ts';
 import type { ComputeTask } from '../../../../core/api/index.ts';
 
 const OLD = dialectOf('2022.12.1+ds.1');

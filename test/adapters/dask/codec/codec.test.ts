@@ -13,7 +13,7 @@ import {
   Opaque,
   PyFloat,
   toNumber,
-} from '../../../../adapters/dask/codec.ts';
+} from '../../../../adapters/dask/wire/codec.ts';
 
 interface Fixture {
   readonly name: string;

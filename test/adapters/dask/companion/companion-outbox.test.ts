@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../../adapters/clocks/index.ts';
-import { Outbox } from '../../../../adapters/dask/companion/companion.ts';
+import { Outbox } from '../../../../adapters/dask/companion.ts';
 import type { YardmasterError } from '../../../../core/api/index.ts';
 
 type Message = Readonly<Record<string, unknown>>;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 
 import { SystemClock } from '../../../../adapters/clocks/index.ts';
-import { Comm } from '../../../../adapters/dask/connection/comm.ts';
+import { Comm } from '../../../../adapters/dask/wire/comm.ts';
 import { checkDaskFlags, listeningOf, statusOptionsOf } from '../../../../adapters/cli/flags.ts';
 import { writePidFile } from '../../../../adapters/cli/with-client.ts';
 import { Runs } from '../../../kit/runs.ts';

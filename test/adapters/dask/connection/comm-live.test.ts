@@ -5,15 +5,15 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 
 import { SystemClock } from '../../../../adapters/clocks/index.ts';
-import type { Opaque } from '../../../../adapters/dask/codec.ts';
-import { Comm } from '../../../../adapters/dask/connection/comm.ts';
-import { DaskListener } from '../../../../adapters/dask/connection/listener.ts';
+import type { Opaque } from '../../../../adapters/dask/wire/codec.ts';
+import { Comm } from '../../../../adapters/dask/wire/comm.ts';
+import { DaskListener } from '../../../../adapters/dask/wire/listener.ts';
 import {
   killedWorker,
   opaqueException,
   PythonException,
   uncaughtAnswer,
-} from '../../../../adapters/dask/rpc/py-errors.ts';
+} from '../../../../adapters/dask/wire/py-errors.ts';
 import { findDaskPython } from '../pythons.ts';
 
 const PEER = fileURLToPath(new URL('../fixtures/peer.py', import.meta.url));

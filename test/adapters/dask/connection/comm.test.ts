@@ -3,16 +3,12 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 
 import { SystemClock, VirtualClock } from '../../../../adapters/clocks/index.ts';
-import { encodeMessage, Opaque } from '../../../../adapters/dask/codec.ts';
-import { CommPool } from '../../../../adapters/dask/connection/comm-pool.ts';
-import {
-  Comm,
-  type CommHandlers,
-  type CommOptions,
-} from '../../../../adapters/dask/connection/comm.ts';
-import { packFrames } from '../../../../adapters/dask/connection/frames.ts';
-import { DaskListener } from '../../../../adapters/dask/connection/listener.ts';
-import { PythonException, uncaughtAnswer } from '../../../../adapters/dask/rpc/py-errors.ts';
+import { encodeMessage, Opaque } from '../../../../adapters/dask/wire/codec.ts';
+import { CommPool } from '../../../../adapters/dask/wire/comm-pool.ts';
+import { Comm, type CommHandlers, type CommOptions } from '../../../../adapters/dask/wire/comm.ts';
+import { packFrames } from '../../../../adapters/dask/wire/frames.ts';
+import { DaskListener } from '../../../../adapters/dask/wire/listener.ts';
+import { PythonException, uncaughtAnswer } from '../../../../adapters/dask/wire/py-errors.ts';
 
 const clock = new SystemClock();
 const ends: (() => unknown)[] = [];

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import { FrameReader, packFrames } from '../../../../adapters/dask/connection/frames.ts';
+import { FrameReader, packFrames } from '../../../../adapters/dask/wire/frames.ts';
 
 const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
-import { Opaque } from '../../../../adapters/dask/codec.ts';
-import { releaseFrames } from '../../../../adapters/dask/connection/comm.ts';
+import { Opaque } from '../../../../adapters/dask/wire/codec.ts';
+import { releaseFrames } from '../../../../adapters/dask/wire/comm.ts';
 import { HandClock } from '../../../kit/hand-clock.ts';
 
 const HEADER = new Uint8Array(1);

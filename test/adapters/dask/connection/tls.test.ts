@@ -9,14 +9,11 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 
 import { SystemClock } from '../../../../adapters/clocks/index.ts';
-import type { Opaque } from '../../../../adapters/dask/codec.ts';
-import { Comm } from '../../../../adapters/dask/connection/comm.ts';
-import { DaskListener } from '../../../../adapters/dask/connection/listener.ts';
-import type { TlsCredentials } from '../../../../adapters/dask/connection/sockets.ts';
-import {
-  loadCredentials,
-  readDaskTlsConfig,
-} from '../../../../adapters/dask/connection/tls-config.ts';
+import type { Opaque } from '../../../../adapters/dask/wire/codec.ts';
+import { Comm } from '../../../../adapters/dask/wire/comm.ts';
+import { DaskListener } from '../../../../adapters/dask/wire/listener.ts';
+import type { TlsCredentials } from '../../../../adapters/dask/wire/sockets.ts';
+import { loadCredentials, readDaskTlsConfig } from '../../../../adapters/dask/tls-config.ts';
 import { type Certificates, hasOpenssl, makeCertificates } from '../certificates.ts';
 import { findDaskPython } from '../pythons.ts';
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import type { PluginContext } from '../../../../core/api/index.ts';
 import { packArguments, unpackWith } from '../../../../adapters/tasks/index.ts';
-import { encodeMessage, Opaque, PyFloat } from '../../../../adapters/dask/codec.ts';
+import { encodeMessage, Opaque, PyFloat } from '../../../../adapters/dask/wire/codec.ts';
 import { DaskBench, type FakePeer, until } from '../peers.ts';
 
 let bench: DaskBench;

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { SystemClock } from '../../../../adapters/clocks/index.ts';
-import { decodeMessage, Opaque } from '../../../../adapters/dask/codec.ts';
-import { FrameReader } from '../../../../adapters/dask/connection/frames.ts';
+import { decodeMessage, Opaque } from '../../../../adapters/dask/wire/codec.ts';
+import { FrameReader } from '../../../../adapters/dask/wire/frames.ts';
 import {
   GraphUnpacker,
   isCallSpec,

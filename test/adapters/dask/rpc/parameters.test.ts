@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 
-import { PARAMETERS } from '../../../../adapters/dask/rpc/parameters.ts';
+import { PARAMETERS } from '../../../../adapters/dask/parameters.ts';
 import { DaskBench } from '../peers.ts';
 import { findDaskPython, skipReason } from '../pythons.ts';
 

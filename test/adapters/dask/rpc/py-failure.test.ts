@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 
-import { KeyTable } from '../../../../adapters/dask/bridge/key-table.ts';
-import type { Opaque } from '../../../../adapters/dask/codec.ts';
-import { failureForClient } from '../../../../adapters/dask/rpc/py-errors.ts';
+import { KeyTable } from '../../../../adapters/dask/wire/key-table.ts';
+import type { Opaque } from '../../../../adapters/dask/wire/codec.ts';
+import { failureForClient } from '../../../../adapters/dask/wire/py-errors.ts';
 
 function raised(code: string, text: string, data: object): string {
   const failure = {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 
 import { SystemClock } from '../../../../adapters/clocks/index.ts';
-import { DaskListener } from '../../../../adapters/dask/connection/listener.ts';
+import { DaskListener } from '../../../../adapters/dask/wire/listener.ts';
 import { DaskBench, type FakePeer } from '../peers.ts';
 
 const EVEN = { measure: 'managed', sender_min: 0, sender_recipient_gap: 0 };

@@ -6,8 +6,8 @@ import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
-import { decodeMessage } from '../../../../adapters/dask/codec.ts';
-import { mergeProfiles } from '../../../../adapters/dask/rpc/cluster.ts';
+import { decodeMessage } from '../../../../adapters/dask/wire/codec.ts';
+import { mergeProfiles } from '../../../../adapters/dask/cluster.ts';
 import { DaskBench, until } from '../peers.ts';
 
 let bench: DaskBench;

@@ -7,6 +7,7 @@ import {
   type PluginContext,
   type TaskView,
   YardmasterError,
+  SERVICE_PREFIX,
 } from '../../core/api/index.ts';
 import type { Dashboard } from '../dashboard/dashboard.ts';
 import { openDashboard } from '../dashboard/index.ts';
@@ -303,6 +304,7 @@ export class Front implements BridgeHost, CompanionHost {
   }
 
   desireKeys(client: string, keys: readonly string[]): void {
+    if (client.startsWith(SERVICE_PREFIX)) return;
     this.pendingWants.desire(client, keys);
   }
 
@@ -317,6 +319,7 @@ export class Front implements BridgeHost, CompanionHost {
   }
 
   releaseKeys(client: string, keys: readonly string[]): void {
+    if (client.startsWith(SERVICE_PREFIX)) return;
     this.pendingWants.release(client, keys);
     this.plugin.enqueue({ op: 'client-releases-keys', client, keys });
   }

@@ -24,6 +24,7 @@ export type * from '../messages/to-client.ts';
 export { LOST_INPUT } from '../messages/to-client.ts';
 export type * from '../messages/to-worker.ts';
 export type { ActionTiming } from '../state/groups.ts';
+export { SERVICE_PREFIX } from '../state/cluster.ts';
 export { groupOfKey, prefixOfKey } from '../state/groups.ts';
 export { MEMORY_MEASURES, type MemoryMeasure, MemoryState } from '../state/worker.ts';
 export type { Restrictions } from '../state/task.ts';

@@ -1,12 +1,12 @@
 import { firstRunOf } from '../kernel/on-membership.ts';
 import type { SchedulerKernel } from '../kernel/kernel.ts';
 import type { GraphTask, RestoreTasks, Stimulus, UpdateData } from '../messages/stimulus.ts';
-import { FIRE_AND_FORGET } from '../state/cluster.ts';
+import { FIRE_AND_FORGET, SERVICE_PREFIX } from '../state/cluster.ts';
 import { byPriority, type Restrictions, type TaskState } from '../state/task.ts';
 import { reportId } from './log-writer.ts';
 
 /** Wants everything while a checkpoint is read, so that nothing is forgotten before its clients want it. */
-const HOLDER = 'checkpoint';
+const HOLDER = `${SERVICE_PREFIX}checkpoint`;
 /** Tasks of one entry. */
 const ENTRY_TASKS = 10_000;
 

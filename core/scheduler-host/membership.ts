@@ -13,6 +13,7 @@ import type {
 import { CLOCK, CONFIG, inject } from '../plugin-host/injection.ts';
 import { setAwakeTimer } from '../shared/timers.ts';
 import { TurnBudget } from '../shared/turn.ts';
+import { SERVICE_PREFIX } from '../state/cluster.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import { heartbeatIntervalMs } from '../util/event-loop.ts';
 import { unreachableAddress } from '../util/hosts.ts';
@@ -118,12 +119,19 @@ export function workerLeft(host: SessionServices, address: string, error: Error 
 /**
  * Whether the client was here, or waited for: then it still has all that it wanted.
  *
- * @throws YardmasterError `ERR_REGISTRATION` when another client has its key
+ * @throws YardmasterError `ERR_REGISTRATION` when another client has its key, or it is a name of the scheduler's own clients
  */
 export function admitClient(
   host: SessionServices,
   { client, returnWithinMs = 0, secret }: RegisterClientRequest,
 ): { readonly isBack: boolean } {
+  if (client.startsWith(SERVICE_PREFIX)) {
+    throw new YardmasterError(
+      'ERR_REGISTRATION',
+      `the client "${client}" cannot have a name that begins with "${SERVICE_PREFIX}": the scheduler keeps results in such names; choose another name`,
+      { client },
+    );
+  }
   const { sessions, reconnectGrace } = host;
   const isBack =
     returnWithinMs > 0 &&

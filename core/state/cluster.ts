@@ -440,6 +440,12 @@ function getOrMake<K, V>(map: Map<K, V>, key: K, make: () => V): V {
 export const FIRE_AND_FORGET = 'fire-and-forget';
 
 /**
+ * Begins the names of clients that the scheduler and its plugins make for themselves, such as `service:published-x`.
+ * Peers cannot register under such a name, nor speak in it.
+ */
+export const SERVICE_PREFIX = 'service:';
+
+/**
  * A peer that wants results: a connected client, or a service such as a published data set. With `Task`
  * filled in it is the `ClientState` of `task.ts`.
  */

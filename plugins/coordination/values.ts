@@ -1,4 +1,9 @@
-import { type ClusterView, type NewStimulus, YardmasterError } from '../../core/api/index.ts';
+import {
+  type ClusterView,
+  type NewStimulus,
+  SERVICE_PREFIX,
+  YardmasterError,
+} from '../../core/api/index.ts';
 import type { DisconnectCleanup } from './scope.ts';
 import { type Budget, entryBytes } from './wait-queue.ts';
 
@@ -99,7 +104,7 @@ function bytesOf({ bytes, keys }: Value): number {
 
 /**
  * Keeps results alive by wanting them in the name of service clients, one for each owner:
- * `variable-x`, `queue-jobs`. A key that an owner has twice is released when it has been released
+ * `service:variable-x`, `service:queue-jobs`. A key that an owner has twice is released when it has been released
  * twice.
  */
 export class ResultKeeper {
@@ -114,7 +119,7 @@ export class ResultKeeper {
     for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
     // Includes keys that are wanted already, because a restart of the cluster forgets what clients
     // want.
-    this.enqueue({ op: 'client-desires-keys', client: owner, keys });
+    this.enqueue({ op: 'client-desires-keys', client: SERVICE_PREFIX + owner, keys });
   }
 
   release(owner: string, keys: readonly string[]): void {
@@ -128,14 +133,15 @@ export class ResultKeeper {
     }
     if (counts.size === 0) {
       this.owners.delete(owner);
-      this.enqueue({ op: 'remove-client', client: owner });
+      this.enqueue({ op: 'remove-client', client: SERVICE_PREFIX + owner });
     } else if (released.length > 0) {
-      this.enqueue({ op: 'client-releases-keys', client: owner, keys: released });
+      this.enqueue({ op: 'client-releases-keys', client: SERVICE_PREFIX + owner, keys: released });
     }
   }
 
   releaseAll(): void {
-    for (const owner of this.owners.keys()) this.enqueue({ op: 'remove-client', client: owner });
+    for (const owner of this.owners.keys())
+      this.enqueue({ op: 'remove-client', client: SERVICE_PREFIX + owner });
     this.owners.clear();
   }
 }

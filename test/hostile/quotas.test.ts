@@ -79,7 +79,7 @@ describe('a worker', () => {
 });
 
 describe('a client', () => {
-  const open = async (limits: object): Promise<{ client: Client; address: string }> => {
+  const open = async (limits: object) => {
     const scheduler = await startScheduler(
       { log: new MemoryLog(), config: { scheduler: { limits } } },
       'tcp://127.0.0.1:0',
@@ -89,7 +89,7 @@ describe('a client', () => {
     stops.push(() => worker.close());
     const client = await Client.connect(scheduler.address);
     stops.push(() => client.close());
-    return { client, address: scheduler.address };
+    return { client, address: scheduler.address, cluster: scheduler.scheduler.cluster };
   };
 
   it('scatters no more than its quota, keeps what it has, and may scatter again what it has released', async () => {
@@ -171,6 +171,34 @@ describe('a client', () => {
     },
     60_000,
   );
+
+  it('cannot take the name in which the scheduler itself keeps results, nor release these', async () => {
+    const { client, address, cluster } = await open({});
+    const name = 'service:published-kept';
+    const peers = ['published-kept', 'checkpoint', name].map(async (each) => {
+      const peer = await WirePeer.connect(address);
+      await peer.request('hello', { protocol: PROTOCOL, role: 'client', version: '0' });
+      return { peer, reply: await peer.request('register-client', { client: each }) };
+    });
+    const future = client.submit(square, 3);
+    await future.result();
+    const entered = await Promise.all(peers);
+    expect(entered[2]?.reply).toMatchObject({ error: { code: 'ERR_REGISTRATION' } });
+    await client.publish('kept', [future]);
+    future.release();
+    for (const { peer } of entered) {
+      peer.send({ op: 'client-releases-keys', keys: [future.key] });
+      peer.send({ op: 'cancel-keys', keys: [future.key], force: false });
+      await peer.request('ping', {});
+      peer.socket.destroy();
+    }
+    await expect.poll(() => cluster.clients.has('checkpoint')).toBe(false);
+    expect([...cluster.clients.keys()].filter((key) => key.endsWith('kept'))).toEqual([name]);
+    const other = await Client.connect(address);
+    stops.push(() => other.close());
+    const [kept] = await other.getPublished<[typeof future]>('kept');
+    expect(await kept.result()).toBe(9);
+  });
 
   it('that waits for very many answers loses its connection, and the others do not', async () => {
     const { client, address } = await open({});

@@ -92,19 +92,19 @@ describe('a variable', () => {
     await passing(b.variable('answer').set({ deep: [future] }));
     await passing(b.close());
     await soon();
-    expect(owners(pair, future.key)).toEqual(['variable-answer']);
+    expect(owners(pair, future.key)).toEqual(['service:variable-answer']);
     const { deep } = await passing(a.variable<{ deep: [Future<number>] }>('answer').get());
     expect(deep[0]).toBeInstanceOf(Future);
     expect(await passing(deep[0].result())).toBe(2);
     await soon();
-    expect(owners(pair, future.key).sort()).toEqual([a.id, 'variable-answer'].sort());
+    expect(owners(pair, future.key).sort()).toEqual([a.id, 'service:variable-answer'].sort());
     await passing(a.variable('answer').set('something else'));
     expect(owners(pair, future.key)).toEqual([a.id]);
     deep[0].release();
     await soon();
     expect(pair.cluster.local.scheduler.cluster.tasks.has(future.key)).toBe(false);
     expect([...pair.cluster.local.scheduler.cluster.clients.keys()]).not.toContain(
-      'variable-answer',
+      'service:variable-answer',
     );
   });
 
@@ -203,11 +203,11 @@ describe('a queue', () => {
     future.release();
     const mine = await passing(b.queue<Future<number>>('q').get());
     await soon();
-    expect(owners(pair, future.key).sort()).toEqual([b.id, 'queue-q']);
+    expect(owners(pair, future.key).sort()).toEqual([b.id, 'service:queue-q']);
     expect(await passing(mine.result())).toBe(5);
     mine.release();
     await soon();
-    expect(owners(pair, future.key)).toEqual(['queue-q']);
+    expect(owners(pair, future.key)).toEqual(['service:queue-q']);
     await passing(b.queue('q').delete());
     expect(pair.cluster.local.scheduler.cluster.tasks.has(future.key)).toBe(false);
   });

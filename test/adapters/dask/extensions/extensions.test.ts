@@ -87,6 +87,19 @@ describe('variables', () => {
     await until(() => wanters().join() === 'Client-2');
   });
 
+  it('keep a result that a client releases in their name', async () => {
+    const client = await result('inc-1');
+    await bench.call('variable_set', { name: 'v', key: 'inc-1', client: 'Client-1' });
+    const { tasks } = bench.scheduler.cluster;
+    const [keeper] = [...tasks.get('inc-1')!.whoWants]
+      .map(({ key }) => key)
+      .filter((key) => key !== 'Client-1');
+    client.send({ op: 'client-releases-keys', keys: ['inc-1'], client: keeper });
+    client.send({ op: 'client-releases-keys', keys: ['inc-1'] });
+    await until(() => tasks.get('inc-1')?.whoWants.size !== 2);
+    expect(tasks.get('inc-1')?.state).toBe('memory');
+  });
+
   it('refuse futures of unknown keys', async () => {
     const text = await errorOf('variable_set', { name: 'v', key: 'unknown', timeout: 0.05 });
     expect(text).toMatch(/^TimeoutError.*unknown/);

@@ -7,6 +7,7 @@ import {
   MEMORY_MEASURES,
   type MemoryMeasure,
   PLUGIN_API_VERSION,
+  type Retirement,
   type UseEntry,
   YardmasterError,
 } from '../core/api/index.ts';
@@ -114,8 +115,17 @@ export default definePlugin<AmmOptions, readonly ConfiguredPolicy[]>({
         book,
       });
     const manager = makeManager();
-    const control = new ManagerControl(context, manager, settings, new KeepReplicas({}), () =>
-      retirements.onManagerChange(),
+    const control: ManagerControl = new ManagerControl(
+      context,
+      manager,
+      settings,
+      new KeepReplicas({}),
+      () => retirements.onManagerChange(),
+      async (worker): Promise<Retirement> => {
+        if (context.cluster.workers.get(worker.address) !== worker) return 'unknown';
+        const { kept } = await retirements.retire([worker], true);
+        return kept[0]?.reason ?? 'retired';
+      },
     );
     for (const [index, { policy, options }] of policies.entries()) {
       control.adopt(policy, entries[index]?.use, options);
@@ -135,7 +145,7 @@ export default definePlugin<AmmOptions, readonly ConfiguredPolicy[]>({
         return control.running;
       },
     };
-    const retirements = new Retirements(scope, main, () => settings.intervalMs);
+    const retirements: Retirements = new Retirements(scope, main, () => settings.intervalMs);
     const { senderRecipientGap: gap, ...rules } = rebalance;
     addMovementCommands(context, scope, retirements, { gap, ...rules });
     addManagerCommands(context, control, new Set(entries.map(({ use }) => use)));

@@ -93,8 +93,11 @@ export interface WorkersToCloseOptions {
   readonly memoryRatio?: number;
   /** Leave at least this many workers. Default 0. */
   readonly minimum?: number;
-  /** Workers that go together: each alone, or all of a host. Default `address`. */
-  readonly groupBy?: 'address' | 'host';
+  /**
+   * Workers that go together, all of them or none: each alone, or all of a host. Default `address`. Where the
+   * scheduler runs, `scheduler.amm.workersToClose` also takes a function.
+   */
+  readonly key?: 'address' | 'host';
 }
 
 /** Which workers to retire; without `workers` and `names`, those that can best be done without. */

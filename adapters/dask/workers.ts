@@ -117,7 +117,7 @@ function toClose(request: Fields): Fields {
     minimum: numberIn(request, 'minimum'),
     memoryRatio: numberIn(request, 'memory_ratio'),
   };
-  return key === 'host' ? { ...read, groupBy: 'host' } : read;
+  return key === 'host' ? { ...read, key } : read;
 }
 
 function attributeOf(context: DaskContext, address: string, attribute: string): unknown {

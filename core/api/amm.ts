@@ -1,4 +1,6 @@
 import type { MemoryMeasure } from '../state/worker.ts';
+import type { Clock } from './clock.ts';
+import type { Logger } from './plugin.ts';
 import type { ClusterView, FewMembers, TaskView, WorkerView } from './views.ts';
 
 /** Make one more copy, or drop one. A suggestion may be refused; it never does harm. */
@@ -53,6 +55,84 @@ export interface PendingReplicas {
   readonly drop: FewMembers<WorkerView>;
 }
 
+/** Why a suggestion was refused. */
+export type RefusalReason =
+  /** It is about no task of the cluster. */
+  | 'unknown-task'
+  /** Candidates are given, and all of them are unknown in the cluster. */
+  | 'unknown-candidates'
+  /** There is no result to copy or to drop. */
+  | 'not-in-memory'
+  /** An actor is neither copied nor dropped. */
+  | 'actor'
+  /** No candidate runs: all are paused or leaving. */
+  | 'not-running'
+  /** Every candidate that runs has a copy or gets one. */
+  | 'no-recipient'
+  /** No candidate has a copy, or all of theirs are dropped already. */
+  | 'no-holder'
+  /** One copy always stays. */
+  | 'last-copy'
+  /** Fewer copies would be left than were asked for on purpose. */
+  | 'replicas-wanted'
+  /** A task that reads the copy is processing on each candidate. */
+  | 'in-use'
+  /** The others are on workers that leave and are busy with it. */
+  | 'last-running-copy';
+
+/** Suggestions of a round that were refused for one reason. */
+export interface AmmRefusals {
+  readonly reason: RefusalReason;
+  readonly count: number;
+  /** The first of them in words. */
+  readonly example: string;
+}
+
+/** A policy that did not come to its end in a round. */
+export interface AmmPolicyFailure {
+  /** Name of its class. */
+  readonly policy: string;
+  readonly message: string;
+}
+
+/** The outcome of a round: `suggested` is the sum of `accepted`, `underWay` and `refused`. */
+export interface AmmRound {
+  /** Suggestions that policies made. */
+  readonly suggested: number;
+  /** What will be done now. */
+  readonly accepted: number;
+  /** Copies that were asked for in an earlier round and have not arrived. */
+  readonly underWay: number;
+  readonly refused: number;
+  /** Why, the most frequent reason first. */
+  readonly refusals: readonly AmmRefusals[];
+  /** Policies that crashed or were stopped. What they had suggested before counts. */
+  readonly failures: readonly AmmPolicyFailure[];
+}
+
+/** Which workers the cluster can best do without. Default: idle ones, as with a `memoryRatio` of 2. */
+export interface ClosableWorkers {
+  /** Close this many workers, busy ones if there are not enough idle ones. */
+  readonly n?: number | undefined;
+  /** Close workers until this many remain. */
+  readonly target?: number | undefined;
+  /**
+   * Close idle workers while the memory of the others is at least this many times the stored bytes.
+   */
+  readonly memoryRatio?: number | undefined;
+  /** Leave at least this many workers. Default 0. */
+  readonly minimum?: number | undefined;
+  /** Workers with the same key go together: all of them, or none. Default: each by itself. */
+  readonly key?: ((worker: WorkerView) => string) | undefined;
+}
+
+/**
+ * What became of a worker that was to be retired: its data was moved away and it left; or it works on
+ * as before, because no other worker can take what it holds, it holds an actor, or nothing moved for a
+ * minute (`stalled`); or it left by itself before, or was no worker of the cluster any more (`unknown`).
+ */
+export type Retirement = 'retired' | 'no-recipients' | 'stalled' | 'left' | 'unknown';
+
 /** What a policy sees of the manager that runs it. */
 export interface AmmView {
   /** The scheduler's state, read-only. */
@@ -71,6 +151,31 @@ export interface AmmView {
   readonly measure: MemoryMeasure;
   /** Copies of a result: those that there are and those under way, less those that are about to go. */
   copies(task: TaskView): number;
+  /** Whether it runs at its interval. */
+  readonly running: boolean;
+  /** Runs rounds at its interval. No-op when it runs. */
+  start(): void;
+  /** No more rounds at the interval. A round that is running comes to its end. */
+  stop(): void;
+  /**
+   * One round now, whether it is started or not. A policy calls it between rounds, from a timer of
+   * {@link clock} say.
+   * @throws YardmasterError `ERR_POLICY` from within a round
+   */
+  runOnce(): AmmRound;
+  /** The scheduler's time, which is virtual in a simulation. */
+  readonly clock: Clock;
+  /** Writes to the scheduler's log, with the name of the plugin `amm`. */
+  readonly log: Logger;
+  /** The workers that `retire` would cost least. O(workers log workers). */
+  workersToClose(options?: ClosableWorkers): readonly WorkerView[];
+  /**
+   * Retires a worker: from the end of the present round on it gets no new tasks, its data is moved to
+   * others, and then it is closed. A worker that is being retired already is not retired twice.
+   * @returns what became of it, after many rounds; need not be awaited
+   * @throws YardmasterError `ERR_CLOSED` when the scheduler closes before
+   */
+  retire(worker: WorkerView): Promise<Retirement>;
 }
 
 /**

@@ -214,6 +214,8 @@ export interface ClusterView {
    */
   suits(task: TaskView, worker: WorkerView): 'no' | 'tolerably' | 'well';
   readonly totalThreads: number;
+  /** The memory of all workers, summed. O(workers). */
+  readonly memory: MemoryState;
   readonly totalOccupancyS: number;
   /** Number of the generation that the newest submissions have (see `TaskView.generation`). */
   readonly generation: number;

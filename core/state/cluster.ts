@@ -5,6 +5,7 @@ import { TASK_STATE_NAMES } from './state-names.ts';
 import { TaskLimits } from './task-limits.ts';
 import { TaskQueue } from './task-queue.ts';
 import { type ClientState, TaskState, type WorkerState } from './task.ts';
+import { MemoryState } from './worker.ts';
 
 /** A failure for the history that people look at. */
 interface ErredTask {
@@ -118,6 +119,11 @@ export class ClusterState {
     nowMs = 0,
   ) {
     this.clients.set(FIRE_AND_FORGET, new GenericClient<TaskState>(FIRE_AND_FORGET, nowMs));
+  }
+
+  /** The memory of all workers, summed. O(workers). */
+  get memory(): MemoryState {
+    return MemoryState.sum(this.workersByRank.map(({ memory }) => memory));
   }
 
   /** Seconds of work in the cluster, transfers included. */

@@ -38,7 +38,7 @@ const TO_CLOSE = {
   target: COUNT,
   minimum: COUNT,
   memoryRatio: AMOUNT,
-  groupBy: { type: 'string', enum: ['address', 'host'] },
+  key: { type: 'string', enum: ['address', 'host'] },
 } as const;
 
 const RETIRE = parameters({}, { workers: TEXTS, names: TEXTS, close: FLAG, ...TO_CLOSE });
@@ -151,9 +151,9 @@ async function retire(
 
 function closable(
   { cluster }: MovementScope,
-  { groupBy = 'address', ...options }: ParametersOf<(typeof MOVEMENT_PARAMETERS)['workersToClose']>,
+  { key = 'address', ...options }: ParametersOf<(typeof MOVEMENT_PARAMETERS)['workersToClose']>,
 ): WorkerView[] {
-  return workersToClose(cluster, { ...options, groupBy: (worker) => worker[groupBy] });
+  return workersToClose(cluster, { ...options, key: (worker) => worker[key] });
 }
 
 function knownWorkers(

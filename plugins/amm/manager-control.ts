@@ -5,17 +5,22 @@ import {
   type AmmPolicyInfo,
   type AmmRound,
   type AmmStatus,
+  type ClosableWorkers,
+  type Clock,
   type ClusterView,
+  type Logger,
   MEMORY_MEASURES,
   type MemoryMeasure,
   type PendingReplicas,
   type PluginContext,
+  type Retirement,
   type TaskView,
   type Timer,
   type WorkerView,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { original, readOnly } from '../../core/shared/read-only.ts';
+import { workersToClose } from '../../policies/scaling/workers-to-close.ts';
 import { makePolicy, type MemoryManager } from './memory-manager.ts';
 
 type Policy = ActiveMemoryManagerPolicy<unknown>;
@@ -27,9 +32,10 @@ interface ManagerSettings {
   measure: MemoryMeasure;
 }
 
-/** The manager of a scheduler as plugins, clients and the program around it use it. */
+/** The manager of a scheduler as plugins, clients, the program around it and policies use it. */
 export class ManagerControl implements ActiveMemoryManager {
-  private timer: Timer | undefined;
+  // Not a field that `Object.freeze` would freeze.
+  #timer: Timer | undefined;
   private readonly infos = new WeakMap<Policy, AmmPolicyInfo>();
   private readonly counts = new Map<string, number>();
 
@@ -37,6 +43,7 @@ export class ManagerControl implements ActiveMemoryManager {
    * @param settings - shared with the manager, which reads them
    * @param own - belongs to the manager and is never removed
    * @param onRunning - it was started or stopped
+   * @param retireNow - not to be called within a round, because it begins one
    */
   constructor(
     private readonly context: PluginContext,
@@ -44,9 +51,12 @@ export class ManagerControl implements ActiveMemoryManager {
     private readonly settings: ManagerSettings,
     private readonly own: Policy,
     private readonly onRunning: () => void,
+    private readonly retireNow: (worker: WorkerView) => Promise<Retirement>,
   ) {
+    manager.view = this;
     manager.policies.add(own);
     this.register(own, 'keep-replicas', {});
+    Object.freeze(this); // Policies share it.
   }
 
   // ---- as policies see it --------------------------------------------------------------------
@@ -75,6 +85,26 @@ export class ManagerControl implements ActiveMemoryManager {
     return this.manager.copies(original(task));
   }
 
+  get clock(): Clock {
+    return this.context.clock;
+  }
+
+  get log(): Logger {
+    return this.context.log;
+  }
+
+  workersToClose(options: ClosableWorkers = {}): readonly WorkerView[] {
+    return workersToClose(this.manager.cluster, options).map((worker) => readOnly(worker));
+  }
+
+  retire(worker: WorkerView): Promise<Retirement> {
+    const outcome = new Promise<void>((resolve) => {
+      this.clock.setTimer(0, resolve);
+    }).then(() => this.retireNow(original(worker)));
+    outcome.catch(() => undefined); // A policy need not await it.
+    return outcome;
+  }
+
   // ---- how it runs ---------------------------------------------------------------------------
 
   get intervalMs(): number {
@@ -86,9 +116,9 @@ export class ManagerControl implements ActiveMemoryManager {
       throw refused('intervalMs', value, 'must be a number of milliseconds, at least 1');
     }
     this.settings.intervalMs = value;
-    if (this.timer === undefined) return;
-    this.timer.cancel();
-    this.timer = this.makeTimer();
+    if (this.#timer === undefined) return;
+    this.#timer.cancel();
+    this.#timer = this.makeTimer();
   }
 
   get measure(): MemoryMeasure {
@@ -103,19 +133,19 @@ export class ManagerControl implements ActiveMemoryManager {
   }
 
   get running(): boolean {
-    return this.timer !== undefined;
+    return this.#timer !== undefined;
   }
 
   start(): void {
-    if (this.timer !== undefined) return;
-    this.timer = this.makeTimer();
+    if (this.#timer !== undefined) return;
+    this.#timer = this.makeTimer();
     this.onRunning();
   }
 
   stop(): void {
-    if (this.timer === undefined) return;
-    this.timer.cancel();
-    this.timer = undefined;
+    if (this.#timer === undefined) return;
+    this.#timer.cancel();
+    this.#timer = undefined;
     this.onRunning();
   }
 

@@ -40,6 +40,13 @@ const NOTHING: ReadonlyMap<TaskView, PendingReplicas> = new Map();
 /** Copies to make and to drop, by worker. */
 export type ReplicaMoves = Pick<MoveReplicas, 'acquire' | 'remove'>;
 
+/** The part of `AmmView` that is about rounds: all that the policies of this package use. */
+type RoundView = Omit<AmmView, keyof Surroundings>;
+type Surroundings = Pick<
+  AmmView,
+  'running' | 'start' | 'stop' | 'clock' | 'log' | 'workersToClose' | 'retire'
+>;
+
 /** What the manager is made of. */
 interface MemoryManagerParts {
   readonly cluster: () => ClusterView;
@@ -66,7 +73,9 @@ interface MemoryManagerParts {
  * which throws ends only its own round, that requests are remembered until they are met, and that
  * ties between workers go to the lowest rank.
  */
-export class MemoryManager implements AmmView {
+export class MemoryManager implements RoundView {
+  /** What policies that are not part of this package get. */
+  view: AmmView = readOnly<RoundView>(this) as AmmView;
   readonly policies: Set<ActiveMemoryManagerPolicy<unknown>> = leaveOpen(new PolicySet(this));
   readonly workersMemory: ReadonlyMap<WorkerView, number>;
   private readonly book: ReplicaBook;
@@ -148,7 +157,7 @@ export class MemoryManager implements AmmView {
   private drive(policy: ActiveMemoryManagerPolicy<unknown>): void {
     let generator: SuggestionGenerator | undefined;
     try {
-      const returned: unknown = policy.run(viewFor(policy, this));
+      const returned: unknown = policy.run(managerFor(policy, this));
       checkGenerator(returned);
       generator = returned;
       this.converse(policy, generator);
@@ -178,7 +187,9 @@ export class MemoryManager implements AmmView {
         );
         return;
       }
-      step = silenced(generator.next(chosen && viewFor(policy, chosen)));
+      step = silenced(
+        generator.next(chosen && (isTrusted(policy.constructor) ? chosen : readOnly(chosen))),
+      );
     }
   }
 
@@ -318,20 +329,20 @@ function silenced<T>(step: T): T {
 }
 
 /** The policies of this package are trusted with the state itself. */
-function viewFor<T>(policy: ActiveMemoryManagerPolicy<unknown>, value: T): T {
-  return isTrusted(policy.constructor) ? value : readOnly(value);
+function managerFor(policy: ActiveMemoryManagerPolicy<unknown>, manager: MemoryManager): AmmView {
+  return isTrusted(policy.constructor) ? (manager as RoundView as AmmView) : manager.view;
 }
 
 /** Gives each added policy its manager, whichever caller adds it. */
 class PolicySet extends Set<ActiveMemoryManagerPolicy<unknown>> {
-  constructor(private readonly manager: AmmView) {
+  constructor(private readonly manager: MemoryManager) {
     super();
   }
 
   /** @throws YardmasterError `ERR_PLUGIN_LOAD` for what is no policy */
   override add(policy: ActiveMemoryManagerPolicy<unknown>): this {
     checkPolicy(policy);
-    policy.manager = viewFor(policy, this.manager);
+    policy.manager = managerFor(policy, this.manager);
     return super.add(policy);
   }
 }

@@ -4,6 +4,7 @@ import {
   every,
   type FewMembers,
   type NewStimulus,
+  type Retirement,
   type TaskView,
   type Timer,
   type WorkerView,
@@ -258,16 +259,8 @@ async function spread(scope: MovementScope, policy: SpreadReplicas): Promise<voi
   }
 }
 
-/** Why a worker was not retired. */
-type KeptReason =
-  /** No other worker can take what it holds, or it holds an actor. It works on as before. */
-  | 'no-recipients'
-  /** Nothing moved any more for a minute. It works on as before. */
-  | 'stalled'
-  /** It left by itself before. */
-  | 'left'
-  /** There is no such worker. */
-  | 'unknown';
+/** Why a worker was not retired. All but one that left works on as before. */
+type KeptReason = Exclude<Retirement, 'retired'>;
 
 /** A worker whose data was moved away. */
 interface RetiredWorker {
@@ -356,7 +349,7 @@ export class Retirements {
   onManagerChange(): void {
     const { manager } = this;
     for (const policy of this.policies) {
-      if (policy.manager === manager || !policy.manager.policies.delete(policy)) continue;
+      if (manager.policies.has(policy) || !policy.manager.policies.delete(policy)) continue;
       manager.policies.add(policy);
     }
     this.drive();

@@ -6,14 +6,7 @@
  */
 export * from '../../../core/api/policies.ts';
 export * from '../../../core/api/amm.ts';
-export type {
-  AmmPolicyFailure,
-  AmmPolicyInfo,
-  AmmRefusals,
-  AmmRound,
-  AmmStatus,
-  RefusalReason,
-} from '../../../core/api/amm-manager.ts';
+export type { AmmPolicyInfo, AmmStatus } from '../../../core/api/amm-manager.ts';
 export type {
   ClusterView,
   FewMembers,

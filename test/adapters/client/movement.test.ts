@@ -232,7 +232,7 @@ describe('retiring', () => {
       client.retireWorkers({ workers: 'worker-0' as never }),
       client.retireWorkers({ worker: ['worker-0'] } as never),
       client.workersToClose({ n: -1 }),
-      client.workersToClose({ groupBy: 'colour' as never }),
+      client.workersToClose({ key: 'colour' as never }),
     ].map((call) => call.catch((error: unknown) => (error as { code: string }).code));
     expect(await cluster.passing(Promise.all(refused))).toEqual(Array(6).fill('ERR_PROTOCOL'));
   });

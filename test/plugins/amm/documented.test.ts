@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   ActiveMemoryManagerPolicy,
+  type AmmView,
+  defineAmmPolicy,
   drop,
   MEMORY_MEASURES,
   replicate,
@@ -147,6 +149,134 @@ describe('what a policy sees', () => {
     await host.worker('inmemory://w2');
     await put(host, { x: ['inmemory://w1', 'inmemory://w2'] });
     expect(host.scheduler.amm.runOnce()).toMatchObject({ accepted: 1, failures: [] });
+  });
+});
+
+describe('what a policy can do with its manager', () => {
+  it('it starts and stops the rounds, and sees whether they run', async () => {
+    const seen: boolean[] = [];
+    class StopAtFirst extends ActiveMemoryManagerPolicy {
+      // eslint-disable-next-line require-yield
+      override *run({ running }: AmmView): SuggestionGenerator {
+        seen.push(running);
+        this.manager.stop();
+        seen.push(this.manager.running);
+        if (seen.length === 4) this.manager.start();
+      }
+    }
+    const host = await start([StopAtFirst]);
+    await host.clock.advanceAsync(3_500);
+    expect(seen).toEqual([true, false]);
+    host.scheduler.amm.runOnce();
+    expect(seen.slice(2)).toEqual([false, false]);
+    expect(host.scheduler.amm.running).toBe(true);
+    await host.clock.advanceAsync(1_500);
+    expect(seen.slice(4)).toEqual([true, false]);
+  });
+
+  it('it runs a round from a timer, and a round within a round is refused', async () => {
+    const rounds: number[] = [];
+    const policy = defineAmmPolicy({
+      name: 'twice',
+      // eslint-disable-next-line require-yield
+      *run(amm) {
+        rounds.push(amm.clock.nowMs());
+        if (rounds.length > 1) return;
+        amm.clock.setTimer(300, () => amm.runOnce());
+        expect(() => amm.runOnce()).toThrow('a policy cannot start another one');
+      },
+    });
+    const host = await start([{ use: policy }], { start: false });
+    host.scheduler.amm.runOnce();
+    await host.clock.advanceAsync(1_000);
+    expect(rounds).toHaveLength(2);
+    expect(rounds[1]! - rounds[0]!).toBe(300);
+  });
+
+  it('it writes to the log of the scheduler', async () => {
+    const policy = defineAmmPolicy({
+      name: 'talks',
+      // eslint-disable-next-line require-yield
+      *run({ log, cluster }) {
+        log.warn({ workers: cluster.workers.size }, 'few workers');
+      },
+    });
+    const host = await start([{ use: policy }], { start: false });
+    expect(host.scheduler.amm.runOnce().failures).toEqual([]);
+    expect(host.log.lines).toContainEqual(expect.objectContaining({ message: 'few workers' }));
+  });
+
+  it.each([true, false])(
+    'it retires the worker that can best be done without, with rounds at an interval: %s',
+    async (running) => {
+      const outcomes: string[] = [];
+      let isAsked = false;
+      class Shrink extends ActiveMemoryManagerPolicy {
+        // eslint-disable-next-line require-yield
+        override *run({ cluster }: AmmView): SuggestionGenerator {
+          if (isAsked || cluster.workers.size < 3) return;
+          isAsked = true;
+          const key = ({ address }: WorkerView): string => (address.endsWith('w3') ? 'b' : 'a');
+          const chosen = this.manager.workersToClose({ n: 1, key });
+          for (const worker of chosen) {
+            void this.manager.retire(worker).then((outcome) => outcomes.push(outcome));
+          }
+        }
+      }
+      const host = await start([Shrink], { start: running });
+      for (const name of ['w1', 'w2', 'w3']) await fetchingWorker(host, `inmemory://${name}`);
+      const [w1, w3] = [['inmemory://w1'], ['inmemory://w3']];
+      await put(host, { x: w3, y: w1, z: w1 });
+      if (!running) host.scheduler.amm.runOnce();
+      await host.clock.advanceAsync(6_000);
+      expect(outcomes).toEqual(['retired']);
+      expect([...host.scheduler.cluster.workers.keys()]).toEqual([
+        'inmemory://w1',
+        'inmemory://w2',
+      ]);
+      expect(holders(host, 'x')).toHaveLength(1);
+    },
+  );
+
+  it('it learns what became of a worker that cannot be retired, or is gone', async () => {
+    const host = await start([], { start: false });
+    const { amm, cluster } = host.scheduler;
+    await host.worker('inmemory://w1');
+    await put(host, { x: ['inmemory://w1'] });
+    const worker = cluster.workers.get('inmemory://w1')!;
+    const kept = amm.retire(worker);
+    await host.clock.advanceAsync(3_000);
+    expect(await kept).toBe('no-recipients');
+    const stranger = amm.retire({ address: 'inmemory://none' } as WorkerView);
+    await host.clock.advanceAsync(10);
+    expect(await stranger).toBe('unknown');
+  });
+
+  it('it cannot change what other policies see of the manager', async () => {
+    const policy = defineAmmPolicy({
+      name: 'meddles',
+      // eslint-disable-next-line require-yield
+      *run(amm) {
+        (amm as { stop: unknown }).stop = () => undefined;
+      },
+    });
+    const host = await start([{ use: policy }], { start: false });
+    expect(host.scheduler.amm.runOnce().failures).toHaveLength(1);
+  });
+});
+
+describe('the memory of the cluster', () => {
+  it('is the sum over its workers, in the shape of one worker', async () => {
+    const host = await start([]);
+    expect(host.scheduler.cluster.memory).toMatchObject({ process: 0, managed: 0, optimistic: 0 });
+    for (const name of ['w1', 'w2']) await host.worker(`inmemory://${name}`);
+    await put(host, { x: ['inmemory://w1'], y: ['inmemory://w2'], z: ['inmemory://w2'] });
+    const { memory, workers } = host.scheduler.cluster;
+    const each = [...workers.values()].map((worker) => worker.memory);
+    for (const measure of MEMORY_MEASURES) {
+      expect(memory[measure]).toBe(each.reduce((sum, one) => sum + one[measure], 0));
+    }
+    expect(memory.managed).toBe(300);
   });
 });
 

@@ -508,7 +508,7 @@ describe('reduce-replicas', () => {
 });
 
 describe('policies without a manager', () => {
-  const view = (): AmmView => ({
+  const parts = (): Partial<AmmView> => ({
     cluster: bench.cluster,
     scheduler: bench.cluster,
     workersMemory: new Map(),
@@ -518,6 +518,7 @@ describe('policies without a manager', () => {
     measure: 'process',
     copies: (task) => task.whoHas.size,
   });
+  const view = (): AmmView => parts() as AmmView;
 
   it('ensure-broadcast asks for a copy on every worker that has none', () => {
     bench.task('x', [a]);

@@ -2,10 +2,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { setTaskState } from '../../../core/state/relations.ts';
 import type { WorkerState } from '../../../core/state/task.ts';
 import { adaptiveTarget } from '../../../policies/scaling/adaptive-target.ts';
-import {
-  workersToClose,
-  type WorkersToCloseOptions,
-} from '../../../policies/scaling/workers-to-close.ts';
+import type { ClosableWorkers } from '../../../core/api/index.ts';
+import { workersToClose } from '../../../policies/scaling/workers-to-close.ts';
 import { AmmBench } from '../../plugins/amm/amm-kit.ts';
 
 let bench: AmmBench;
@@ -22,7 +20,7 @@ function workers(...sizes: readonly number[]): WorkerState[] {
   });
 }
 
-const close = (options: WorkersToCloseOptions = {}): string[] =>
+const close = (options: ClosableWorkers = {}): string[] =>
   workersToClose(bench.cluster, options).map(({ name }) => name);
 
 describe('workers that can be closed', () => {
@@ -66,9 +64,16 @@ describe('workers that can be closed', () => {
 
   it('can go in groups, all of one or none', () => {
     workers(0, 0, 900, 0);
-    const groupBy = ({ name }: { name: string }): string => (name < 'w2' ? 'a' : 'b');
-    expect(close({ groupBy })).toEqual(['w0', 'w1']);
-    expect(close({ groupBy, n: 1 })).toEqual([]);
+    const key = ({ name }: { name: string }): string => (name < 'w2' ? 'a' : 'b');
+    expect(close({ key })).toEqual(['w0', 'w1']);
+    expect(close({ key, n: 1 })).toEqual([]);
+  });
+
+  it('are none of a group in which a task has seceded', () => {
+    const [first] = workers(0, 0, 0, 0);
+    first!.longRunning.add(bench.reader('long', [], first));
+    const key = ({ name }: { name: string }): string => (name < 'w2' ? 'a' : 'b');
+    expect(close({ key, n: 4 })).toEqual(['w2', 'w3']);
   });
 
   it('of workers without a limit the idle ones', () => {

@@ -24,6 +24,7 @@ import {
   SegmentFile,
   syncFolder,
   SYSTEM_FILES,
+  openToRead,
 } from '../log/segment-file.ts';
 
 const NAME = /^(\d{8,})\.ylog$/;
@@ -191,7 +192,7 @@ export function readSegment(path: string, files: FileSystem = SYSTEM_FILES): Seg
 /** Not through a symbolic link, which could lead to a file of another journal. */
 function openFile(path: string, files: FileSystem): number {
   try {
-    return files.openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    return openToRead(path, files);
   } catch (cause) {
     const isLink = (cause as NodeJS.ErrnoException).code === 'ELOOP';
     throw new YardmasterError(

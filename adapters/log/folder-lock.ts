@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, YardmasterError } from '../../core/api/index.ts';
 import { isAlive } from '../../core/shared/timers.ts';
-import { type FileSystem, SYSTEM_FILES } from './segment-file.ts';
+import { type FileSystem, readSmallText, SYSTEM_FILES } from './segment-file.ts';
 
 const NAME = /^lock\.(\d+)$/;
 
@@ -141,7 +141,11 @@ function foreignBeat(folder: string, files: FileSystem): string | undefined {
 }
 
 function beatText(folder: string, number: number, files: FileSystem): string {
-  return `${number} ${textOf(beatOf(folder, number), files) ?? ''}`;
+  try {
+    return `${number} ${readSmallText(beatOf(folder, number), files)}`;
+  } catch {
+    return `${number} `;
+  }
 }
 
 function isVisible({ host, pidNamespace }: Owner, files: FileSystem): boolean {
@@ -201,7 +205,7 @@ function checkFree(
 /** A lock that is not readable was being made when its process was killed. */
 function readOwner(path: string, files: FileSystem): Owner {
   try {
-    const owner: unknown = JSON.parse(files.readFileSync(path, 'utf8'));
+    const owner: unknown = JSON.parse(readSmallText(path, files));
     return typeof owner === 'object' && owner !== null ? owner : {};
   } catch {
     return {};

@@ -245,6 +245,32 @@ export interface FileSystem {
 /** The files of this machine. */
 export const SYSTEM_FILES: FileSystem = { ...fs, removePrivateFolder };
 
+/**
+ * Opens a file to read it. Where others can write to its folder, the name may stand for a pipe, whose reader would wait for ever,
+ * for a link, which could lead anywhere, or for a device: they are not opened.
+ * @throws Error of the file system, or one that says that it is no file
+ */
+export function openToRead(path: string, files: FileSystem): Descriptor {
+  const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = fs.constants;
+  // The last two are undefined on Windows, and then count as 0.
+  const file = files.openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+  if (files.fstatSync(file).isFile()) return file;
+  files.closeSync(file);
+  throw new Error('it is no file, but a pipe, a device or a folder');
+}
+
+/** The text of a small file, opened with {@link openToRead}. @throws Error of the file system; one that says what is wrong with it */
+export function readSmallText(path: string, files: FileSystem, bytesMax = 4096): string {
+  const file = openToRead(path, files);
+  try {
+    const { size } = files.fstatSync(file);
+    if (size > bytesMax) throw new Error(`it has ${size} bytes, and not at most ${bytesMax}`);
+    return files.readFileSync(file, 'utf8');
+  } finally {
+    files.closeSync(file);
+  }
+}
+
 /** Puts the names in a folder on the disk. @throws Error of the file system */
 export function syncFolder(path: string, files: FileSystem): void {
   const folder = files.openSync(path, 'r');

@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import {
   closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
   readSync,
   renameSync,
   type Stats,
-  statSync,
   utimesSync,
   writeSync,
 } from 'node:fs';
@@ -80,12 +82,36 @@ export function headOf(key: string, { type, value }: StoredResult): Uint8Array {
   return head;
 }
 
+/** For others who share the folder can put a pipe under any name, at which a process would wait for ever, or a link to any file. */
+const FILES_ONLY = constants.O_NONBLOCK | constants.O_NOFOLLOW;
+
+/** Errors of such an opening: it was a link, or a socket or pipe without a reader. */
+const NO_FILE: ReadonlySet<string | undefined> = new Set(['ELOOP', 'ENXIO']);
+
+/**
+ * Opens a file to read it; undefined: something else has its name.
+ * @throws the system's error, such as `ENOENT`
+ */
+async function openToRead(path: string): Promise<FileHandle | undefined> {
+  let file: FileHandle;
+  try {
+    file = await open(path, constants.O_RDONLY | FILES_ONLY);
+  } catch (error) {
+    if (NO_FILE.has((error as NodeJS.ErrnoException).code)) return undefined;
+    throw error;
+  }
+  if ((await file.stat()).isFile()) return file;
+  await file.close();
+  return undefined;
+}
+
 /**
  * The result in a file.
  * @throws the system's error, such as `ENOENT`
  */
 async function readResult(path: string, key: string): Promise<StoredResult | Unusable> {
-  const file = await open(path, 'r');
+  const file = await openToRead(path);
+  if (file === undefined) return 'damaged';
   try {
     const header = await readHeader(file, key);
     if (typeof header === 'string') return header;
@@ -127,7 +153,8 @@ export function complaintAboutHead(
  * @throws the system's error
  */
 async function complaintAbout(path: string, key: string): Promise<Unusable | undefined> {
-  const file = await open(path, 'r');
+  const file = await openToRead(path);
+  if (file === undefined) return 'damaged';
   try {
     const header = await readHeader(file, key);
     if (typeof header === 'string') return header;
@@ -587,7 +614,7 @@ class ResultPacks {
       if (!header.isLive || header.key !== key) return undefined;
       if (isWhole(record)) return record;
     }
-    const about = ifThereNow(() => statSync(pack.path));
+    const about = packAt(pack.path);
     if (about === undefined) return undefined;
     if (mayBeUnfinished(about, at + nbytes)) {
       pack.scannedBytes = Math.min(pack.scannedBytes, at);
@@ -617,7 +644,7 @@ class ResultPacks {
       const path = join(this.folder, name);
       let pack = this.packs.get(name);
       if (pack === undefined) this.packs.set(name, (pack = { path, scannedBytes: 0 }));
-      const size = ifThereNow(() => statSync(path))?.size ?? 0;
+      const size = packAt(path)?.size ?? 0;
       while (this.scan(pack, size)) {
         if (performance.now() - startMs < TURN_MS) continue;
         await nextTurn();
@@ -672,7 +699,7 @@ class ResultPacks {
     mkdirSync(this.folder, { recursive: true, mode: 0o700 });
     for (const name of readdirSync(this.folder)) {
       if (!isPack(name)) continue;
-      const about = ifThereNow(() => statSync(join(this.folder, name)));
+      const about = packAt(join(this.folder, name));
       if (about === undefined || writtenMs - about.mtimeMs < ADOPTED_MS) continue;
       if (about.size > this.packBytesMax * ADOPTED_SHARE) continue;
       const isMine = ifThereNow(() => {
@@ -712,9 +739,23 @@ function forgetDamage(path: string, at: number, nbytes: number): void {
   overwrite(path, fillerOf(nbytes), at);
 }
 
+/** Undefined when there is no file of this name. */
+function openPack(path: string, access: number): number | undefined {
+  const file = ifThereNow(() => openSync(path, access | FILES_ONLY));
+  if (file === undefined || fstatSync(file).isFile()) return file;
+  closeSync(file);
+  return undefined;
+}
+
+/** What the name stands for, if it is a file. */
+function packAt(path: string): Stats | undefined {
+  const about = ifThereNow(() => lstatSync(path));
+  return about?.isFile() === true ? about : undefined;
+}
+
 /** At most so many bytes; undefined when the file is gone. */
 function readAt(path: string, at: number, nbytes: number): Buffer | undefined {
-  const file = ifThereNow(() => openSync(path, 'r'));
+  const file = openPack(path, constants.O_RDONLY);
   if (file === undefined) return undefined;
   try {
     const bytes = Buffer.allocUnsafe(nbytes);
@@ -732,7 +773,7 @@ function readAt(path: string, at: number, nbytes: number): Buffer | undefined {
 
 /** Returns false when the file is gone. */
 function overwrite(path: string, bytes: Buffer, at: number): boolean {
-  const file = ifThereNow(() => openSync(path, 'r+'));
+  const file = openPack(path, constants.O_RDWR);
   if (file === undefined) return false;
   try {
     for (let written = 0; written < bytes.byteLength;) {
@@ -744,13 +785,13 @@ function overwrite(path: string, bytes: Buffer, at: number): boolean {
   }
 }
 
-/** Undefined when the file or folder does not exist (any more). */
+/** Undefined when the file or folder does not exist (any more), or is neither. */
 function ifThereNow<T>(work: () => T): T | undefined {
   try {
     return work();
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    if (code === 'ENOENT' || code === 'ENOTDIR' || NO_FILE.has(code)) return undefined;
     throw error;
   }
 }

@@ -1,15 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { constants, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 
 import { type SpillArea, type ValueReader, YardmasterError } from '../../core/api/index.ts';
-import { type FileSystem, SYSTEM_FILES } from '../log/segment-file.ts';
+import { type FileSystem, readSmallText, SYSTEM_FILES } from '../log/segment-file.ts';
 
 const PREFIX = 'yardmaster-spill-';
 const OWNER_FILE = 'owner.json';
-const OWNER_BYTES_MAX = 4096;
 
 /** Distinguishes this process from an earlier one with the same id, as happens in containers. */
 const PROCESS_MARK = `${process.pid}-${Math.round(performance.timeOrigin)}`;
@@ -227,23 +226,12 @@ function isAbandoned(folder: string): boolean {
   }
 }
 
-/**
- * Reads a small file, and nothing else: where the folder is not ours, the name may stand for a
- * pipe, whose reader would wait for ever, for a link or for a device.
- */
+/** Undefined when the folder has none that can be read. */
 function ownerOf(folder: string, files: FileSystem): Partial<Owner> | undefined {
-  const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants;
-  let file: number | undefined;
   try {
-    // The last two are undefined on Windows, and then count as 0.
-    file = files.openSync(join(folder, OWNER_FILE), O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-    const found = files.fstatSync(file);
-    if (!found.isFile() || found.size > OWNER_BYTES_MAX) return undefined;
-    return JSON.parse(files.readFileSync(file, 'utf8')) as Partial<Owner>;
+    return JSON.parse(readSmallText(join(folder, OWNER_FILE), files)) as Partial<Owner>;
   } catch {
     return undefined;
-  } finally {
-    if (file !== undefined) files.closeSync(file);
   }
 }
 

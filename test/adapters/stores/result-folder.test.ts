@@ -1,9 +1,12 @@
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import {
   existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   utimesSync,
@@ -44,6 +47,40 @@ describe('a folder of results', () => {
     }
     expect(others.filter((path) => !existsSync(path))).toEqual([]);
     expect([await results.has(keyOf(1)), await results.has(keyOf(2))]).toEqual([false, true]);
+  });
+
+  test('finds no result, and does not wait, where another user has planted a pipe or a link', async () => {
+    const elsewhere = mkdtempSync(join(tmpdir(), 'yardmaster-elsewhere-'));
+    const results = new ResultFolder(folder);
+    const large = { type: 'x', value: new Uint8Array(80_000) };
+    await results.write(keyOf(1), large);
+    renameSync(pathOf(keyOf(1)), join(elsewhere, keyOf(1)));
+    symlinkSync(join(elsewhere, keyOf(1)), pathOf(keyOf(1)));
+    for (const key of [keyOf(2), keyOf(3)]) execFileSync('mkfifo', [pathOf(key)]);
+    execFileSync('mkfifo', [join(folder, `${randomUUID()}.pack`)]);
+    expect(await results.read(keyOf(1))).toBeUndefined();
+    expect(await results.read(keyOf(2))).toBeUndefined();
+    expect(await results.has(keyOf(3))).toBe(false);
+    for (const key of [keyOf(1), keyOf(2), keyOf(3)]) await results.write(key, large);
+    expect((await results.read(keyOf(2)))?.value.byteLength).toBe(80_000);
+    expect(existsSync(join(elsewhere, keyOf(1)))).toBe(true);
+    rmSync(elsewhere, { recursive: true });
+  });
+
+  test('does not continue a pack that is a pipe, or a link to a file of its own user', async () => {
+    const elsewhere = mkdtempSync(join(tmpdir(), 'yardmaster-elsewhere-'));
+    const precious = join(elsewhere, 'precious');
+    writeFileSync(precious, 'precious');
+    utimesSync(precious, 1, 1);
+    symlinkSync(precious, join(folder, `${randomUUID()}.pack`));
+    const pipe = join(folder, `${randomUUID()}.pack`);
+    execFileSync('mkfifo', [pipe]);
+    utimesSync(pipe, 1, 1);
+    const results = new ResultFolder(folder);
+    await results.write(keyOf(1), { type: 'x', value: new Uint8Array(8) });
+    expect(readFileSync(precious, 'utf8')).toBe('precious');
+    expect((await results.read(keyOf(1)))?.value.byteLength).toBe(8);
+    rmSync(elsewhere, { recursive: true });
   });
 
   test('with a limit removes nothing through a link that another user has planted', async () => {

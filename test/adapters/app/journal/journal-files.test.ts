@@ -9,7 +9,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
@@ -48,6 +48,17 @@ async function tasksOf(journal: string): Promise<number> {
   await close();
   return size;
 }
+
+it('a pipe in the place of a segment or a lock does not keep a scheduler waiting', async () => {
+  const { path } = await written('pipes', 1);
+  execFileSync('mkfifo', [join(path, 'lock.9')]);
+  expect(await tasksOf(path)).toBe(1);
+  execFileSync('mkfifo', [join(path, '99999999.ylog')]);
+  await expect(openScheduler({ journal: path, log })).rejects.toMatchObject({
+    code: 'ERR_JOURNAL',
+    message: expect.stringContaining('a pipe') as string,
+  });
+});
 
 it('a scheduler that is started again has its tasks, also a second and a third time', async () => {
   const { path } = await written('again', 20);

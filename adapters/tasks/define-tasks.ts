@@ -148,7 +148,8 @@ function classHandle(made: AnyClass): AnyFunction {
 }
 
 function checkFunctions(functions: unknown, module: string): void {
-  if (typeof functions === 'object' && functions !== null) return;
+  const isObject = typeof functions === 'object' && functions !== null;
+  if (isObject && Object.keys(functions).length > 0) return;
   throw new YardmasterError(
     'ERR_FUNCTION_MISSING',
     `defineTasks wants an object with the functions of ${module}, such as { parse, merge }, got ${show(functions)}`,

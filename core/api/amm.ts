@@ -1,5 +1,6 @@
 import type { MemoryMeasure } from '../state/worker.ts';
 import type { Clock } from './clock.ts';
+import { briefly, checkDefinition, YardmasterError } from './errors.ts';
 import type { Logger } from './plugin.ts';
 import type { ClusterView, FewMembers, TaskView, WorkerView } from './views.ts';
 
@@ -220,11 +221,24 @@ export interface AmmPolicyFunction<Options> {
   ): SuggestionGenerator;
 }
 
-/** A policy class made of one function; `yield` is typed without any annotation. */
+/**
+ * A policy class made of one function; `yield` is typed without any annotation.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition lacks its name or `run`
+ */
 export function defineAmmPolicy<Options = Record<string, never>>(
   definition: AmmPolicyFunction<Options>,
 ): new (options: Options) => ActiveMemoryManagerPolicy<Options> {
+  checkDefinition('defineAmmPolicy', definition, '{ name, *run(amm, options) { … } }');
   const { name, optionsSchema } = definition;
+  const problems = [...problemsWithName(name), ...problemsWithRun(definition)];
+  if (problems.length > 0) {
+    const shown = typeof name === 'string' && name !== '' ? `policy ${name}` : 'policy';
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `defineAmmPolicy: the definition of the ${shown} is not right: ${problems.join('; ')}`,
+      { problems },
+    );
+  }
   class FunctionPolicy extends ActiveMemoryManagerPolicy<Options> {
     static override readonly optionsSchema = optionsSchema;
 
@@ -234,4 +248,16 @@ export function defineAmmPolicy<Options = Record<string, never>>(
   }
   Object.defineProperty(FunctionPolicy, 'name', { value: name });
   return FunctionPolicy;
+}
+
+function problemsWithName(name: unknown): string[] {
+  return typeof name === 'string' && name !== ''
+    ? []
+    : [`name must be text, not empty, got ${briefly(name)}`];
+}
+
+function problemsWithRun({ run }: { readonly run: unknown }): string[] {
+  const wanted = 'run must be a generator function, *run(amm, options) { … }';
+  if (typeof run !== 'function') return [`${wanted}, got ${briefly(run)}`];
+  return run.constructor.name.startsWith('Async') ? [`${wanted}, without async`] : [];
 }

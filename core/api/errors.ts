@@ -163,6 +163,28 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/**
+ * Refuses what is no definition at all, where it is written. What its fields have to be is checked when it is used.
+ *
+ * @param call - that it was given to: `definePlugin`
+ * @param shape - of a definition, for the message
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`
+ */
+export function checkDefinition(call: string, definition: unknown, shape: string): void {
+  if (isObject(definition) && Object.keys(definition).length > 0) return;
+  throw new YardmasterError(
+    'ERR_PLUGIN_LOAD',
+    `${call} wants a definition, an object such as ${shape}, got ${briefly(definition)}`,
+    { call },
+  );
+}
+
+/** A value in at most 60 characters. */
+export function briefly(value: unknown): string {
+  const text = value === undefined ? 'nothing' : describe(value);
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+}
+
 /** Whether it arrives anywhere as it is. */
 function isPlain(value: unknown, depth = 0): boolean {
   if (value === null || typeof value === 'boolean') return true;

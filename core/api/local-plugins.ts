@@ -2,7 +2,7 @@
 import type { WorkerIdentity, WorkerStatus } from '../state/worker.ts';
 import type { WorkerTaskStateName } from '../state/state-names.ts';
 import type { Clock, Timer } from './clock.ts';
-import type { YardmasterError } from './errors.ts';
+import { checkDefinition, type YardmasterError } from './errors.ts';
 import type { HookResult } from './hooks.ts';
 import type { Logger } from './plugin.ts';
 import type { Provider } from './token.ts';
@@ -75,10 +75,14 @@ export interface WorkerPluginDefinition<Options = unknown> {
   ): WorkerPluginInstance | void | Promise<WorkerPluginInstance | void>;
 }
 
-/** Declares a plugin of workers; types its options and its hooks. */
+/**
+ * Declares a plugin of workers; types its options and its hooks.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
+ */
 export function defineWorkerPlugin<Options = Record<string, never>>(
   definition: Omit<WorkerPluginDefinition<Options>, 'kind'>,
 ): WorkerPluginDefinition<Options> {
+  checkDefinition('defineWorkerPlugin', definition, '{ name, apiVersion: 1, setup }');
   return { kind: 'worker-plugin', ...definition };
 }
 
@@ -135,10 +139,14 @@ export interface NannyPluginDefinition<Options = unknown> {
   ): NannyPluginInstance | void | Promise<NannyPluginInstance | void>;
 }
 
-/** Declares a plugin of nannies; types its options and its hooks. */
+/**
+ * Declares a plugin of nannies; types its options and its hooks.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
+ */
 export function defineNannyPlugin<Options = Record<string, never>>(
   definition: Omit<NannyPluginDefinition<Options>, 'kind'>,
 ): NannyPluginDefinition<Options> {
+  checkDefinition('defineNannyPlugin', definition, '{ name, apiVersion: 1, setup }');
   return { kind: 'nanny-plugin', ...definition };
 }
 

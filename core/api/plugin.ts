@@ -1,7 +1,7 @@
 import type { Access } from '../messages/operations.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { Clock, Timer } from './clock.ts';
-import type { YardmasterError } from './errors.ts';
+import { checkDefinition, type YardmasterError } from './errors.ts';
 import type { EventSource, HookTable, SchedulerHooks } from './hooks.ts';
 import type { DecisionSink } from './insight.ts';
 import type { PolicySlots, SlotName } from './policies.ts';
@@ -255,10 +255,14 @@ export interface PluginDefinition<Options = unknown, Loaded = unknown> {
   ): PluginInstance | void | Promise<PluginInstance | void>;
 }
 
-/** Declares a plugin; types its options and its hooks. */
+/**
+ * Declares a plugin; types its options and its hooks.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
+ */
 export function definePlugin<Options = Record<string, never>, Loaded = undefined>(
   definition: Omit<PluginDefinition<Options, Loaded>, 'kind'>,
 ): PluginDefinition<Options, Loaded> {
+  checkDefinition('definePlugin', definition, '{ name, apiVersion: 1, setup }');
   return { kind: 'plugin', ...definition };
 }
 

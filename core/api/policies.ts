@@ -1,5 +1,6 @@
 import type { GraphTask } from '../messages/stimulus.ts';
 import type { Steps } from '../util/steps.ts';
+import { briefly, checkDefinition, YardmasterError } from './errors.ts';
 import type { ClusterView, TaskView, WorkerView } from './views.ts';
 
 // The policy slots: questions with exactly one answerer each. The kernel asks all of them but `stealing`,
@@ -260,11 +261,22 @@ export interface PolicyDefinition<Slot extends SlotName = SlotName, Options = un
   create(options: Options): PolicySlots[Slot];
 }
 
-/** Declares a policy for a slot; types its options. */
+/**
+ * Declares a policy for a slot; types its options.
+ * @throws YardmasterError `ERR_SLOT` when there is no such slot, `ERR_PLUGIN_LOAD` when the definition is missing or empty
+ */
 export function definePolicy<Slot extends SlotName, Options = Record<string, never>>(
   slot: Slot,
   definition: Omit<PolicyDefinition<Slot, Options>, 'kind' | 'slot'>,
 ): PolicyDefinition<Slot, Options> {
+  if (!SLOT_NAMES.some((name) => name === slot)) {
+    throw new YardmasterError(
+      'ERR_SLOT',
+      `definePolicy wants the name of a slot first, one of ${SLOT_NAMES.join(', ')}, got ${briefly(slot)}`,
+      { slots: SLOT_NAMES },
+    );
+  }
+  checkDefinition('definePolicy', definition, '{ name, create }');
   return { kind: 'policy', slot, ...definition };
 }
 

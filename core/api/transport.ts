@@ -1,5 +1,6 @@
 import type { Role } from '../messages/protocol.ts';
 import type { Clock } from './clock.ts';
+import { checkDefinition } from './errors.ts';
 
 /**
  * What travels: plain data that msgpack can carry (objects, arrays, strings, numbers, booleans,
@@ -147,9 +148,13 @@ export interface TransportDefinition<Options = Record<string, never>> {
   create(context: TransportContext, options: Options): Transport;
 }
 
-/** Declares a transport; types its options. */
+/**
+ * Declares a transport; types its options.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
+ */
 export function defineTransport<Options = Record<string, never>>(
   definition: Omit<TransportDefinition<Options>, 'kind'>,
 ): TransportDefinition<Options> {
+  checkDefinition('defineTransport', definition, '{ name, create }');
   return { kind: 'transport', ...definition };
 }

@@ -1,3 +1,4 @@
+import { briefly, YardmasterError } from '../api/errors.ts';
 import type { UseEntry } from '../api/plugin.ts';
 import { SLOT_NAMES } from '../api/policies.ts';
 import { isPlainObject } from '../util/values.ts';
@@ -48,9 +49,16 @@ export interface ConfigInput {
   readonly worker?: Written<typeof WORKER_SCHEMA>;
 }
 
-/** Types a configuration that is written as a module. Returns what it is given. */
+/**
+ * Types a configuration that is written as a module. Returns what it is given.
+ * @throws YardmasterError `ERR_CONFIG` when that is no object
+ */
 export function defineConfig(config: ConfigInput): ConfigInput {
-  return config;
+  if (isPlainObject(config)) return config;
+  throw new YardmasterError(
+    'ERR_CONFIG',
+    `defineConfig wants a configuration, an object such as { scheduler: { … }, worker: { … } }, got ${briefly(config)}`,
+  );
 }
 
 // The section `scheduling`: Mars' spelling of its words, and which of them are ignored.

@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   ActiveMemoryManagerPolicy,
+  defineAmmPolicy,
+  defineNannyPlugin,
   definePlugin,
   definePolicy,
   defineTransport,
@@ -11,6 +13,8 @@ import {
 } from '../../../core/api/index.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
 import { InlineExecutor } from '../../../adapters/executors/inline.ts';
+import { defineTasks } from '../../../adapters/tasks/define-tasks.ts';
+import { defineConfig } from '../../../core/config/types.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
 import { TransportTable } from '../../../core/plugin-host/transport-table.ts';
 import { identityOf, TestHost } from '../scheduler-host/kit.ts';
@@ -404,6 +408,94 @@ describe('a definition is checked field by field', () => {
     }
     expect(await refusal(Counter, {})).toContain(
       'has a static "optionSchema", which nothing reads; did you mean "optionsSchema"?',
+    );
+  });
+});
+
+describe('a definition that is missing or empty is refused where it is written', () => {
+  const module = 'file:///work/tasks.js';
+  const definers: readonly (readonly [
+    name: string,
+    define: (definition: never) => unknown,
+    code: string,
+    shape: string,
+  ])[] = [
+    ['definePlugin', definePlugin, 'ERR_PLUGIN_LOAD', '{ name, apiVersion: 1, setup }'],
+    ['defineWorkerPlugin', defineWorkerPlugin, 'ERR_PLUGIN_LOAD', '{ name, apiVersion: 1, setup }'],
+    ['defineNannyPlugin', defineNannyPlugin, 'ERR_PLUGIN_LOAD', '{ name, apiVersion: 1, setup }'],
+    [
+      'definePolicy',
+      (given) => definePolicy('ordering', given),
+      'ERR_PLUGIN_LOAD',
+      '{ name, create }',
+    ],
+    ['defineTransport', defineTransport, 'ERR_PLUGIN_LOAD', '{ name, create }'],
+    ['defineAmmPolicy', defineAmmPolicy, 'ERR_PLUGIN_LOAD', '{ name, *run(amm, options) { … } }'],
+    ['defineConfig', defineConfig, 'ERR_CONFIG', '{ scheduler: { … }, worker: { … } }'],
+    [
+      'defineTasks',
+      (given) => defineTasks(module, given),
+      'ERR_FUNCTION_MISSING',
+      '{ parse, merge }',
+    ],
+  ];
+  const nothing = (): void => undefined;
+  const run = function* (): Generator {
+    /* It suggests nothing. */
+  };
+  const mistakes: readonly (readonly [given: unknown, shown: string])[] = [
+    [undefined, 'nothing'],
+    [null, 'null'],
+    ['mine', '"mine"'],
+    [nothing, 'function nothing'],
+    [[], '[]'],
+    [{}, '{}'],
+  ];
+  const everything = definers
+    .flatMap(([name, define, code, shape]) =>
+      mistakes.map(([given, shown]) => ({ name, define, code, shape, given, shown })),
+    )
+    // In a configuration everything has a default.
+    .filter(({ name, shown }) => name !== 'defineConfig' || shown !== '{}');
+
+  it.each(everything)('$name($shown)', ({ name, define, code, shape, given, shown }) => {
+    expect(() => define(given as never)).toThrow(
+      expect.objectContaining({
+        code,
+        message: expect.stringMatching(new RegExp(`^${name} wants .*, got `)) as string,
+      }),
+    );
+    expect(() => define(given as never)).toThrow(`such as ${shape}, got ${shown}`);
+  });
+
+  it.each([
+    [
+      { name: 'mine' },
+      'definition of the policy mine is not right: run must be a generator function, *run(amm, options) { … }, got nothing',
+    ],
+    [
+      { name: 'mine', run: [] },
+      'run must be a generator function, *run(amm, options) { … }, got []',
+    ],
+    [
+      { name: 'mine', run: async () => Promise.resolve() },
+      'run must be a generator function, *run(amm, options) { … }, without async',
+    ],
+    [{ name: '', run }, 'name must be text, not empty, got ""'],
+    [{ run }, 'name must be text, not empty, got nothing'],
+  ])('a function policy of the memory manager without one of its parts: %o', (given, says) => {
+    expect(() => defineAmmPolicy(given as never)).toThrow(says);
+  });
+
+  it.each([
+    [undefined, 'nothing'],
+    ['orderng', '"orderng"'],
+    [{ name: 'mine', create: () => ({}) }, '{"name":"mine"}'],
+  ])('definePolicy without the name of a slot: %o', (slot, shown) => {
+    expect(() =>
+      definePolicy(slot as never, { name: 'mine', create: () => ({}) as never }),
+    ).toThrow(
+      `definePolicy wants the name of a slot first, one of workerSelection, queuing, ordering, fairness, stealing, got ${shown}`,
     );
   });
 });

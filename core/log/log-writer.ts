@@ -219,10 +219,12 @@ export function entryOf(stimulus: Stimulus, nextRunId: number): Stimulus | undef
 export function reportNumberOf(stimulus: Stimulus): number | undefined {
   if (!('client' in stimulus)) return undefined;
   const { client, stimulusId } = stimulus;
-  // A graph that is refused becomes a release of its keys.
   const suffix = reportId('', client, '');
   const end = stimulusId.lastIndexOf('-') + 1;
   if (!stimulusId.slice(0, end).endsWith(suffix)) return undefined;
+  // Of any operation: a graph that is refused becomes a release of its keys. An id of the scheduler names none before the
+  // client: `remove-client-5` is no report of a client "client".
+  if (!Object.hasOwn(OPERATIONS, stimulusId.slice(0, end - suffix.length))) return undefined;
   const number = Number(stimulusId.slice(end));
   return Number.isSafeInteger(number) ? number : undefined;
 }

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
 import { actorOf, checkpointOf, failureOf, isData } from '../../../core/log/checkpoint.ts';
-import { entryOf } from '../../../core/log/log-writer.ts';
+import { entryOf, reportId, reportNumberOf } from '../../../core/log/log-writer.ts';
 import type { Outbox } from '../../../core/kernel/outbox.ts';
 import type { KernelPorts } from '../../../core/kernel/ports.ts';
 import { SchedulerKernel } from '../../../core/kernel/kernel.ts';
@@ -26,6 +26,20 @@ function effort(numRuns: number): fc.Parameters<unknown> {
   if (runs !== undefined) return { numRuns: Number(runs), seed: Number(seed) };
   return { numRuns, seed: Number(seed), plugins: [fc.interruptAfterTimeLimit(4000)] };
 }
+
+it.each([
+  ['remove-client', 'client'],
+  ['client-releases-keys', 'keys'],
+  ['client-releases-keys', 'releases-keys'],
+  ['client-desires-keys', 'desires-keys'],
+  ['set-restrictions', 'restrictions'],
+  ['update-data', 'data'],
+])('an id that the scheduler gave to "%s" is no report of a client "%s"', (op, client) => {
+  const given = { op, client, keys: [], stimulusId: `${op}-5` } as unknown as Stimulus;
+  expect(reportNumberOf(given)).toBeUndefined();
+  const stimulusId = reportId('update-graph', client, 5);
+  expect(reportNumberOf({ ...given, stimulusId })).toBe(5);
+});
 
 /** A kernel that keeps its journal in memory, as bytes would bring it back. */
 class JournalledKernel extends SchedulerKernel {

@@ -75,8 +75,15 @@ export class DataReservations {
 
   private check(key: string, fingerprint: string, client: string): void {
     const task = this.cluster.tasks.get(key);
-    if (task?.state === 'memory' && isOtherData(task, { key, workers: [], fingerprint })) {
-      throw keyTaken(key, 'other data, or the result of a task, is there under this key');
+    // Dask lets the data take the place of the result, which the clients that wait for the task then get unasked.
+    const isInUse = task?.state === 'memory' || (task?.runSpec !== undefined && task.isNeeded);
+    if (isInUse && isOtherData(task, { key, workers: [], fingerprint })) {
+      throw keyTaken(
+        key,
+        task.state === 'memory'
+          ? 'other data, or the result of a task, is there under this key'
+          : 'a task of this key is wanted, whose result it would replace',
+      );
     }
     for (const [other, its] of this.byKey.get(key) ?? []) {
       if (other === client || its === fingerprint) continue;

@@ -3,7 +3,7 @@ import type { Client } from '../../../adapters/client/index.ts';
 import type { Peers } from '../../../adapters/peers/peers.ts';
 import { deserialise, serialise } from '../../../adapters/tasks/index.ts';
 import { VirtualCluster } from './virtual-cluster.ts';
-import { count, inc } from './tasks.ts';
+import { count, inc, slow } from './tasks.ts';
 
 describe('scattered values', () => {
   let cluster: VirtualCluster;
@@ -75,6 +75,23 @@ describe('scattered values', () => {
     const refused = passing(other.scatter({ [future.key]: 43 }));
     await expect(refused).rejects.toMatchObject({ code: 'ERR_KEY_TAKEN' });
     expect(await passing(future.result())).toBe(42);
+  });
+
+  it('are refused where another client waits for the result of a task', async () => {
+    const running = one.with({ key: 'running' }).submit(slow, 500, 1);
+    const waiting = one.with({ key: 'waiting' }).submit(inc, running);
+    await passing(one.identity());
+    expect([known('running')?.state, known('waiting')?.state]).toEqual(['processing', 'waiting']);
+    for (const key of ['running', 'waiting']) {
+      const refused = passing(other.scatter({ [key]: 'of the other' }));
+      await expect(refused).rejects.toMatchObject({ code: 'ERR_KEY_TAKEN' });
+    }
+    expect(await passing(waiting.result())).toBe(2);
+    waiting.release();
+    running.release();
+    await passing(one.identity());
+    const { waiting: free } = await passing(other.scatter({ waiting: 'of the other' }));
+    expect(await passing(free.result())).toBe('of the other');
   });
 
   it('that a client is about to put are never other data on a worker than under the reserved name', async () => {

@@ -192,7 +192,7 @@ describe('the code in', () => {
   });
 
   test('the guide to the memory manager runs', async () => {
-    const { files } = codeOf('docs/plugins.md');
+    const { files } = codeOf('docs/policies.md');
     const cwd = install('plugins', files);
     const { stdout } = await run(process.execPath, ['pin.js'], { cwd });
     expect(stdout.trim().split('\n')).toEqual([

@@ -8,22 +8,18 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { byFactory, byValue, type Provider, type Services } from '../../core/api/token.ts';
-import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
+import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import { actorOf, checkpointOf, failureOf, isData } from '../../core/log/checkpoint.ts';
 import { entryOf, reportNumberOf } from '../../core/log/log-writer.ts';
 import type { RestoreTasks, Stimulus } from '../../core/messages/stimulus.ts';
 import { CLOCK } from '../../core/plugin-host/injection.ts';
 import { JOURNAL, type SchedulerJournal } from '../../core/scheduler-host/journal.ts';
-import {
-  RECONNECT_GRACE,
-  type ReconnectGrace,
-  SessionSecret,
-} from '../../core/scheduler-host/membership.ts';
+import { ReconnectGrace, SessionSecret } from '../../core/scheduler-host/membership.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
-import { SESSIONS, type Sessions } from '../../core/scheduler-host/sessions.ts';
-import { SHUTDOWN, type Shutdown } from '../../core/scheduler-host/shutdown.ts';
-import { STIMULUS_QUEUE, type StimulusQueue } from '../../core/scheduler-host/stimulus-queue.ts';
-import { KERNEL, SERVER_ID } from '../../core/scheduler-host/tokens.ts';
+import { Sessions } from '../../core/scheduler-host/sessions.ts';
+import { Shutdown } from '../../core/scheduler-host/shutdown.ts';
+import { StimulusQueue } from '../../core/scheduler-host/stimulus-queue.ts';
+import { SERVER_ID } from '../../core/scheduler-host/tokens.ts';
 import { trust } from '../../core/shared/read-only.ts';
 import { setAwakeTimer } from '../../core/shared/timers.ts';
 import { FIRE_AND_FORGET } from '../../core/state/cluster.ts';
@@ -363,11 +359,11 @@ export class Journal implements SchedulerJournal {
   private attach(services: Services): this {
     this.host = {
       clock: services.get(CLOCK),
-      kernel: services.get(KERNEL),
-      sessions: services.get(SESSIONS),
-      queue: services.get(STIMULUS_QUEUE),
-      shutdown: services.get(SHUTDOWN),
-      grace: services.get(RECONNECT_GRACE),
+      kernel: services.get(SchedulerKernel),
+      sessions: services.get(Sessions),
+      queue: services.get(StimulusQueue),
+      shutdown: services.get(Shutdown),
+      grace: services.get(ReconnectGrace),
       serverId: services.get(SERVER_ID),
     };
     return this;

@@ -1,3 +1,4 @@
+import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import { readdirSync, statSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -37,8 +38,8 @@ import {
   RECORDER,
   type SchedulerRecorder,
 } from '../../core/scheduler-host/journal.ts';
-import { PORTS } from '../../core/scheduler-host/kernel-ports.ts';
-import { KERNEL, kernelOptions, SERVER_ID } from '../../core/scheduler-host/tokens.ts';
+import { PortsCompiler } from '../../core/scheduler-host/kernel-ports.ts';
+import { kernelOptions, SERVER_ID } from '../../core/scheduler-host/tokens.ts';
 import { parseBytes, parseDurationMs } from '../../core/util/units.ts';
 import { MsgpackCodec } from '../codecs/msgpack.ts';
 import { removePrivateFolder } from '../log/private-folder.ts';
@@ -87,10 +88,10 @@ export class Recorder implements SchedulerRecorder {
   async fromStart(path: string, keep?: RecordingKeep): Promise<readonly Provider[]> {
     const file = await this.open(path, keep);
     this.active = { path, file, abandon: undefined };
-    const kernel = byFactory(KERNEL, (services) => {
+    const kernel = byFactory(SchedulerKernel, (services) => {
       const config = services.get(CONFIG);
       const nowMs = services.get(CLOCK).nowMs();
-      const ports = services.get(PORTS).compile();
+      const ports = services.get(PortsCompiler).compile();
       const recorded = new RecordingKernel(
         kernelOptions(config),
         ports,
@@ -180,7 +181,7 @@ export class Recorder implements SchedulerRecorder {
   }
 
   private async finish(file: RecordingTarget): Promise<void> {
-    const kernel = this.services?.get(KERNEL);
+    const kernel = this.services?.get(SchedulerKernel);
     if (kernel instanceof RecordingKernel && kernel.isRecording) {
       file.end(kernel.checkNow(true));
       kernel.stopRecording();
@@ -209,7 +210,7 @@ export class Recorder implements SchedulerRecorder {
   }
 
   private kernel(): RecordingKernel {
-    const kernel = this.services?.get(KERNEL);
+    const kernel = this.services?.get(SchedulerKernel);
     if (kernel instanceof RecordingKernel) return kernel;
     throw new YardmasterError(
       'ERR_LOG',
@@ -221,7 +222,7 @@ export class Recorder implements SchedulerRecorder {
     const onError = (error: Error): void => {
       this.log.error({ err: error }, `${error.message}; the scheduler continues without recording`);
       this.active = undefined;
-      const kernel = this.services?.get(KERNEL);
+      const kernel = this.services?.get(SchedulerKernel);
       if (kernel instanceof RecordingKernel) kernel.stopRecording();
     };
     return keep === undefined

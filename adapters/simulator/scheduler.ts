@@ -1,6 +1,6 @@
 import type { Clock, Logger, YardmasterError } from '../../core/api/index.ts';
 import { byFactory, type Services } from '../../core/api/token.ts';
-import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
+import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import type { KernelPorts, PolicyFailure } from '../../core/kernel/ports.ts';
 import { RecordingKernel } from '../../core/log/recording-kernel.ts';
@@ -8,24 +8,24 @@ import { NO_LOG } from '../../core/log/replay.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
 import type { ToClientMessage } from '../../core/messages/to-client.ts';
 import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
-import { EVENT_BUS } from '../../core/plugin-host/event-bus.ts';
-import { HOOKS } from '../../core/plugin-host/hook-table.ts';
+import { EventBus } from '../../core/plugin-host/event-bus.ts';
+import { HookRegistry } from '../../core/plugin-host/hook-table.ts';
 import { CLOCK, CONFIG, LOGGER } from '../../core/plugin-host/injection.ts';
-import { SLOTS } from '../../core/plugin-host/policy-slots.ts';
+import { PolicySlotTable } from '../../core/plugin-host/policy-slots.ts';
 import { createScheduler } from '../../core/scheduler-host/create-scheduler.ts';
-import { Delivery, DELIVERY } from '../../core/scheduler-host/delivery.ts';
-import { ERROR_REPORTS, ErrorReports } from '../../core/scheduler-host/error-reports.ts';
-import { EVENT_LOG } from '../../core/scheduler-host/event-log.ts';
-import { PORTS, PortsCompiler } from '../../core/scheduler-host/kernel-ports.ts';
+import { Delivery } from '../../core/scheduler-host/delivery.ts';
+import { ErrorReports } from '../../core/scheduler-host/error-reports.ts';
+import { EventLog } from '../../core/scheduler-host/event-log.ts';
+import { PortsCompiler } from '../../core/scheduler-host/kernel-ports.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
-import { SESSIONS } from '../../core/scheduler-host/sessions.ts';
+import { Sessions } from '../../core/scheduler-host/sessions.ts';
 import {
   type IncomingStimulus,
   STIMULI,
-  STIMULUS_QUEUE,
+  StimulusQueue,
 } from '../../core/scheduler-host/stimulus-queue.ts';
-import { KERNEL, kernelOptions } from '../../core/scheduler-host/tokens.ts';
-import { WORKER_CHANNELS } from '../../core/scheduler-host/worker-channels.ts';
+import { kernelOptions } from '../../core/scheduler-host/tokens.ts';
+import { WorkerChannels } from '../../core/scheduler-host/worker-channels.ts';
 import { builtins } from '../app/builtin-extensions.ts';
 import type { SimulationOptions } from './options.ts';
 
@@ -127,7 +127,7 @@ export async function startSimulatedScheduler(
   let delivery: WireDelivery | undefined;
   let tally: FallbackTally | undefined;
   const tallyOf = (services: Services): FallbackTally =>
-    (tally ??= new FallbackTally(services.get(LOGGER), services.get(EVENT_BUS)));
+    (tally ??= new FallbackTally(services.get(LOGGER), services.get(EventBus)));
   const scheduler = await createScheduler({
     ...(options.config === undefined ? {} : { config: options.config }),
     ...(options.overrides === undefined ? {} : { layers: { overrides: options.overrides } }),
@@ -136,25 +136,28 @@ export async function startSimulatedScheduler(
     log,
     provide: [
       kernelProvider(options),
-      byFactory(ERROR_REPORTS, tallyOf),
-      byFactory(PORTS, (services) => {
+      byFactory(ErrorReports, tallyOf),
+      byFactory(PortsCompiler, (services) => {
         const errors = tallyOf(services);
-        const [slots, hooks] = [services.get(SLOTS), services.get(HOOKS)];
-        const channels = services.get(WORKER_CHANNELS);
-        return new TallyingPorts(errors, slots, hooks, services.get(EVENT_BUS), channels, errors);
+        const [slots, hooks] = [
+          services.get(PolicySlotTable),
+          services.get<HookRegistry>(HookRegistry),
+        ];
+        const channels = services.get(WorkerChannels);
+        return new TallyingPorts(errors, slots, hooks, services.get(EventBus), channels, errors);
       }),
-      byFactory(DELIVERY, (services) => {
-        const queue = services.get(STIMULUS_QUEUE);
+      byFactory(Delivery, (services) => {
+        const queue = services.get(StimulusQueue);
         accept = (stimulus) => queue.put(stimulus);
         delivery = new WireDelivery(
           wire,
-          services.get(SESSIONS),
-          services.get(EVENT_BUS),
-          services.get(EVENT_LOG),
+          services.get(Sessions),
+          services.get(EventBus),
+          services.get(EventLog),
           services.get(CLOCK),
-          services.get(PORTS),
+          services.get(PortsCompiler),
           services.get(STIMULI),
-          services.get(ERROR_REPORTS),
+          services.get(ErrorReports),
         );
         return delivery;
       }),
@@ -179,10 +182,10 @@ function kernelProvider({
   makeKernel,
   kernelLog,
 }: SimulationOptions): ReturnType<typeof byFactory> {
-  return byFactory(KERNEL, (services) => {
+  return byFactory(SchedulerKernel, (services) => {
     const config = services.get(CONFIG);
     const nowMs = services.get(CLOCK).nowMs();
-    const ports = services.get(PORTS).compile();
+    const ports = services.get(PortsCompiler).compile();
     const own = kernelOptions(config);
     const chosen = {
       ...own,

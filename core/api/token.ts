@@ -10,36 +10,39 @@ export function token<T>(name: string): Token<T> {
   return { id: Symbol.for(`yardmaster:${name}`) };
 }
 
-/** The collaborators of a host, by token. */
+/** What names a service: its class, or a token where it is an interface or a plain value. */
+export type ServiceId<T> = Token<T> | (abstract new (...dependencies: never[]) => T);
+
+/** The collaborators of a host. */
 export interface Services {
-  /** @throws YardmasterError `ERR_PROVIDER` when nothing is registered for the token */
-  get<T>(token: Token<T>): T;
+  /** @throws YardmasterError `ERR_PROVIDER` when there is no such service, or when it cannot be made */
+  get<T>(id: ServiceId<T>): T;
 }
 
 /**
- * A class whose constructor parameters name their tokens: by `static inject = [CLOCK, LOGGER]`, by decorators,
- * or by inheriting the constructor of the class that it extends.
+ * A class that a host can make: it inherits the constructor of the class that it extends, or lists what its
+ * parameters are given by `static inject = [CLOCK, Delivery]`.
  */
 export type Injectable<T> = new (...dependencies: never[]) => T;
 
-/** What a host uses for a token: an instance of a class, what a function returns, or a value. Made once. */
-export type Provider<T = unknown> = { readonly token: Token<T> } & (
+/** What a host uses for a service: an instance of a class, what a function returns, or a value. Made once. */
+export type Provider<T = unknown> = { readonly token: ServiceId<T> } & (
   | { readonly useClass: Injectable<T> }
   | { readonly useFactory: (services: Services) => T }
   | { readonly useValue: T }
 );
 
 /** Provides an instance of a class. */
-export function byClass<T>(token: Token<T>, useClass: Injectable<T>): Provider {
+export function byClass<T>(token: ServiceId<T>, useClass: Injectable<T>): Provider {
   return { token, useClass };
 }
 
 /** Provides what a function makes. */
-export function byFactory<T>(token: Token<T>, useFactory: (services: Services) => T): Provider {
+export function byFactory<T>(token: ServiceId<T>, useFactory: (services: Services) => T): Provider {
   return { token, useFactory };
 }
 
 /** Provides a value that is there already. */
-export function byValue<T>(token: Token<T>, useValue: T): Provider {
+export function byValue<T>(token: ServiceId<T>, useValue: T): Provider {
   return { token, useValue };
 }

@@ -1,15 +1,13 @@
 import { EventEmitter } from 'eventemitter3';
 import { YardmasterError } from '../api/errors.ts';
 import type { EventName, EventSource, SchedulerEvents, SchedulerHooks } from '../api/hooks.ts';
-import { type Logger, token, type Token } from '../api/plugin.ts';
+import { type Logger } from '../api/plugin.ts';
 import { FailureCount } from '../util/failure-count.ts';
 import { nextToReport } from '../host/log.ts';
 import { readOnly } from '../shared/read-only.ts';
 import { isPromise } from '../util/values.ts';
 import { complaintAboutListener } from './contracts.ts';
-import { inject, LOGGER } from './injection.ts';
-
-export const EVENT_BUS: Token<EventBus> = token('event-bus');
+import { collaborator, inject, LOGGER } from './injection.ts';
 
 type Listener = (...args: never[]) => unknown;
 type Wrapped = (...args: unknown[]) => void;
@@ -40,6 +38,7 @@ interface Around {
  * The outer event bus. Events of a stimulus are held until it is complete; a listener that throws
  * harms neither the others nor the scheduler.
  */
+@collaborator
 export class EventBus implements EventSource {
   private readonly emitter = new EventEmitter<string>();
   /** The wrappers of each listener by event, to find them again. */

@@ -1,16 +1,13 @@
 import { YardmasterError } from '../api/errors.ts';
 import type { HookTable, SchedulerHooks } from '../api/hooks.ts';
-import { token, type Token } from '../api/plugin.ts';
 import { type Clock, elapsedMs } from '../api/clock.ts';
 import type { OnError } from '../config/types.ts';
 import type { HookCalls } from '../kernel/ports.ts';
 import { countData, countText, FailureCount, isReported } from '../util/failure-count.ts';
 import { readOnly } from '../shared/read-only.ts';
 import { isPromise } from '../util/values.ts';
-import { CLOCK, inject } from './injection.ts';
+import { collaborator, CLOCK, inject } from './injection.ts';
 import { checkHookNames, hooksOf, type PluginKind } from './hooks-check.ts';
-
-export const HOOKS: Token<HookRegistry> = token('hook-registry');
 
 type Handler = (...args: unknown[]) => unknown;
 /** Hooks have at most five parameters; naming them saves an array for each call. */
@@ -92,6 +89,7 @@ export class Observer {
  * The hooks of all plugins, compiled into plain arrays of functions that never throw.
  * Order: hooks with `order: 'pre'`, then those without, then `'post'`; by registration within each.
  */
+@collaborator
 export class HookRegistry<Hooks extends object = SchedulerHooks> {
   /** Called when something of a plugin took long that is part of no stimulus. */
   onSlow: (message: string) => void = () => undefined;

@@ -1,9 +1,16 @@
 import 'reflect-metadata';
-import { container as libraryContainer, inject as injectId, injectable } from 'tsyringe';
+import {
+  container as libraryContainer,
+  inject as injectId,
+  injectable,
+  type InjectionToken,
+  Lifecycle,
+  scoped,
+} from 'tsyringe';
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import { type Builtins, type Logger, token } from '../api/plugin.ts';
-import type { Injectable, Provider, Services, Token } from '../api/token.ts';
+import type { Injectable, Provider, ServiceId, Services, Token } from '../api/token.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/types.ts';
 import { hint, show } from '../shared/words.ts';
@@ -69,17 +76,18 @@ function madeObject<T>(made: T, by: string): T {
 
 /**
  * The collaborators of one host. Each is made when it is first needed, once, and keeps direct references to
- * the others: nothing is looked up while the host runs.
+ * the others: nothing is looked up while the host runs. A class that is marked as a {@link collaborator} needs no
+ * provider.
  */
 export class Container implements Services {
   private readonly library = libraryContainer.createChildContainer();
-  /** What is being made, each for the one before it. */
-  private readonly making: Token<unknown>[] = [];
+  /** What is being made by a provider, each for the one before it. */
+  private readonly making: ServiceId<unknown>[] = [];
   /** The latest failure: the library keeps only its message. */
   private failure: YardmasterError | undefined;
 
   /**
-   * Later providers of a token replace earlier ones.
+   * Later providers of a service replace earlier ones.
    * @throws YardmasterError `ERR_PROVIDER`
    */
   register(providers: readonly Provider[]): this {
@@ -87,13 +95,13 @@ export class Container implements Services {
     return this;
   }
 
-  /** @throws YardmasterError `ERR_PROVIDER` when nothing is registered for the token or what it needs */
-  get<T>(token: Token<T>): T {
-    if (!isToken(token)) throw noToken('what was asked for', token);
+  /** @throws YardmasterError `ERR_PROVIDER` when there is no such service, or something that it needs cannot be had */
+  get<T>(id: ServiceId<T>): T {
+    if (!isServiceId(id)) throw noToken('what was asked for', id);
     try {
-      return this.library.resolve<T>(token.id);
+      return this.library.resolve<T>(libraryId(id));
     } catch (cause) {
-      throw this.failureOf(token, cause);
+      throw this.failureOf(id, cause);
     }
   }
 
@@ -110,23 +118,23 @@ export class Container implements Services {
       }
       this.addMade(token, () => checkedService(token, useFactory(this), 'useFactory returned'));
     } else if ('useValue' in provider) {
-      this.library.register(token.id, { useValue: provider.useValue });
+      this.library.register(libraryId(token), { useValue: provider.useValue });
     } else {
       throw providerError(token, 'needs useClass, useFactory or useValue');
     }
   }
 
   /** Registers what is made when it is first needed. */
-  private addMade(token: Token<unknown>, make: () => unknown): void {
+  private addMade(token: ServiceId<unknown>, make: () => unknown): void {
     let made: { readonly service: unknown } | undefined;
-    this.library.register(token.id, {
+    this.library.register(libraryId(token), {
       useFactory: () => (made ??= { service: this.make(token, make) }).service,
     });
   }
 
-  private make(token: Token<unknown>, make: () => unknown): unknown {
+  private make(token: ServiceId<unknown>, make: () => unknown): unknown {
     const { making } = this;
-    const first = making.findIndex(({ id }) => id === token.id);
+    const first = making.findIndex((one) => libraryId(one) === libraryId(token));
     if (first >= 0) {
       const circle = [...making.slice(first), token].map(nameOf).join(' → ');
       this.failure = providerError(
@@ -146,7 +154,7 @@ export class Container implements Services {
   }
 
   /** The failure itself, and not one that quotes it. */
-  private failureOf(token: Token<unknown>, cause: unknown): YardmasterError {
+  private failureOf(token: ServiceId<unknown>, cause: unknown): YardmasterError {
     const message = cause instanceof Error ? cause.message : String(cause);
     const { failure } = this;
     if (YardmasterError.is(cause)) this.failure = cause;
@@ -157,7 +165,22 @@ export class Container implements Services {
   }
 }
 
-/** Whether a value names a service. */
+/** The id of a service as the library knows it: the symbol of a token, or the class. */
+function libraryId<T>(id: ServiceId<T>): InjectionToken<T> {
+  return isToken(id) ? id.id : (id as new () => T);
+}
+
+function isServiceId(value: unknown): value is ServiceId<unknown> {
+  return isToken(value) || isClass(value);
+}
+
+function isClass(value: unknown): value is new (...given: never[]) => object {
+  return (
+    typeof value === 'function' && typeof (value as { prototype?: unknown }).prototype === 'object'
+  );
+}
+
+/** Whether a value is a token. */
 export function isToken(value: unknown): value is Token<unknown> {
   return typeof (value as { id?: unknown } | null | undefined)?.id === 'symbol';
 }
@@ -167,7 +190,7 @@ export function isToken(value: unknown): value is Token<unknown> {
  * @param how - where it comes from: `useFactory returned`
  * @throws YardmasterError `ERR_PROVIDER`
  */
-export function checkedService<T>(token: Token<unknown>, service: T, how: string): T {
+export function checkedService<T>(token: ServiceId<unknown>, service: T, how: string): T {
   if (service === undefined || service === null) {
     throw providerError(token, `cannot be used: ${how} nothing`);
   }
@@ -178,9 +201,10 @@ export function checkedService<T>(token: Token<unknown>, service: T, how: string
   );
 }
 
-/** Name of a token in messages. */
-export function nameOf(token: Token<unknown> | undefined): string {
-  return (token?.id.description ?? '').replace(/^yardmaster:/, '');
+/** Name of a service in messages: of its class, or of its token. */
+export function nameOf(id: ServiceId<unknown> | undefined): string {
+  if (!isToken(id)) return id?.name ?? '';
+  return (id.id.description ?? '').replace(/^yardmaster:/, '');
 }
 
 /** For something that stands where a token is wanted. */
@@ -191,9 +215,9 @@ export function noToken(what: string, got: unknown): YardmasterError {
   );
 }
 
-/** @param what - follows the name of the token: `cannot be made: …` */
+/** @param what - follows the name of the service: `cannot be made: …` */
 export function providerError(
-  token: Token<unknown> | undefined,
+  token: ServiceId<unknown> | undefined,
   what: string,
   cause?: unknown,
 ): YardmasterError {
@@ -202,69 +226,79 @@ export function providerError(
 }
 
 /**
- * Lets the library construct a class. Classes of other programs have no decorators: they name their tokens in
- * `static inject`, or inherit the constructor of the class that they extend, which the library does not see.
+ * Lets the library construct a class of another program. It has no decorators: it names its services in
+ * `static inject`, or inherits the constructor of the class that it extends.
  */
-function prepare(token: Token<unknown>, Class: Injectable<unknown>): void {
-  if (
-    typeof Class !== 'function' ||
-    typeof (Class as { prototype?: unknown }).prototype !== 'object'
-  ) {
+function prepare(token: ServiceId<unknown>, Class: Injectable<unknown>): void {
+  if (!isClass(Class)) {
     throw providerError(token, `cannot be made from ${show(Class)}: useClass takes a class`);
   }
-  if (declaredTokens(Class) === undefined) {
-    for (const [index, dependency] of inheritedTokens(Class).entries()) {
-      if (!isToken(dependency))
+  if (Object.hasOwn(Class, 'inject')) {
+    const { inject: listed } = Class as unknown as { readonly inject: readonly unknown[] };
+    // Its own list, so that it does not change the one of the class that it extends.
+    Reflect.defineMetadata(PARAMETERS, [], Class);
+    for (const [index, dependency] of listed.entries()) {
+      if (!isServiceId(dependency))
         throw noToken(`parameter ${index + 1} of ${Class.name}`, dependency);
       inject(dependency)(Class, undefined, index);
     }
   }
-  const count = declaredTokens(Class)?.length ?? 0;
+  injectable()(Class);
+  const count = parametersOf(Class).length;
   if (Class.length > count) {
     throw providerError(
       token,
-      `cannot be made from ${Class.name}: its constructor has ${Class.length} parameters and names tokens for ${count}; ` +
-        'list them in "static inject = [TOKEN, …]", or use useFactory',
+      `cannot be made from ${Class.name}: its constructor has ${Class.length} parameters and names services for ${count}; ` +
+        'list them in "static inject = [TOKEN, OtherClass, …]", or use useFactory',
     );
   }
-  injectable()(Class);
-}
-
-function inheritedTokens(Class: object): readonly Token<unknown>[] {
-  if (Object.hasOwn(Class, 'inject')) {
-    return (Class as { readonly inject: readonly Token<unknown>[] }).inject;
-  }
-  const parent: unknown = Object.getPrototypeOf(Class);
-  if (typeof parent !== 'function' || parent === Function.prototype) return [];
-  return declaredTokens(parent) ?? inheritedTokens(parent);
 }
 
 // The only access to the injection library, which needs its metadata polyfill to be loaded first.
-// Every constructor parameter names its token: types leave no trace at run time.
 
-/** Tokens of the constructor parameters of a class, by position. */
-const declared = new WeakMap<object, Token<unknown>[]>();
+/** Under which the compiler notes the types of constructor parameters (`emitDecoratorMetadata`). */
+const PARAMETERS = 'design:paramtypes';
 
-/** Says what a constructor parameter is given: `constructor(@inject(CLOCK) private readonly clock: Clock)`. */
-export function inject(token: Token<unknown>): ParameterDecorator {
-  return (target, key, index) => {
-    const tokens = declared.get(target) ?? [];
-    declared.set(target, tokens);
-    tokens[index] = token;
-    injectId(token.id)(target, key, index);
-  };
+/** What the parameters of a constructor are given; the library has put what was injected in the place of interfaces. */
+function parametersOf(Class: object): readonly unknown[] {
+  return (Reflect.getMetadata(PARAMETERS, Class) as readonly unknown[] | undefined) ?? [];
 }
 
-/** The tokens that the parameters of a class were declared with; undefined: none were. */
-export function declaredTokens(target: object): readonly Token<unknown>[] | undefined {
-  return declared.get(target);
+/** What the compiler notes for types that are no classes. */
+const PLAIN: ReadonlySet<unknown> = new Set([Object, String, Number, Boolean, Array, Function]);
+
+const collaborators = new Set<abstract new (...dependencies: never[]) => unknown>();
+
+/**
+ * Marks a class as a collaborator: each host makes one instance, when it is first needed. A constructor parameter whose
+ * type is a class is given the collaborator of that class; any other one names its token by {@link inject}. The classes
+ * of parameters have to be imported as values, and to stand above in the same file.
+ */
+export function collaborator(Class: new (...dependencies: never[]) => unknown): void {
+  scoped(Lifecycle.ContainerScoped)(Class);
+  const parameters = parametersOf(Class) as unknown[];
+  parameters.length = Math.min(parameters.length, Class.length); // Parameters with defaults are not injected.
+  for (let index = 0; index < Class.length; index++) {
+    const id = parameters[index];
+    // The library describes what was injected by an object.
+    if ((typeof id === 'object' && id !== null) || (isClass(id) && !PLAIN.has(id))) continue;
+    throw new TypeError(
+      `parameter ${index + 1} of ${Class.name} has no class at run time: use @inject(TOKEN), or import its class as a value (emitDecoratorMetadata has to be on)`,
+    );
+  }
+  collaborators.add(Class);
 }
 
-/** What may be replaced in a host. */
+/** Says what a constructor parameter is given whose type is no class: `@inject(CLOCK) private readonly clock: Clock`. */
+export function inject(id: ServiceId<unknown>): ParameterDecorator {
+  return injectId(libraryId(id)) as ParameterDecorator;
+}
+
+/** What may be replaced in a host besides its collaborators. */
 interface Replaceable {
   readonly module: readonly Provider[];
   /** Collaborators that are in use before plugins are loaded, so that only a program can replace them. */
-  readonly early?: readonly Provider[];
+  readonly early?: readonly ServiceId<unknown>[];
 }
 
 /** A plugin of the configuration that may replace collaborators. */
@@ -279,15 +313,17 @@ export interface ProvidingPlugin {
  */
 export function replaceForProgram(
   container: Container,
-  { module, early = [] }: Replaceable,
+  { module }: Replaceable,
   provide: readonly Provider[] = [],
 ): void {
-  const seen = new Set<symbol>();
+  const seen = new Set<unknown>();
   for (const provider of provide) {
     const { token } = provider;
-    checkKnown(token, { module: [...early, ...module] });
-    if (seen.has(token.id)) throw providerError(token, 'is provided twice; remove one of both');
-    seen.add(token.id);
+    checkKnown(token, { module });
+    if (seen.has(libraryId(token))) {
+      throw providerError(token, 'is provided twice; remove one of both');
+    }
+    seen.add(libraryId(token));
     checkValue(provider);
   }
   container.register(provide);
@@ -303,13 +339,13 @@ export function replaceForPlugins(
   plugins: readonly ProvidingPlugin[],
   program: readonly Provider[] = [],
 ): void {
-  const owners = new Map<symbol, string>();
-  const kept = new Set(program.map(({ token }) => token.id));
+  const owners = new Map<unknown, string>();
+  const kept = new Set(program.map(({ token }) => libraryId(token)));
   for (const { name, provide } of plugins) {
     for (const provider of provide) {
       const { token } = provider;
       checkKnown(token, replaceable);
-      const other = owners.get(token.id);
+      const other = owners.get(libraryId(token));
       if (other !== undefined) {
         const by =
           other === name
@@ -317,10 +353,10 @@ export function replaceForPlugins(
             : `by the plugins "${other}" and "${name}"`;
         throw providerError(token, `is replaced ${by}; remove one of both`);
       }
-      owners.set(token.id, name);
+      owners.set(libraryId(token), name);
       checkValue(provider);
     }
-    container.register(provide.filter(({ token }) => !kept.has(token.id)));
+    container.register(provide.filter(({ token }) => !kept.has(libraryId(token))));
   }
 }
 
@@ -340,15 +376,20 @@ function checkValue(provider: Provider): void {
 }
 
 function checkKnown(token: Provider['token'], { module, early = [] }: Replaceable): void {
-  if (!isToken(token)) throw noToken('a provider', token);
-  if (module.some((provider) => provider.token.id === token.id)) return;
-  const names = module.map((provider) => nameOf(provider.token));
-  const isEarly = early.some((provider) => provider.token.id === token.id);
+  if (!isServiceId(token)) throw noToken('a provider', token);
+  const id = libraryId(token);
+  if (early.some((one) => libraryId(one) === id)) {
+    throw providerError(
+      token,
+      'is in use before plugins are loaded; replace it with createScheduler({ provide })',
+    );
+  }
+  if (collaborators.has(token as never)) return;
+  if (module.some((provider) => libraryId(provider.token) === id)) return;
+  const names = [...module.map((provider) => provider.token), ...collaborators].map(nameOf);
   throw providerError(
     token,
-    isEarly
-      ? 'is in use before plugins are loaded; replace it with createScheduler({ provide })'
-      : `does not exist${hint(nameOf(token), names)}; there are ${names.join(', ')}`,
+    `does not exist${hint(nameOf(token), names)}; there are ${names.join(', ')}`,
   );
 }
 
@@ -356,7 +397,7 @@ function checkKnown(token: Provider['token'], { module, early = [] }: Replaceabl
 export const CLOCK: Token<Clock> = token('clock');
 export const LOGGER: Token<Logger> = token('logger');
 
-/** Values that a host receives. The token of each of its own parts is in the file of that part. */
+/** Values that a host receives. */
 export const BUILTINS: Token<Builtins> = token('builtins');
 export const CONFIG: Token<Config> = token('config');
 export const CONFIG_FOLDER: Token<string> = token('config-folder');

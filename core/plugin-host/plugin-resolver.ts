@@ -3,14 +3,12 @@ import { createRequire } from 'node:module';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../api/errors.ts';
-import { type Builtins, token, type Token } from '../api/plugin.ts';
+import { type Builtins } from '../api/plugin.ts';
 import type { ModuleLimit } from '../shared/call-options.ts';
 import { trust } from '../shared/read-only.ts';
 import { hint, show } from '../shared/words.ts';
 import { isPlainObject } from '../util/values.ts';
-import { BUILTINS, CONFIG_FOLDER, inject } from './injection.ts';
-
-export const RESOLVER: Token<PluginResolver> = token('plugin-resolver');
+import { collaborator, BUILTINS, CONFIG_FOLDER, inject } from './injection.ts';
 
 /** Of files with modules. */
 const ENDINGS = ['.js', '.mjs', '.cjs', '.ts'];
@@ -30,6 +28,7 @@ export interface Resolved {
  * Loads what a `use` names: a built-in name, a path that starts with `.` or `/` and is relative to the
  * configuration file, or a package as that file's folder sees it. `#Name` picks an export.
  */
+@collaborator
 export class PluginResolver {
   constructor(
     @inject(BUILTINS) private readonly builtins: Builtins,

@@ -1,5 +1,5 @@
+import { collaborator } from './injection.ts';
 import { YardmasterError } from '../api/errors.ts';
-import { token, type Token } from '../api/plugin.ts';
 import type { UseEntry } from '../api/plugin.ts';
 import {
   type KernelSlots,
@@ -13,8 +13,6 @@ import { hint } from '../shared/words.ts';
 import type { Named } from '../kernel/ports.ts';
 import { checkPolicy } from './contracts.ts';
 
-export const SLOTS: Token<PolicySlotTable> = token('policy-slots');
-
 interface Provider {
   /** Who fills the slot, for messages: `the configuration`, `plugin "pack"`. */
   readonly owner: string;
@@ -27,6 +25,7 @@ interface Provider {
 export type Policies = { readonly [Slot in SlotName]: Named<PolicySlots[Slot]> };
 
 /** Who fills which slot: exactly one provider, or the built-in policy. */
+@collaborator
 export class PolicySlotTable {
   private readonly providers = new Map<SlotName, Provider>();
   private builtin: Policies | undefined;

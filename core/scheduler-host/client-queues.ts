@@ -1,21 +1,12 @@
 import type { Clock } from '../api/clock.ts';
-import { token, type Token } from '../api/plugin.ts';
-import type { SchedulerKernel } from '../kernel/kernel.ts';
+import { SchedulerKernel } from '../kernel/kernel.ts';
 import { sliceId } from '../log/log-writer.ts';
 import { OPERATIONS } from '../messages/operations.ts';
 import type { UpdateGraph } from '../messages/stimulus.ts';
-import { CLOCK, inject } from '../plugin-host/injection.ts';
+import { collaborator, CLOCK, inject } from '../plugin-host/injection.ts';
 import { TurnBudget } from '../shared/turn.ts';
 import type { TaskState } from '../state/task.ts';
-import {
-  type IncomingStimulus,
-  type Stimuli,
-  STIMULUS_QUEUE,
-  type StimulusQueue,
-} from './stimulus-queue.ts';
-import { KERNEL } from './tokens.ts';
-
-export const CLIENT_QUEUES: Token<ClientQueues> = token('client-queues');
+import { type IncomingStimulus, type Stimuli, StimulusQueue } from './stimulus-queue.ts';
 
 /** A graph with more tasks is submitted in slices of this many. */
 const SLICE_TASKS = 1000;
@@ -36,6 +27,7 @@ type KeysStimulus = Extract<
  * stimulus has left to later ones. What the same client says after that waits in its line, so that
  * everything takes effect in the order in which it was said.
  */
+@collaborator
 export class ClientQueues implements Stimuli {
   /** By client; the oldest line moves, the others wait. */
   private readonly clientQueues = new Map<string, Line>();
@@ -43,8 +35,8 @@ export class ClientQueues implements Stimuli {
 
   constructor(
     @inject(CLOCK) private readonly clock: Clock,
-    @inject(STIMULUS_QUEUE) private readonly queue: StimulusQueue,
-    @inject(KERNEL) private readonly kernel: SchedulerKernel,
+    private readonly queue: StimulusQueue,
+    private readonly kernel: SchedulerKernel,
   ) {}
 
   accept(stimulus: IncomingStimulus): void {

@@ -1,39 +1,38 @@
 import type { Clock } from '../api/clock.ts';
 import type { TaskSummary } from '../api/insight.ts';
-import { token, type Token, VERSION } from '../api/plugin.ts';
+import { VERSION } from '../api/plugin.ts';
 import type { Config } from '../config/types.ts';
 import { versionsHere } from '../host/handshakes.ts';
-import { type LogBook, selectLines } from '../host/log.ts';
-import type { SchedulerKernel } from '../kernel/kernel.ts';
+import { LogBook, selectLines } from '../host/log.ts';
+import { SchedulerKernel } from '../kernel/kernel.ts';
 import type { InspectReply, InspectRequest, LogLine } from '../messages/protocol.ts';
-import { CLOCK, CONFIG, inject } from '../plugin-host/injection.ts';
+import { collaborator, CLOCK, CONFIG, inject } from '../plugin-host/injection.ts';
 import type { ClusterState } from '../state/cluster.ts';
 import { TASK_STATE_NAMES, type TaskStateName } from '../state/state-names.ts';
 import type { TaskState, WorkerState } from '../state/task.ts';
 import { builtin, type BuiltinCommand, type Given } from './commands.ts';
-import { EVENT_LOG, type EventLog } from './event-log.ts';
-import { type Gatherer, GATHERER } from './gatherer.ts';
-import { PLUGINS, type PluginTable } from './plugin-table.ts';
-import { IDLE_WATCH, type IdleWatch } from './scheduler-life.ts';
-import { SESSIONS, type Sessions } from './sessions.ts';
-import { KERNEL, LOG_BOOK, SERVER_ID } from './tokens.ts';
+import { EventLog } from './event-log.ts';
+import { Gatherer } from './gatherer.ts';
+import { PluginTable } from './plugin-table.ts';
+import { IdleWatch } from './scheduler-life.ts';
+import { Sessions } from './sessions.ts';
+import { SERVER_ID } from './tokens.ts';
 import { type Answers, askWorkers, workersNamed } from './worker-commands.ts';
 
-export const CLUSTER_COMMANDS: Token<ClusterCommands> = token('cluster-commands');
-
 /** Commands that read the state of the scheduler. Answers are plain data; keys and addresses come as pairs. */
+@collaborator
 export class ClusterCommands {
   readonly commands: readonly BuiltinCommand[];
   private readonly startedMs: number;
 
   constructor(
     @inject(SERVER_ID) private readonly serverId: string,
-    @inject(KERNEL) private readonly kernel: SchedulerKernel,
-    @inject(SESSIONS) private readonly sessions: Sessions,
-    @inject(EVENT_LOG) private readonly eventLog: EventLog,
-    @inject(GATHERER) private readonly gatherer: Gatherer,
-    @inject(IDLE_WATCH) idleWatch: IdleWatch,
-    @inject(PLUGINS) plugins: PluginTable,
+    private readonly kernel: SchedulerKernel,
+    private readonly sessions: Sessions,
+    private readonly eventLog: EventLog,
+    private readonly gatherer: Gatherer,
+    idleWatch: IdleWatch,
+    plugins: PluginTable,
     @inject(CONFIG) { scheduling }: Config,
     @inject(CLOCK) clock: Clock,
   ) {
@@ -198,8 +197,6 @@ function describeWorker(worker: WorkerState): Readonly<Record<string, unknown>> 
   };
 }
 
-export const DIAGNOSTICS: Token<Diagnostics> = token('diagnostics');
-
 /** A worker that has not answered within this time is listed as silent. */
 const ANSWER_TIMEOUT_MS = 10_000;
 
@@ -207,15 +204,16 @@ const ANSWER_TIMEOUT_MS = 10_000;
  * Commands that query all processes of the cluster in parallel. A worker that does not answer in
  * time does not delay the result: its entry is the error.
  */
+@collaborator
 export class Diagnostics {
   readonly commands: readonly BuiltinCommand[];
 
   constructor(
-    @inject(KERNEL) private readonly kernel: SchedulerKernel,
-    @inject(SESSIONS) private readonly sessions: Sessions,
-    @inject(EVENT_LOG) private readonly events: EventLog,
-    @inject(LOG_BOOK) private readonly logBook: LogBook,
-    @inject(PLUGINS) private readonly plugins: PluginTable,
+    private readonly kernel: SchedulerKernel,
+    private readonly sessions: Sessions,
+    private readonly events: EventLog,
+    private readonly logBook: LogBook,
+    private readonly plugins: PluginTable,
   ) {
     this.commands = [
       builtin('versions', ({ timeoutMs }) => this.versions(timeoutMs)),

@@ -15,22 +15,18 @@ import {
   TEXT,
   TEXTS,
   TIMEOUT,
-  token,
-  type Token,
 } from '../api/plugin.ts';
 import { pathText, problemsOf, validatorOf } from '../config/check.ts';
 import { PendingAnswers } from '../host/answers.ts';
 import { LOG_LEVELS } from '../host/log.ts';
 import { type Access, ACCESS_NAMES } from '../messages/operations.ts';
-import { inject } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
 import { hint, show } from '../shared/words.ts';
 import { TASK_STATE_NAMES } from '../state/state-names.ts';
 import { isPlainObject, isPromise } from '../util/values.ts';
 import { RECORDER, type SchedulerRecorder } from './journal.ts';
-import { type LoadedPlugin, PLUGINS, type PluginTable } from './plugin-table.ts';
-import { SHUTDOWN, type Shutdown } from './shutdown.ts';
-
-export const COMMANDS: Token<Commands> = token('commands');
+import { type LoadedPlugin, PluginTable } from './plugin-table.ts';
+import { Shutdown } from './shutdown.ts';
 
 /** What answers commands. */
 export interface CommandSource {
@@ -41,14 +37,15 @@ export interface CommandSource {
  * Calls that clients make by name: the built-in ones, and `<plugin>.<command>`. Answers are plain
  * data; keys and addresses come as pairs and never as names of fields.
  */
+@collaborator
 export class Commands {
   private readonly builtin = new Map<string, CommandHandler>([['commands', () => this.names()]]);
   /** Of the built-in commands; plugins have their own. */
   private readonly answers = new PendingAnswers();
 
   constructor(
-    @inject(PLUGINS) private readonly plugins: PluginTable,
-    @inject(SHUTDOWN) private readonly shutdown: Shutdown,
+    private readonly plugins: PluginTable,
+    private readonly shutdown: Shutdown,
   ) {}
 
   /** Adds built-in commands. */
@@ -403,9 +400,8 @@ function problemWithSchema(command: string, schema: ParametersSchema): string | 
   }
 }
 
-export const RECORDING_COMMANDS: Token<RecordingCommands> = token('recording-commands');
-
 /** Commands that begin and end a recording of the scheduler while it runs. */
+@collaborator
 export class RecordingCommands {
   readonly commands: readonly BuiltinCommand[];
 

@@ -1,7 +1,10 @@
+import { ClusterState } from '../state/cluster.ts';
+import { Insight } from '../kernel/insight.ts';
+import { SchedulerKernel } from '../kernel/kernel.ts';
 import { randomUUID } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Logger } from '../api/plugin.ts';
-import { byClass, byFactory, byValue, type Provider } from '../api/token.ts';
+import { byFactory, byValue, type Provider, type ServiceId } from '../api/token.ts';
 import {
   type LoadedConfig,
   type ReadConfig,
@@ -10,91 +13,32 @@ import {
 } from '../config/load.ts';
 import { LogBook } from '../host/log.ts';
 import { RecordingKernel } from '../log/recording-kernel.ts';
-import { EVENT_BUS, EventBus } from '../plugin-host/event-bus.ts';
+import { EventBus } from '../plugin-host/event-bus.ts';
 import { ProblemList } from '../plugin-host/extension-options.ts';
-import { HookRegistry, HOOKS } from '../plugin-host/hook-table.ts';
+import { HookRegistry } from '../plugin-host/hook-table.ts';
 import * as given from '../plugin-host/injection.ts';
 import { Container, replaceForPlugins, replaceForProgram } from '../plugin-host/injection.ts';
 import { checkWorkerExtensions } from '../plugin-host/load-extensions.ts';
-import { PluginResolver, RESOLVER } from '../plugin-host/plugin-resolver.ts';
-import { PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';
+import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
+import { PolicySlotTable } from '../plugin-host/policy-slots.ts';
 import { TransportTable } from '../plugin-host/transport-table.ts';
-import { CLIENT_QUEUES, ClientQueues } from './client-queues.ts';
-import { CLUSTER_COMMANDS, ClusterCommands, Diagnostics, DIAGNOSTICS } from './cluster-commands.ts';
-import {
-  COMMANDS,
-  Commands,
-  type CommandSource,
-  RECORDING_COMMANDS,
-  RecordingCommands,
-} from './commands.ts';
-import { DATA_RESERVATIONS, DataReservations, KEY_CLAIMS, KeyClaims } from './data-reservations.ts';
-import { Delivery, DELIVERY } from './delivery.ts';
-import { ERROR_REPORTS, ErrorReports } from './error-reports.ts';
-import { EVENT_LOG, EventLog } from './event-log.ts';
-import {
-  CONFIGURED_EXTENSIONS,
-  ConfiguredExtensions,
-  EXTENSIONS,
-  Extensions,
-} from './extensions.ts';
-import { Gatherer, GATHERER } from './gatherer.ts';
+import { ClientQueues } from './client-queues.ts';
+import { ClusterCommands, Diagnostics } from './cluster-commands.ts';
+import { Commands, type CommandSource, RecordingCommands } from './commands.ts';
+import { DataReservations, KeyClaims } from './data-reservations.ts';
+import { ConfiguredExtensions } from './extensions.ts';
 import { JOURNAL, NO_JOURNAL, NO_RECORDER, RECORDER } from './journal.ts';
-import { PORTS, PORTS_REPLACEMENT, PortsCompiler, PortsReplacement } from './kernel-ports.ts';
-import { Listeners, LISTENERS } from './listeners.ts';
-import { RECONNECT_GRACE, ReconnectGrace, WORKER_LOSSES, WorkerLosses } from './membership.ts';
-import {
-  PLUGIN_CONTEXTS,
-  PLUGIN_SERVICES,
-  PluginContexts,
-  PluginServices,
-} from './plugin-contexts.ts';
-import { PLUGINS, PluginTable } from './plugin-table.ts';
-import { POLICY_ADMIN, PolicyAdmin } from './policy-admin.ts';
-import {
-  NANNY_PLUGIN_REGISTRY,
-  NannyPluginRegistry,
-  WORKER_PLUGIN_REGISTRY,
-  WorkerPluginRegistry,
-} from './remote-plugin-registry.ts';
-import {
-  SCHEDULER_HOST,
-  SchedulerHost,
-  SLOW_STIMULI,
-  SlowStimulusMonitor,
-} from './scheduler-host.ts';
-import {
-  HOST_TIMERS,
-  HostTimers,
-  IDLE_WATCH,
-  IdleWatch,
-  Loading,
-  LOADING,
-  SCHEDULER_LIFE,
-  SchedulerLife,
-} from './scheduler-life.ts';
-import {
-  type CreateSchedulerOptions,
-  RunningScheduler,
-  type Scheduler,
-  SCHEDULER,
-} from './scheduler.ts';
-import { SESSION_SERVICES, SessionServices } from './session.ts';
-import { Sessions, SESSIONS } from './sessions.ts';
-import { Shutdown, SHUTDOWN } from './shutdown.ts';
-import { STIMULI, STIMULUS_QUEUE, StimulusQueue } from './stimulus-queue.ts';
-import {
-  CLUSTER,
-  INSIGHT,
-  KERNEL,
-  kernelOptions,
-  LOG_BOOK,
-  ON_CRASH,
-  SERVER_ID,
-  TRANSPORTS,
-} from './tokens.ts';
-import { WORKER_CHANNELS, WorkerChannels } from './worker-channels.ts';
-import { WORKER_COMMANDS, WorkerCommands } from './worker-commands.ts';
+import { PortsCompiler } from './kernel-ports.ts';
+import { PluginServices } from './plugin-table.ts';
+import { PluginTable } from './plugin-table.ts';
+import { PolicyAdmin } from './policy-admin.ts';
+import { NannyPluginRegistry, WorkerPluginRegistry } from './remote-plugin-registry.ts';
+import { SchedulerHost } from './scheduler-host.ts';
+import { Loading, SchedulerLife } from './scheduler-life.ts';
+import { type CreateSchedulerOptions, RunningScheduler, type Scheduler } from './scheduler.ts';
+import { STIMULI } from './stimulus-queue.ts';
+import { kernelOptions, ON_CRASH, SERVER_ID } from './tokens.ts';
+import { WorkerCommands } from './worker-commands.ts';
 
 export type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-host.ts';
 export type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
@@ -104,76 +48,31 @@ export type { TransportInput } from '../plugin-host/transport-table.ts';
 export const SCHEDULER_MODULE: readonly Provider[] = [
   // The kernel: policies and hooks are compiled into plain functions, and injection ends.
   byFactory(SERVER_ID, () => `scheduler-${randomUUID()}`),
-  byClass(PORTS, PortsCompiler),
-  byFactory(KERNEL, (services) => {
+  byFactory(SchedulerKernel, (services) => {
     const options = kernelOptions(services.get(given.CONFIG));
     const nowMs = services.get(given.CLOCK).nowMs();
-    return new RecordingKernel(options, services.get(PORTS).compile(), nowMs);
+    return new RecordingKernel(options, services.get(PortsCompiler).compile(), nowMs);
   }),
-  byFactory(CLUSTER, (services) => services.get(KERNEL).cluster),
-  byFactory(INSIGHT, (services) => services.get(KERNEL).insight),
-  byClass(PORTS_REPLACEMENT, PortsReplacement),
-
-  // The life of a stimulus.
+  byFactory(ClusterState, (services) => services.get(SchedulerKernel).cluster),
+  byFactory(Insight, (services) => services.get(SchedulerKernel).insight),
   byValue(JOURNAL, NO_JOURNAL),
   byValue(RECORDER, NO_RECORDER),
-  byClass(STIMULUS_QUEUE, StimulusQueue),
-  byClass(CLIENT_QUEUES, ClientQueues),
-  byFactory(STIMULI, (services) => services.get(CLIENT_QUEUES)),
-  byClass(SCHEDULER_HOST, SchedulerHost),
-  byClass(DELIVERY, Delivery),
-  byClass(EVENT_LOG, EventLog),
-  byClass(SLOW_STIMULI, SlowStimulusMonitor),
-
-  // Connections of workers and clients.
-  byClass(SESSIONS, Sessions),
-  byClass(SESSION_SERVICES, SessionServices),
-  byClass(LISTENERS, Listeners),
-  byClass(RECONNECT_GRACE, ReconnectGrace),
-  byClass(WORKER_LOSSES, WorkerLosses),
-  byClass(DATA_RESERVATIONS, DataReservations),
-  byClass(KEY_CLAIMS, KeyClaims),
-
-  // Results that the scheduler fetches from workers.
-  byClass(WORKER_CHANNELS, WorkerChannels),
-  byClass(GATHERER, Gatherer),
-
-  // Commands.
-  byClass(COMMANDS, Commands),
-  byClass(CLUSTER_COMMANDS, ClusterCommands),
-  byClass(POLICY_ADMIN, PolicyAdmin),
-  byClass(WORKER_PLUGIN_REGISTRY, WorkerPluginRegistry),
-  byClass(NANNY_PLUGIN_REGISTRY, NannyPluginRegistry),
-  byClass(DIAGNOSTICS, Diagnostics),
-  byClass(RECORDING_COMMANDS, RecordingCommands),
-  byClass(WORKER_COMMANDS, WorkerCommands),
-
-  // Plugins, and their way back into the scheduler.
-  byClass(PLUGIN_CONTEXTS, PluginContexts),
-  byClass(EXTENSIONS, Extensions),
-
-  // Time, errors, start and end.
-  byClass(ERROR_REPORTS, ErrorReports),
-  byClass(IDLE_WATCH, IdleWatch),
-  byClass(HOST_TIMERS, HostTimers),
-  byClass(SHUTDOWN, Shutdown),
-  byClass(SCHEDULER_LIFE, SchedulerLife),
-  byClass(SCHEDULER, RunningScheduler),
+  byFactory(STIMULI, (services) => services.get(ClientQueues)),
 ];
 
 /** What loads the extensions that the configuration names, before there is a kernel. */
-export const LOADING_MODULE: readonly Provider[] = [
-  byClass(RESOLVER, PluginResolver),
-  byClass(SLOTS, PolicySlotTable),
-  byClass(HOOKS, HookRegistry),
-  byClass(EVENT_BUS, EventBus),
-  byClass(PLUGINS, PluginTable),
-  byClass(PLUGIN_SERVICES, PluginServices),
-  byClass(CONFIGURED_EXTENSIONS, ConfiguredExtensions),
-  byClass(LOADING, Loading),
+const EARLY: readonly ServiceId<unknown>[] = [
+  PluginResolver,
+  PolicySlotTable,
+  HookRegistry,
+  EventBus,
+  PluginTable,
+  PluginServices,
+  ConfiguredExtensions,
+  Loading,
 ];
 
-const REPLACEABLE = { module: SCHEDULER_MODULE, early: LOADING_MODULE };
+const REPLACEABLE = { module: SCHEDULER_MODULE, early: EARLY };
 
 /**
  * Makes a scheduler: reads the configuration, loads and starts plugins and policies. It listens
@@ -183,10 +82,10 @@ const REPLACEABLE = { module: SCHEDULER_MODULE, early: LOADING_MODULE };
 export async function createScheduler(options: CreateSchedulerOptions): Promise<Scheduler> {
   const loaded = await loadConfig(options);
   const container = containerOf(loaded, options);
-  const loading = container.get(LOADING);
+  const loading = container.get(Loading);
   if (loaded.error !== undefined) await refuse(loaded.error, loaded, loading);
   await loading.load();
-  const { blueprints } = container.get(CONFIGURED_EXTENSIONS);
+  const { blueprints } = container.get(ConfiguredExtensions);
   replaceForPlugins(container, REPLACEABLE, blueprints, options.provide);
   await loading.setUp();
   try {
@@ -209,18 +108,18 @@ async function refuse(error: Error, { origin }: LoadedConfig, loading: Loading):
 
 function containerOf(loaded: LoadedConfig, options: CreateSchedulerOptions): Container {
   const given = givenProviders(loaded, { ...options, log: options.log ?? stderrLogger() });
-  const container = new Container().register([...given, ...LOADING_MODULE, ...SCHEDULER_MODULE]);
+  const container = new Container().register([...given, ...SCHEDULER_MODULE]);
   replaceForProgram(container, REPLACEABLE, options.provide);
   return container;
 }
 
 /** Makes all collaborators, and starts plugins and timers. Nothing is looked up in the container afterwards. */
 async function start(container: Container): Promise<Scheduler> {
-  const commands = container.get(COMMANDS);
+  const commands = container.get(Commands);
   for (const source of COMMAND_SOURCES) commands.add(container.get<CommandSource>(source));
-  container.get(SCHEDULER_HOST);
-  const scheduler = container.get(SCHEDULER);
-  await container.get(SCHEDULER_LIFE).start();
+  container.get(SchedulerHost);
+  const scheduler = container.get(RunningScheduler);
+  await container.get(SchedulerLife).start();
   return scheduler;
 }
 
@@ -232,7 +131,7 @@ async function start(container: Container): Promise<Scheduler> {
 export async function checkConfig(options: CreateSchedulerOptions): Promise<string> {
   const loaded = await loadConfig(options);
   const log = options.log ?? stderrLogger();
-  const loading = containerOf(loaded, { ...options, log }).get(LOADING);
+  const loading = containerOf(loaded, { ...options, log }).get(Loading);
   const problems = new ProblemList(loaded.origin);
   await problems.attempt(undefined, () => {
     if (loaded.error !== undefined) throw loaded.error;
@@ -281,15 +180,15 @@ function stderrLogger(): Logger {
 
 /** What answers commands, in the order in which the command `commands` lists them. */
 const COMMAND_SOURCES = [
-  CLUSTER_COMMANDS,
-  KEY_CLAIMS,
-  DATA_RESERVATIONS,
-  POLICY_ADMIN,
-  WORKER_PLUGIN_REGISTRY,
-  NANNY_PLUGIN_REGISTRY,
-  DIAGNOSTICS,
-  RECORDING_COMMANDS,
-  WORKER_COMMANDS,
+  ClusterCommands,
+  KeyClaims,
+  DataReservations,
+  PolicyAdmin,
+  WorkerPluginRegistry,
+  NannyPluginRegistry,
+  Diagnostics,
+  RecordingCommands,
+  WorkerCommands,
 ] as const;
 
 /** What a scheduler is given. */
@@ -306,8 +205,8 @@ function givenProviders(
     byValue(given.LOADED_CONFIG, loaded),
     byValue(given.CONFIG, loaded.config),
     byValue(given.CONFIG_FOLDER, loaded.folder),
-    byValue(LOG_BOOK, logBook),
+    byValue(LogBook, logBook),
     byValue(ON_CRASH, onCrash ?? (() => undefined)),
-    byValue(TRANSPORTS, new TransportTable(clock, builtins, transports, fallbackTransports)),
+    byValue(TransportTable, new TransportTable(clock, builtins, transports, fallbackTransports)),
   ];
 }

@@ -1,17 +1,14 @@
 import { YardmasterError } from '../api/errors.ts';
-import { type Caller, token, type Token } from '../api/plugin.ts';
+import { type Caller } from '../api/plugin.ts';
 import type { Config } from '../config/types.ts';
 import { isOtherData } from '../kernel/on-data.ts';
 import type { GraphPart, GraphTask, Stimulus, SubmittedGraph } from '../messages/stimulus.ts';
-import { CONFIG, inject } from '../plugin-host/injection.ts';
-import type { ClusterState } from '../state/cluster.ts';
+import { collaborator, CONFIG, inject } from '../plugin-host/injection.ts';
+import { ClusterState } from '../state/cluster.ts';
 import { approximateBytes } from '../util/bytes.ts';
 import { builtin, type BuiltinCommand, type Given } from './commands.ts';
 import { NAMES_BYTES_MAX, tooManyNames } from './message-checks.ts';
-import { SESSIONS, type Sessions } from './sessions.ts';
-import { CLUSTER } from './tokens.ts';
-
-export const DATA_RESERVATIONS: Token<DataReservations> = token('data-reservations');
+import { Sessions } from './sessions.ts';
 
 /**
  * Names under which clients are about to put data on workers. A client reserves them before the
@@ -19,6 +16,7 @@ export const DATA_RESERVATIONS: Token<DataReservations> = token('data-reservatio
  * may read. The reservation ends when the scheduler learns of the data, and otherwise with the
  * client or when it gives up; then workers free data that they may have stored.
  */
+@collaborator
 export class DataReservations {
   readonly commands: readonly BuiltinCommand[];
   /** Fingerprint by client, by key. */
@@ -28,8 +26,8 @@ export class DataReservations {
 
   constructor(
     @inject(CONFIG) { scheduler }: Config,
-    @inject(CLUSTER) private readonly cluster: ClusterState,
-    @inject(SESSIONS) private readonly sessions: Sessions,
+    private readonly cluster: ClusterState,
+    private readonly sessions: Sessions,
   ) {
     this.scattered = new ScatteredData(scheduler.limits.scattered);
     this.commands = [
@@ -126,8 +124,6 @@ function keyTaken(key: string, what: string): YardmasterError {
   );
 }
 
-export const KEY_CLAIMS: Token<KeyClaims> = token('key-claims');
-
 /** What one client has claimed. */
 interface Claims {
   readonly keys: Set<string>;
@@ -139,12 +135,13 @@ interface Claims {
  * Keys that one client says are its own, so that two clients which choose keys by the same rule do not get
  * each other's results: the scheduler keeps the first task of a key. A claim ends with its client.
  */
+@collaborator
 export class KeyClaims {
   readonly commands: readonly BuiltinCommand[];
   private readonly owners = new Map<string, string>();
   private readonly keysOf = new Map<string, Claims>();
 
-  constructor(@inject(CLUSTER) private readonly cluster: ClusterState) {
+  constructor(private readonly cluster: ClusterState) {
     this.commands = [
       builtin('claim-keys', ({ keys }, caller) => this.claim(keys, caller)),
       builtin('unclaim-keys', ({ keys }, caller) => this.unclaim(keys, caller)),

@@ -1,35 +1,33 @@
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import { token, type Token } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { LoggedEvent, Outbox } from '../kernel/outbox.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ToClientMessage } from '../messages/to-client.ts';
 import type { FreeKeys, ToWorkerMessage } from '../messages/to-worker.ts';
-import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
-import { CLOCK, inject } from '../plugin-host/injection.ts';
+import { EventBus } from '../plugin-host/event-bus.ts';
+import { collaborator, CLOCK, inject } from '../plugin-host/injection.ts';
 import { EVENT_BYTES_MAX } from '../shared/call-options.ts';
 import { approximateBytes } from '../util/bytes.ts';
-import { ERROR_REPORTS, type ErrorReports } from './error-reports.ts';
-import { EVENT_LOG, type EventLog } from './event-log.ts';
-import { PORTS, type PortsCompiler } from './kernel-ports.ts';
-import { type Peer, SESSIONS, type Sessions } from './sessions.ts';
+import { ErrorReports } from './error-reports.ts';
+import { EventLog } from './event-log.ts';
+import { PortsCompiler } from './kernel-ports.ts';
+import { type Peer, Sessions } from './sessions.ts';
 import { failureReport, STIMULI, type Stimuli } from './stimulus-queue.ts';
 
-export const DELIVERY: Token<Delivery> = token('delivery');
-
 /** Delivers the outbox of a stimulus: messages to their sessions, events to their listeners. */
+@collaborator
 export class Delivery {
   private readonly freed = new FreedKeys();
 
   constructor(
-    @inject(SESSIONS) private readonly sessions: Sessions,
-    @inject(EVENT_BUS) private readonly bus: EventBus,
-    @inject(EVENT_LOG) private readonly eventLog: EventLog,
+    private readonly sessions: Sessions,
+    private readonly bus: EventBus,
+    private readonly eventLog: EventLog,
     @inject(CLOCK) private readonly clock: Clock,
-    @inject(PORTS) private readonly ports: PortsCompiler,
+    private readonly ports: PortsCompiler,
     @inject(STIMULI) private readonly stimuli: Stimuli,
-    @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
+    private readonly errors: ErrorReports,
   ) {}
 
   /** @param cause - what the messages follow from */

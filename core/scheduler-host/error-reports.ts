@@ -1,19 +1,18 @@
 import type { YardmasterError } from '../api/errors.ts';
-import { type Logger, token, type Token } from '../api/plugin.ts';
+import { type Logger } from '../api/plugin.ts';
 import { nextToReport } from '../host/log.ts';
-import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
-import { inject, LOGGER } from '../plugin-host/injection.ts';
+import { EventBus } from '../plugin-host/event-bus.ts';
+import { collaborator, inject, LOGGER } from '../plugin-host/injection.ts';
 import { FailureCount } from '../util/failure-count.ts';
 
-export const ERROR_REPORTS: Token<ErrorReports> = token('error-reports');
-
 /** Reports errors that the scheduler survives: to the log, and as the event `error`. */
+@collaborator
 export class ErrorReports {
   private readonly policyFailures = new FailureCount();
 
   constructor(
     @inject(LOGGER) private readonly log: Logger,
-    @inject(EVENT_BUS) private readonly bus: EventBus,
+    private readonly bus: EventBus,
   ) {}
 
   /**

@@ -1,10 +1,7 @@
-import { token, type Token } from '../api/plugin.ts';
 import type { Config } from '../config/types.ts';
-import { CONFIG, inject } from '../plugin-host/injection.ts';
+import { collaborator, CONFIG, inject } from '../plugin-host/injection.ts';
 import { approximateBytes } from '../util/bytes.ts';
 import { nextInRing } from '../util/collections.ts';
-
-export const EVENT_LOG: Token<EventLog> = token('event-log');
 
 /** One published message. */
 interface LoggedMessage {
@@ -31,6 +28,7 @@ interface Topic {
 }
 
 /** What was published under which topic: the latest messages of each. */
+@collaborator
 export class EventLog {
   private readonly topics = new Map<string, Topic>();
   private nbytes = 0;

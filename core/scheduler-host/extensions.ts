@@ -1,13 +1,14 @@
 import type { Clock } from '../api/clock.ts';
 import type { YardmasterError } from '../api/errors.ts';
-import { type Builtins, type Logger, token, type Token } from '../api/plugin.ts';
+import { type Builtins, type Logger } from '../api/plugin.ts';
 import type { KernelSlotName, KernelSlots, PolicySlots, SlotName } from '../api/policies.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Named } from '../kernel/ports.ts';
-import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
+import { EventBus } from '../plugin-host/event-bus.ts';
 import { AT_RUN_TIME, ProblemList } from '../plugin-host/extension-options.ts';
-import { type HookRegistry, HOOKS } from '../plugin-host/hook-table.ts';
+import { HookRegistry } from '../plugin-host/hook-table.ts';
 import {
+  collaborator,
   BUILTINS,
   CLOCK,
   inject,
@@ -24,22 +25,15 @@ import {
 } from '../plugin-host/load-extensions.ts';
 import { type Blueprint, blueprintOf } from '../plugin-host/plugin-blueprint.ts';
 import { type AddPluginOptions, PluginHost } from '../plugin-host/plugin-host.ts';
-import { type PluginResolver, RESOLVER } from '../plugin-host/plugin-resolver.ts';
+import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
 import { loadPolicy } from '../plugin-host/policy-loader.ts';
-import { checkSlot, type PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';
+import { checkSlot, PolicySlotTable } from '../plugin-host/policy-slots.ts';
 import { checkCallOptions, FIELDS, FLAG, oneOf, type OptionRules } from '../shared/call-options.ts';
-import { ERROR_REPORTS, type ErrorReports } from './error-reports.ts';
-import { PORTS_REPLACEMENT, type PortsReplacement } from './kernel-ports.ts';
-import {
-  PLUGIN_CONTEXTS,
-  PLUGIN_SERVICES,
-  type PluginContexts,
-  type PluginServices,
-} from './plugin-contexts.ts';
-import { LoadedPlugin, PLUGINS, type PluginTable } from './plugin-table.ts';
-import { SHUTDOWN, type Shutdown } from './shutdown.ts';
-
-export const EXTENSIONS: Token<Extensions> = token('extensions');
+import { ErrorReports } from './error-reports.ts';
+import { PortsReplacement } from './kernel-ports.ts';
+import { PluginContexts } from './plugin-contexts.ts';
+import { LoadedPlugin, PluginServices, PluginTable } from './plugin-table.ts';
+import { Shutdown } from './shutdown.ts';
 
 const ADD_PLUGIN_RULES: OptionRules<AddPluginOptions> = {
   idempotent: FLAG,
@@ -49,26 +43,65 @@ const ADD_PLUGIN_RULES: OptionRules<AddPluginOptions> = {
 
 type Options = Readonly<Record<string, unknown>>;
 
-export const CONFIGURED_EXTENSIONS: Token<ConfiguredExtensions> = token('configured-extensions');
+/** The policies and plugins that a configuration names, loaded and checked; none is set up here. */
+@collaborator
+export class ConfiguredExtensions {
+  /** Policies that are to be compared with those in charge. */
+  shadows: ReadonlyMap<KernelSlotName, Named<KernelSlots[KernelSlotName]>> = new Map();
+  blueprints: readonly Blueprint[] = [];
+
+  constructor(
+    @inject(LOADED_CONFIG) private readonly loaded: LoadedConfig,
+    @inject(BUILTINS) private readonly builtins: Builtins,
+    private readonly resolver: PluginResolver,
+    private readonly slots: PolicySlotTable,
+    private readonly plugins: PluginTable,
+  ) {}
+
+  /** @throws YardmasterError with every problem */
+  async load(): Promise<void> {
+    const { resolver, loaded, slots } = this;
+    const problems = new ProblemList(loaded.origin);
+    await problems.attempt(undefined, () => loadPolicies(slots, resolver, loaded));
+    await problems.attempt(undefined, async () => {
+      this.shadows = await loadShadows(resolver, loaded);
+    });
+    await problems.attempt(undefined, () => checkClientPolicies(resolver, loaded));
+    await problems.attempt(undefined, async () => {
+      this.blueprints = await loadBlueprints(resolver, loaded, this.builtins);
+    });
+    problems.throwIfAny();
+  }
+
+  /** Policies and plugins as a tree for people. */
+  report(): string {
+    const lines = Object.entries(this.slots.names).map(([slot, name]) => {
+      const shadow = this.shadows.get(slot as KernelSlotName);
+      return `- ${slot}: ${name}${shadow === undefined ? '' : ` (in its shadow: ${shadow.name})`}`;
+    });
+    return ['policies', ...lines, 'plugins', this.plugins.report(this.blueprints)].join('\n');
+  }
+}
 
 /** Starts the configured plugins of a scheduler, and changes plugins and policies while it runs. */
+@collaborator
 export class Extensions {
   /** Plugins of the configuration that were set up. */
   private readonly configured = new WeakSet<Blueprint>();
   private readonly host: PluginHost<LoadedPlugin>;
 
   constructor(
-    @inject(CONFIGURED_EXTENSIONS) private readonly initial: ConfiguredExtensions,
-    @inject(PLUGINS) private readonly plugins: PluginTable,
-    @inject(PLUGIN_CONTEXTS) contexts: PluginContexts,
-    @inject(PLUGIN_SERVICES) services: PluginServices,
-    @inject(SLOTS) private readonly slots: PolicySlotTable,
-    @inject(HOOKS) hooks: HookRegistry,
-    @inject(PORTS_REPLACEMENT) private readonly ports: PortsReplacement,
-    @inject(RESOLVER) private readonly resolver: PluginResolver,
-    @inject(EVENT_BUS) private readonly bus: EventBus,
-    @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
-    @inject(SHUTDOWN) shutdown: Shutdown,
+    private readonly initial: ConfiguredExtensions,
+    private readonly plugins: PluginTable,
+    contexts: PluginContexts,
+    services: PluginServices,
+    private readonly slots: PolicySlotTable,
+    hooks: HookRegistry,
+    private readonly ports: PortsReplacement,
+    private readonly resolver: PluginResolver,
+    private readonly bus: EventBus,
+    private readonly errors: ErrorReports,
+    shutdown: Shutdown,
     @inject(CLOCK) clock: Clock,
     @inject(LOGGER) private readonly log: Logger,
   ) {
@@ -172,44 +205,5 @@ export class Extensions {
     // A listener of the event `error` that throws would be called with its own failure again and again.
     if (error.data['hook'] === 'event:error') this.log.error({ err: error }, error.message);
     else this.errors.report(error);
-  }
-}
-
-/** The policies and plugins that a configuration names, loaded and checked; none is set up here. */
-export class ConfiguredExtensions {
-  /** Policies that are to be compared with those in charge. */
-  shadows: ReadonlyMap<KernelSlotName, Named<KernelSlots[KernelSlotName]>> = new Map();
-  blueprints: readonly Blueprint[] = [];
-
-  constructor(
-    @inject(LOADED_CONFIG) private readonly loaded: LoadedConfig,
-    @inject(BUILTINS) private readonly builtins: Builtins,
-    @inject(RESOLVER) private readonly resolver: PluginResolver,
-    @inject(SLOTS) private readonly slots: PolicySlotTable,
-    @inject(PLUGINS) private readonly plugins: PluginTable,
-  ) {}
-
-  /** @throws YardmasterError with every problem */
-  async load(): Promise<void> {
-    const { resolver, loaded, slots } = this;
-    const problems = new ProblemList(loaded.origin);
-    await problems.attempt(undefined, () => loadPolicies(slots, resolver, loaded));
-    await problems.attempt(undefined, async () => {
-      this.shadows = await loadShadows(resolver, loaded);
-    });
-    await problems.attempt(undefined, () => checkClientPolicies(resolver, loaded));
-    await problems.attempt(undefined, async () => {
-      this.blueprints = await loadBlueprints(resolver, loaded, this.builtins);
-    });
-    problems.throwIfAny();
-  }
-
-  /** Policies and plugins as a tree for people. */
-  report(): string {
-    const lines = Object.entries(this.slots.names).map(([slot, name]) => {
-      const shadow = this.shadows.get(slot as KernelSlotName);
-      return `- ${slot}: ${name}${shadow === undefined ? '' : ` (in its shadow: ${shadow.name})`}`;
-    });
-    return ['policies', ...lines, 'plugins', this.plugins.report(this.blueprints)].join('\n');
   }
 }

@@ -1,5 +1,4 @@
 import type { Channel } from '../api/channel.ts';
-import { token, type Token } from '../api/plugin.ts';
 import type {
   DropParts,
   GatherReply,
@@ -10,13 +9,10 @@ import type {
   WhoHasReply,
   WhoHasRequest,
 } from '../messages/protocol.ts';
-import { inject } from '../plugin-host/injection.ts';
+import { collaborator } from '../plugin-host/injection.ts';
 import { PART_BYTES } from '../shared/fetch-data.ts';
-import type { ClusterState } from '../state/cluster.ts';
-import { CLUSTER } from './tokens.ts';
-import { WORKER_CHANNELS, type WorkerChannels } from './worker-channels.ts';
-
-export const GATHERER: Token<Gatherer> = token('gatherer');
+import { ClusterState } from '../state/cluster.ts';
+import { WorkerChannels } from './worker-channels.ts';
 
 /** A worker that does not answer within this counts as one that does not have the results. */
 const ANSWER_TIMEOUT_MS = 60_000;
@@ -29,10 +25,11 @@ interface Found {
 }
 
 /** Finds results, and fetches them from workers on behalf of clients that cannot reach them. */
+@collaborator
 export class Gatherer {
   constructor(
-    @inject(CLUSTER) private readonly cluster: ClusterState,
-    @inject(WORKER_CHANNELS) private readonly channels: WorkerChannels,
+    private readonly cluster: ClusterState,
+    private readonly channels: WorkerChannels,
   ) {}
 
   /** The addresses of the workers that have each key. */

@@ -1,33 +1,29 @@
-import { token, type Token } from '../api/plugin.ts';
 import type { KernelPorts, PolicyFailure } from '../kernel/ports.ts';
-import type { SchedulerKernel } from '../kernel/kernel.ts';
-import { busHooks, EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
-import { type HookRegistry, HOOKS } from '../plugin-host/hook-table.ts';
-import { inject } from '../plugin-host/injection.ts';
-import { type PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';
-import { ERROR_REPORTS, type ErrorReports } from './error-reports.ts';
-import { SHUTDOWN, type Shutdown } from './shutdown.ts';
-import { WORKER_CHANNELS, type WorkerChannels } from './worker-channels.ts';
-import { type Stimuli, STIMULI, STIMULUS_QUEUE, type StimulusQueue } from './stimulus-queue.ts';
-import { KERNEL } from './tokens.ts';
-
-export const PORTS: Token<PortsCompiler> = token('kernel-ports');
-export const PORTS_REPLACEMENT: Token<PortsReplacement> = token('ports-replacement');
+import { SchedulerKernel } from '../kernel/kernel.ts';
+import { busHooks, EventBus } from '../plugin-host/event-bus.ts';
+import { HookRegistry } from '../plugin-host/hook-table.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { PolicySlotTable } from '../plugin-host/policy-slots.ts';
+import { ErrorReports } from './error-reports.ts';
+import { Shutdown } from './shutdown.ts';
+import { WorkerChannels } from './worker-channels.ts';
+import { type Stimuli, STIMULI, StimulusQueue } from './stimulus-queue.ts';
 
 /**
  * Here injection ends: compiles policies and hooks into one frozen object of functions and arrays, of the
  * same shape every time, so that the calls of the kernel stay fast.
  */
+@collaborator
 export class PortsCompiler {
   /** The ports that were compiled last. */
   current!: KernelPorts;
 
   constructor(
-    @inject(SLOTS) private readonly slots: PolicySlotTable,
-    @inject(HOOKS) private readonly hooks: HookRegistry,
-    @inject(EVENT_BUS) private readonly bus: EventBus,
-    @inject(WORKER_CHANNELS) private readonly channels: WorkerChannels,
-    @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
+    private readonly slots: PolicySlotTable,
+    private readonly hooks: HookRegistry,
+    private readonly bus: EventBus,
+    private readonly channels: WorkerChannels,
+    private readonly errors: ErrorReports,
   ) {}
 
   /** @throws YardmasterError `ERR_SLOT` when a slot has no provider */
@@ -49,15 +45,16 @@ export class PortsCompiler {
 }
 
 /** Gives the kernel new ports, between two stimuli, when plugins or policies have changed. */
+@collaborator
 export class PortsReplacement {
   private isDue = false;
 
   constructor(
-    @inject(PORTS) private readonly ports: PortsCompiler,
-    @inject(KERNEL) private readonly kernel: SchedulerKernel,
-    @inject(STIMULUS_QUEUE) private readonly queue: StimulusQueue,
+    private readonly ports: PortsCompiler,
+    private readonly kernel: SchedulerKernel,
+    private readonly queue: StimulusQueue,
     @inject(STIMULI) private readonly stimuli: Stimuli,
-    @inject(SHUTDOWN) private readonly shutdown: Shutdown,
+    private readonly shutdown: Shutdown,
   ) {}
 
   request(): void {

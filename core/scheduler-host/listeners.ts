@@ -1,29 +1,27 @@
-import { type Logger, token, type Token } from '../api/plugin.ts';
+import { type Logger } from '../api/plugin.ts';
 import type { Connection, ConnectionHandlers, Listener } from '../api/transport.ts';
 import { withTimeout } from '../host/answers.ts';
 import { Handshakes } from '../host/handshakes.ts';
-import { inject, LOGGER } from '../plugin-host/injection.ts';
-import type { TransportTable } from '../plugin-host/transport-table.ts';
-import { Session, SESSION_SERVICES, type SessionServices } from './session.ts';
+import { collaborator, inject, LOGGER } from '../plugin-host/injection.ts';
+import { TransportTable } from '../plugin-host/transport-table.ts';
+import { Session, SessionServices } from './session.ts';
 import { LocalConnection, type Peer } from './sessions.ts';
-import { closedError, SHUTDOWN, type Shutdown } from './shutdown.ts';
-import { TRANSPORTS } from './tokens.ts';
-
-export const LISTENERS: Token<Listeners> = token('listeners');
+import { closedError, Shutdown } from './shutdown.ts';
 
 /** Time for a connection to send what is queued when the scheduler closes. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
 /** Where peers come in and go out: the addresses a scheduler listens at, and the end of its connections. */
+@collaborator
 export class Listeners {
   private readonly listeners: Listener[] = [];
   private readonly handshakes: Handshakes;
   private isClosing = false;
 
   constructor(
-    @inject(SESSION_SERVICES) private readonly host: SessionServices,
-    @inject(TRANSPORTS) private readonly transports: TransportTable,
-    @inject(SHUTDOWN) private readonly shutdown: Shutdown,
+    private readonly host: SessionServices,
+    private readonly transports: TransportTable,
+    private readonly shutdown: Shutdown,
     @inject(LOGGER) private readonly log: Logger,
   ) {
     this.handshakes = new Handshakes(host.clock);

@@ -2,7 +2,6 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { networkInterfaces } from 'node:os';
 import type { Clock, Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import { token, type Token } from '../api/plugin.ts';
 import type { Config } from '../config/types.ts';
 import type {
   RegisterClientReply,
@@ -10,7 +9,7 @@ import type {
   RegisterWorkerReply,
   RegisterWorkerRequest,
 } from '../messages/protocol.ts';
-import { CLOCK, CONFIG, inject } from '../plugin-host/injection.ts';
+import { collaborator, CLOCK, CONFIG, inject } from '../plugin-host/injection.ts';
 import { setAwakeTimer } from '../shared/timers.ts';
 import { TurnBudget } from '../shared/turn.ts';
 import { SERVICE_PREFIX } from '../state/cluster.ts';
@@ -213,13 +212,12 @@ function hashOf(
   return { secretHash: new SessionSecret(secret).toString() };
 }
 
-export const WORKER_LOSSES: Token<WorkerLosses> = token('worker-losses');
-
 /**
  * Workers whose connections broke. Those of one turn of the event loop are removed together at its end: when
  * a network or a machine fails, one by one would make a task go from each lost worker to the next, and fail
  * with `ERR_KILLED_WORKER`.
  */
+@collaborator
 export class WorkerLosses {
   private readonly lost = new Set<string>();
 
@@ -247,8 +245,6 @@ export class WorkerLosses {
   }
 }
 
-export const RECONNECT_GRACE: Token<ReconnectGrace> = token('reconnect-grace');
-
 /** A client that may come back. */
 interface Absence {
   readonly timer: Timer;
@@ -259,6 +255,7 @@ interface Absence {
  * Keeps the state of disconnected clients until their grace period ends. Time in which the scheduler
  * stood still does not count, because it could not receive a reconnect meanwhile.
  */
+@collaborator
 export class ReconnectGrace {
   private readonly absent = new Map<string, Absence>();
 

@@ -7,55 +7,51 @@ import {
   type NewStimulus,
   type PluginContext,
   type PolicyInCharge,
-  token,
   type Token,
   type UseEntry,
 } from '../api/plugin.ts';
 import type { PolicySlots, SlotName } from '../api/policies.ts';
 import type { Connection, ConnectionHandlers } from '../api/transport.ts';
 import { policyError } from '../kernel/ask-policy.ts';
-import type { Insight } from '../kernel/insight.ts';
+import { Insight } from '../kernel/insight.ts';
 import { complaintAboutListener } from '../plugin-host/contracts.ts';
-import { EVENT_BUS, type EventBus, type ListenerFailure } from '../plugin-host/event-bus.ts';
+import { EventBus, type ListenerFailure } from '../plugin-host/event-bus.ts';
 import { AT_RUN_TIME } from '../plugin-host/extension-options.ts';
-import { type HookRegistry, HOOKS, Observer } from '../plugin-host/hook-table.ts';
-import { CLOCK, inject, isToken, LOGGER, nameOf } from '../plugin-host/injection.ts';
+import { HookRegistry, Observer } from '../plugin-host/hook-table.ts';
+import { collaborator, CLOCK, inject, isToken, LOGGER } from '../plugin-host/injection.ts';
 import { loadExtension } from '../plugin-host/load-extension.ts';
-import { type PluginResolver, RESOLVER } from '../plugin-host/plugin-resolver.ts';
-import { type PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';
+import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
+import { PolicySlotTable } from '../plugin-host/policy-slots.ts';
 import { original, readOnly } from '../shared/read-only.ts';
-import type { ClusterState, LanguageOf } from '../state/cluster.ts';
-import { COMMANDS, type Commands, type DeclaredCommand, readCommand } from './commands.ts';
-import { ERROR_REPORTS, type ErrorReports } from './error-reports.ts';
-import { PORTS_REPLACEMENT, type PortsReplacement } from './kernel-ports.ts';
-import { type Listeners, LISTENERS } from './listeners.ts';
+import type { LanguageOf } from '../state/cluster.ts';
+import { ClusterState } from '../state/cluster.ts';
+import { Commands, type DeclaredCommand, readCommand } from './commands.ts';
+import { ErrorReports } from './error-reports.ts';
+import { PortsReplacement } from './kernel-ports.ts';
+import { Listeners } from './listeners.ts';
 import { checkStimulus } from './message-checks.ts';
-import type { LoadedPlugin } from './plugin-table.ts';
-import { SHUTDOWN, type Shutdown } from './shutdown.ts';
+import { type LoadedPlugin, PluginServices } from './plugin-table.ts';
+import { Shutdown } from './shutdown.ts';
 import { type Stimuli, STIMULI } from './stimulus-queue.ts';
-import { CLUSTER, INSIGHT } from './tokens.ts';
-
-export const PLUGIN_CONTEXTS: Token<PluginContexts> = token('plugin-contexts');
-
-export const PLUGIN_SERVICES: Token<PluginServices> = token('plugin-services');
 
 /** Connects plugins with the collaborators of their scheduler: what `setup` of each receives. */
+@collaborator
 export class PluginContexts {
   constructor(
-    @inject(CLUSTER) private readonly cluster: ClusterState,
-    @inject(INSIGHT) private readonly insight: Insight,
+    private readonly cluster: ClusterState,
+    private readonly insight: Insight,
     @inject(STIMULI) private readonly stimuli: Stimuli,
-    @inject(LISTENERS) private readonly listeners: Listeners,
-    @inject(COMMANDS) private readonly commands: Commands,
-    @inject(SLOTS) private readonly slots: PolicySlotTable,
-    @inject(PORTS_REPLACEMENT) private readonly ports: PortsReplacement,
-    @inject(PLUGIN_SERVICES) private readonly services: PluginServices,
-    @inject(RESOLVER) private readonly resolver: PluginResolver,
-    @inject(EVENT_BUS) private readonly bus: EventBus,
-    @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
-    @inject(SHUTDOWN) private readonly shutdown: Shutdown,
+    private readonly listeners: Listeners,
+    private readonly commands: Commands,
+    private readonly slots: PolicySlotTable,
+    private readonly ports: PortsReplacement,
+    private readonly services: PluginServices,
+    private readonly resolver: PluginResolver,
+    private readonly bus: EventBus,
+    private readonly errors: ErrorReports,
+    private readonly shutdown: Shutdown,
     @inject(CLOCK) private readonly clock: Clock,
-    @inject(HOOKS) private readonly hooks: HookRegistry,
+    private readonly hooks: HookRegistry,
   ) {}
 
   /** Called once for each plugin. */
@@ -290,52 +286,5 @@ class PluginEvents implements EventSource {
   private forget(entry: Entry): void {
     const index = this.entries.indexOf(entry);
     if (index >= 0) this.entries.splice(index, 1);
-  }
-}
-
-/** What provides services for a while. One that replaces another has the same name. */
-interface ServiceOwner {
-  readonly name: string;
-}
-
-/** Services that plugins give to each other, for as long as they are there. */
-export class PluginServices {
-  private readonly provided = new Map<
-    symbol,
-    { readonly owner: ServiceOwner; readonly service: unknown }
-  >();
-
-  /**
-   * Provides a service until its owner is removed.
-   * @throws YardmasterError `ERR_PLUGIN_SETUP` when another plugin provides it
-   */
-  provide<T>(token: Token<T>, service: T, owner: ServiceOwner): void {
-    const other = this.provided.get(token.id)?.owner;
-    if (other !== undefined && other.name !== owner.name) {
-      throw new YardmasterError(
-        'ERR_PLUGIN_SETUP',
-        `plugin "${owner.name}" cannot provide the service "${nameOf(token)}": plugin "${other.name}" does already; remove one of both`,
-        { plugin: owner.name, other: other.name, service: `the service "${nameOf(token)}"` },
-      );
-    }
-    this.provided.set(token.id, { owner, service });
-  }
-
-  /** Takes back all that an owner provides. */
-  withdraw(owner: ServiceOwner): void {
-    for (const [id, entry] of this.provided) {
-      if (entry.owner === owner) this.provided.delete(id);
-    }
-  }
-
-  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when no plugin provides it */
-  get<T>(token: Token<T>): T {
-    const found = this.provided.get(token.id);
-    if (found !== undefined) return found.service as T;
-    throw new YardmasterError(
-      'ERR_PLUGIN_SETUP',
-      `no plugin provides the service "${nameOf(token)}"; list the plugin that does before the one that asks`,
-      { service: `the service "${nameOf(token)}"` },
-    );
   }
 }

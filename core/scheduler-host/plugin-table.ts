@@ -1,35 +1,76 @@
 import { YardmasterError } from '../api/errors.ts';
 import type { HookName } from '../api/hooks.ts';
-import { token, type Token } from '../api/plugin.ts';
+import { type Token } from '../api/plugin.ts';
 import type { PolicySlots, SlotName } from '../api/policies.ts';
 import type { Connection } from '../api/transport.ts';
 import { PendingAnswers } from '../host/answers.ts';
-import { type HookRegistry, HOOKS } from '../plugin-host/hook-table.ts';
-import { inject, nameOf } from '../plugin-host/injection.ts';
+import { HookRegistry } from '../plugin-host/hook-table.ts';
+import { collaborator, nameOf } from '../plugin-host/injection.ts';
 import type { Blueprint } from '../plugin-host/plugin-blueprint.ts';
 import {
   HostedPlugin,
   type PluginInfo,
   type PluginSurroundings,
 } from '../plugin-host/plugin-host.ts';
-import {
-  checkSlot,
-  type PolicySlotTable,
-  shieldedPolicy,
-  SLOTS,
-} from '../plugin-host/policy-slots.ts';
+import { checkSlot, shieldedPolicy, PolicySlotTable } from '../plugin-host/policy-slots.ts';
 import type { PluginCommand } from './commands.ts';
-import type { PluginServices } from './plugin-contexts.ts';
 
-export const PLUGINS: Token<PluginTable> = token('plugins');
+/** What provides services for a while. One that replaces another has the same name. */
+interface ServiceOwner {
+  readonly name: string;
+}
+
+/** Services that plugins give to each other, for as long as they are there. */
+@collaborator
+export class PluginServices {
+  private readonly provided = new Map<
+    symbol,
+    { readonly owner: ServiceOwner; readonly service: unknown }
+  >();
+
+  /**
+   * Provides a service until its owner is removed.
+   * @throws YardmasterError `ERR_PLUGIN_SETUP` when another plugin provides it
+   */
+  provide<T>(token: Token<T>, service: T, owner: ServiceOwner): void {
+    const other = this.provided.get(token.id)?.owner;
+    if (other !== undefined && other.name !== owner.name) {
+      throw new YardmasterError(
+        'ERR_PLUGIN_SETUP',
+        `plugin "${owner.name}" cannot provide the service "${nameOf(token)}": plugin "${other.name}" does already; remove one of both`,
+        { plugin: owner.name, other: other.name, service: `the service "${nameOf(token)}"` },
+      );
+    }
+    this.provided.set(token.id, { owner, service });
+  }
+
+  /** Takes back all that an owner provides. */
+  withdraw(owner: ServiceOwner): void {
+    for (const [id, entry] of this.provided) {
+      if (entry.owner === owner) this.provided.delete(id);
+    }
+  }
+
+  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when no plugin provides it */
+  get<T>(token: Token<T>): T {
+    const found = this.provided.get(token.id);
+    if (found !== undefined) return found.service as T;
+    throw new YardmasterError(
+      'ERR_PLUGIN_SETUP',
+      `no plugin provides the service "${nameOf(token)}"; list the plugin that does before the one that asks`,
+      { service: `the service "${nameOf(token)}"` },
+    );
+  }
+}
 
 /** The plugins of a scheduler that are set up, in order. {@link PluginHost} adds and removes them. */
+@collaborator
 export class PluginTable {
   readonly byName = new Map<string, LoadedPlugin>();
 
   constructor(
-    @inject(HOOKS) private readonly hooks: HookRegistry,
-    @inject(SLOTS) private readonly slots: PolicySlotTable,
+    private readonly hooks: HookRegistry,
+    private readonly slots: PolicySlotTable,
   ) {}
 
   get all(): readonly LoadedPlugin[] {

@@ -1,24 +1,16 @@
 import { YardmasterError } from '../api/errors.ts';
 import type { ShadowReport, Why } from '../api/insight.ts';
-import { type Builtins, token, type Token } from '../api/plugin.ts';
+import { type Builtins } from '../api/plugin.ts';
 import { KERNEL_SLOT_NAMES, type KernelSlotName, type SlotName } from '../api/policies.ts';
 import type { Config } from '../config/types.ts';
-import type { Insight } from '../kernel/insight.ts';
-import { BUILTINS, CONFIG, inject } from '../plugin-host/injection.ts';
+import { Insight } from '../kernel/insight.ts';
+import { collaborator, BUILTINS, CONFIG, inject } from '../plugin-host/injection.ts';
 import { DEFAULT_POLICIES } from '../plugin-host/load-extensions.ts';
-import { checkSlot, type PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';
+import { checkSlot, PolicySlotTable } from '../plugin-host/policy-slots.ts';
 import { hint } from '../shared/words.ts';
 import { builtin, type BuiltinCommand, type Given } from './commands.ts';
-import {
-  CONFIGURED_EXTENSIONS,
-  type ConfiguredExtensions,
-  EXTENSIONS,
-  type Extensions,
-} from './extensions.ts';
-import { STIMULUS_QUEUE, type StimulusQueue } from './stimulus-queue.ts';
-import { INSIGHT } from './tokens.ts';
-
-export const POLICY_ADMIN: Token<PolicyAdmin> = token('policy-admin');
+import { ConfiguredExtensions, Extensions } from './extensions.ts';
+import { StimulusQueue } from './stimulus-queue.ts';
 
 type Options = Readonly<Record<string, unknown>>;
 
@@ -60,6 +52,7 @@ export interface SchedulerPolicies {
 }
 
 /** Answers the calls, from code and from clients. */
+@collaborator
 export class PolicyAdmin implements SchedulerPolicies {
   /** What the shadows were made of, so that they can be promoted. */
   private readonly shadowed = new Map<KernelSlotName, PolicySource>();
@@ -68,11 +61,11 @@ export class PolicyAdmin implements SchedulerPolicies {
   private readonly builtinNames: readonly string[];
 
   constructor(
-    @inject(INSIGHT) private readonly insight: Insight,
-    @inject(SLOTS) private readonly slots: PolicySlotTable,
-    @inject(EXTENSIONS) private readonly extensions: Extensions,
-    @inject(CONFIGURED_EXTENSIONS) { shadows }: ConfiguredExtensions,
-    @inject(STIMULUS_QUEUE) private readonly queue: StimulusQueue,
+    private readonly insight: Insight,
+    private readonly slots: PolicySlotTable,
+    private readonly extensions: Extensions,
+    @inject(ConfiguredExtensions) { shadows }: ConfiguredExtensions,
+    private readonly queue: StimulusQueue,
     @inject(CONFIG) { scheduler }: Config,
     @inject(BUILTINS) builtins: Builtins,
   ) {

@@ -1,16 +1,11 @@
 import type { Channel } from '../api/channel.ts';
 import { YardmasterError } from '../api/errors.ts';
-import { token, type Token } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
-import { inject } from '../plugin-host/injection.ts';
-import type { ClusterState } from '../state/cluster.ts';
+import { collaborator } from '../plugin-host/injection.ts';
+import { ClusterState } from '../state/cluster.ts';
 import { builtin, type BuiltinCommand, type Given } from './commands.ts';
-import { SESSIONS, type Sessions } from './sessions.ts';
-import { CLUSTER } from './tokens.ts';
-
-export const WORKER_PLUGIN_REGISTRY: Token<WorkerPluginRegistry> = token('worker-plugin-registry');
-export const NANNY_PLUGIN_REGISTRY: Token<NannyPluginRegistry> = token('nanny-plugin-registry');
+import { Sessions } from './sessions.ts';
 
 /** A worker sets plugins up within ten seconds each, one after the other. */
 const ANSWER_TIMEOUT_MS = 30_000;
@@ -124,15 +119,17 @@ export abstract class RemotePluginRegistry {
 }
 
 /** The plugins that clients have registered for all workers. */
+@collaborator
 export class WorkerPluginRegistry extends RemotePluginRegistry {
-  constructor(@inject(SESSIONS) sessions: Sessions, @inject(CLUSTER) cluster: ClusterState) {
+  constructor(sessions: Sessions, cluster: ClusterState) {
     super('worker', sessions, cluster);
   }
 }
 
 /** The plugins that clients have registered for the nannies of all workers. */
+@collaborator
 export class NannyPluginRegistry extends RemotePluginRegistry {
-  constructor(@inject(SESSIONS) sessions: Sessions, @inject(CLUSTER) cluster: ClusterState) {
+  constructor(sessions: Sessions, cluster: ClusterState) {
     super('nanny', sessions, cluster);
   }
 }

@@ -1,49 +1,115 @@
 import { type Clock, elapsedMs } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import { type Logger, token, type Token } from '../api/plugin.ts';
-import type { SchedulerKernel } from '../kernel/kernel.ts';
+import { type Logger } from '../api/plugin.ts';
+import { SchedulerKernel } from '../kernel/kernel.ts';
 import type { Outbox } from '../kernel/outbox.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
-import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
-import {
-  type HookRegistry,
-  HOOKS,
-  type HookShare,
-  QUIET_MS,
-  SLOW_MS,
-} from '../plugin-host/hook-table.ts';
-import { CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
-import { type PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';
-import { CLIENT_QUEUES, type ClientQueues } from './client-queues.ts';
-import { DATA_RESERVATIONS, type DataReservations } from './data-reservations.ts';
-import { DELIVERY, type Delivery } from './delivery.ts';
-import { ERROR_REPORTS, type ErrorReports } from './error-reports.ts';
+import { EventBus } from '../plugin-host/event-bus.ts';
+import { HookRegistry, type HookShare, QUIET_MS, SLOW_MS } from '../plugin-host/hook-table.ts';
+import { collaborator, CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
+import { PolicySlotTable } from '../plugin-host/policy-slots.ts';
+import { ClientQueues } from './client-queues.ts';
+import { DataReservations } from './data-reservations.ts';
+import { Delivery } from './delivery.ts';
+import { ErrorReports } from './error-reports.ts';
 import { JOURNAL, type SchedulerJournal } from './journal.ts';
-import { SHUTDOWN, type Shutdown } from './shutdown.ts';
-import { STIMULUS_QUEUE, type StimulusQueue } from './stimulus-queue.ts';
-import { KERNEL } from './tokens.ts';
+import { Shutdown } from './shutdown.ts';
+import { StimulusQueue } from './stimulus-queue.ts';
 
-export const SCHEDULER_HOST: Token<SchedulerHost> = token('scheduler-host');
+/** Keys of a failed stimulus that are named. */
+const NAMED_MAX = 20;
 
-export const SLOW_STIMULI: Token<SlowStimulusMonitor> = token('slow-stimuli');
+/** Says loudly which stimulus of whom failed, although the scheduler continues. */
+function containedError(stimulus: Stimulus, cause: unknown): YardmasterError {
+  const { op, stimulusId } = stimulus;
+  const { client, worker, keys } = stimulus as {
+    readonly client?: unknown;
+    readonly worker?: unknown;
+    readonly keys?: readonly string[];
+  };
+  const why = cause instanceof Error ? cause.message : String(cause);
+  const sender = client ?? worker;
+  const from = typeof sender === 'string' ? ` of ${sender}` : '';
+  return new YardmasterError(
+    'ERR_INTERNAL',
+    `the stimulus ${stimulusId} (${op})${from} failed and was dropped: ${why}. This is a bug; what it concerns fails with it, and the scheduler continues`,
+    { op, stimulusId, client, worker, keys: keys?.slice(0, NAMED_MAX) },
+    { cause },
+  );
+}
+
+/** Part of the time of a slow stimulus from which hooks are the cause of it. */
+const CAUSE_SHARE = 0.5;
+/** Part from which one of them is named. */
+const NAMED_SHARE = 0.1;
+
+/** Logs which stimuli blocked the scheduler's loop: which hooks took the time, or which policies may have. */
+@collaborator
+export class SlowStimulusMonitor {
+  private quietUntilMs = -Infinity;
+  private unsaid = 0;
+
+  constructor(
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(LOGGER) private readonly log: Logger,
+    private readonly slots: PolicySlotTable,
+    private readonly hooks: HookRegistry,
+  ) {}
+
+  /** @param durationMs - from its beginning until what it sent had left, at least half a second */
+  report(stimulus: Stimulus, durationMs: number): void {
+    const nowMs = elapsedMs(this.clock);
+    if (nowMs < this.quietUntilMs) {
+      this.unsaid++;
+      return;
+    }
+    const { op, stimulusId } = stimulus;
+    const tasks = op === 'update-graph' ? ` with ${stimulus.tasks.length} tasks` : '';
+    const shares = this.hooks.sharesOfStimulus;
+    const named = shares.filter(({ ms }) => ms >= NAMED_SHARE * durationMs).slice(0, 3);
+    const hooksMs = shares.reduce((sum, { ms }) => sum + ms, 0);
+    const isByHooks = hooksMs >= CAUSE_SHARE * durationMs;
+    // In virtual time a busy machine is no news; what a plugin does is.
+    if (this.clock.elapsedMs !== undefined && !isByHooks) return;
+    const more = this.unsaid === 0 ? '' : `; so did ${this.unsaid} others lately`;
+    const policies = this.slots.names; // One of them may be what is slow.
+    const names = Object.entries(policies).map(([slot, name]) => `${slot} ${name}`);
+    const why = isByHooks
+      ? named.map(textOf).join(', ')
+      : `a large graph, a checkpoint of a recording, or one of the policies (${names.join(', ')})` +
+        (hooksMs === 0 ? '' : `; the hooks of plugins took ${Math.round(hooksMs)} ms of it`);
+    this.log.warn(
+      { stimulusId, op, durationMs, policies, hooks: named },
+      `${stimulusId}${tasks} blocked the scheduler for ${Math.round(durationMs)} ms${more}: ${why}`,
+    );
+    this.unsaid = 0;
+    this.quietUntilMs = nowMs + QUIET_MS;
+  }
+}
+
+function textOf({ subject, ms, calls }: HookShare): string {
+  const times = calls === 1 ? 'one call' : `${calls} calls`;
+  return `${subject} took ${Math.round(ms)} ms in ${times}`;
+}
 
 /**
  * The life of a stimulus. Stimuli are handled one at a time and completely: the kernel decides, what it
  * sends leaves before the next stimulus, and events are published after.
  */
+@collaborator
 export class SchedulerHost {
   constructor(
-    @inject(STIMULUS_QUEUE) private readonly queue: StimulusQueue,
-    @inject(KERNEL) private readonly kernel: SchedulerKernel,
-    @inject(DELIVERY) private readonly delivery: Delivery,
-    @inject(HOOKS) private readonly hooks: HookRegistry,
-    @inject(EVENT_BUS) private readonly bus: EventBus,
+    private readonly queue: StimulusQueue,
+    private readonly kernel: SchedulerKernel,
+    private readonly delivery: Delivery,
+    private readonly hooks: HookRegistry,
+    private readonly bus: EventBus,
     @inject(CLOCK) private readonly clock: Clock,
-    @inject(SLOW_STIMULI) private readonly slowStimuli: SlowStimulusMonitor,
-    @inject(CLIENT_QUEUES) private readonly clientQueues: ClientQueues,
-    @inject(DATA_RESERVATIONS) private readonly reservations: DataReservations,
-    @inject(SHUTDOWN) private readonly shutdown: Shutdown,
-    @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
+    private readonly slowStimuli: SlowStimulusMonitor,
+    private readonly clientQueues: ClientQueues,
+    private readonly reservations: DataReservations,
+    private readonly shutdown: Shutdown,
+    private readonly errors: ErrorReports,
     @inject(JOURNAL) private readonly journal: SchedulerJournal,
   ) {
     queue.consume((stimulus) => this.handle(stimulus));
@@ -99,79 +165,4 @@ export class SchedulerHost {
   private stop({ op, stimulusId }: Stimulus, cause: unknown): void {
     this.shutdown.stopBecause(`the stimulus ${stimulusId} (${op}) could not be handled`, cause);
   }
-}
-
-/** Keys of a failed stimulus that are named. */
-const NAMED_MAX = 20;
-
-/** Says loudly which stimulus of whom failed, although the scheduler continues. */
-function containedError(stimulus: Stimulus, cause: unknown): YardmasterError {
-  const { op, stimulusId } = stimulus;
-  const { client, worker, keys } = stimulus as {
-    readonly client?: unknown;
-    readonly worker?: unknown;
-    readonly keys?: readonly string[];
-  };
-  const why = cause instanceof Error ? cause.message : String(cause);
-  const sender = client ?? worker;
-  const from = typeof sender === 'string' ? ` of ${sender}` : '';
-  return new YardmasterError(
-    'ERR_INTERNAL',
-    `the stimulus ${stimulusId} (${op})${from} failed and was dropped: ${why}. This is a bug; what it concerns fails with it, and the scheduler continues`,
-    { op, stimulusId, client, worker, keys: keys?.slice(0, NAMED_MAX) },
-    { cause },
-  );
-}
-
-/** Part of the time of a slow stimulus from which hooks are the cause of it. */
-const CAUSE_SHARE = 0.5;
-/** Part from which one of them is named. */
-const NAMED_SHARE = 0.1;
-
-/** Logs which stimuli blocked the scheduler's loop: which hooks took the time, or which policies may have. */
-export class SlowStimulusMonitor {
-  private quietUntilMs = -Infinity;
-  private unsaid = 0;
-
-  constructor(
-    @inject(CLOCK) private readonly clock: Clock,
-    @inject(LOGGER) private readonly log: Logger,
-    @inject(SLOTS) private readonly slots: PolicySlotTable,
-    @inject(HOOKS) private readonly hooks: HookRegistry,
-  ) {}
-
-  /** @param durationMs - from its beginning until what it sent had left, at least half a second */
-  report(stimulus: Stimulus, durationMs: number): void {
-    const nowMs = elapsedMs(this.clock);
-    if (nowMs < this.quietUntilMs) {
-      this.unsaid++;
-      return;
-    }
-    const { op, stimulusId } = stimulus;
-    const tasks = op === 'update-graph' ? ` with ${stimulus.tasks.length} tasks` : '';
-    const shares = this.hooks.sharesOfStimulus;
-    const named = shares.filter(({ ms }) => ms >= NAMED_SHARE * durationMs).slice(0, 3);
-    const hooksMs = shares.reduce((sum, { ms }) => sum + ms, 0);
-    const isByHooks = hooksMs >= CAUSE_SHARE * durationMs;
-    // In virtual time a busy machine is no news; what a plugin does is.
-    if (this.clock.elapsedMs !== undefined && !isByHooks) return;
-    const more = this.unsaid === 0 ? '' : `; so did ${this.unsaid} others lately`;
-    const policies = this.slots.names; // One of them may be what is slow.
-    const names = Object.entries(policies).map(([slot, name]) => `${slot} ${name}`);
-    const why = isByHooks
-      ? named.map(textOf).join(', ')
-      : `a large graph, a checkpoint of a recording, or one of the policies (${names.join(', ')})` +
-        (hooksMs === 0 ? '' : `; the hooks of plugins took ${Math.round(hooksMs)} ms of it`);
-    this.log.warn(
-      { stimulusId, op, durationMs, policies, hooks: named },
-      `${stimulusId}${tasks} blocked the scheduler for ${Math.round(durationMs)} ms${more}: ${why}`,
-    );
-    this.unsaid = 0;
-    this.quietUntilMs = nowMs + QUIET_MS;
-  }
-}
-
-function textOf({ subject, ms, calls }: HookShare): string {
-  const times = calls === 1 ? 'one call' : `${calls} calls`;
-  return `${subject} took ${Math.round(ms)} ms in ${times}`;
 }

@@ -1,214 +1,40 @@
 import { type Clock, every, type Timer } from '../api/clock.ts';
-import { type Logger, token, type Token } from '../api/plugin.ts';
+import { type Logger } from '../api/plugin.ts';
 import { configError } from '../config/check.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/types.ts';
-import type { SchedulerKernel } from '../kernel/kernel.ts';
-import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
+import { SchedulerKernel } from '../kernel/kernel.ts';
+import { EventBus } from '../plugin-host/event-bus.ts';
 import { ProblemList } from '../plugin-host/extension-options.ts';
-import { CLOCK, CONFIG, inject, LOADED_CONFIG, LOGGER } from '../plugin-host/injection.ts';
-import { type PluginResolver, RESOLVER } from '../plugin-host/plugin-resolver.ts';
-import { Preloads } from '../plugin-host/preloads.ts';
-import type { TransportTable } from '../plugin-host/transport-table.ts';
-import { COMMANDS, type Commands } from './commands.ts';
 import {
-  CONFIGURED_EXTENSIONS,
-  type ConfiguredExtensions,
-  EXTENSIONS,
-  type Extensions,
-} from './extensions.ts';
-import { type Listeners, LISTENERS } from './listeners.ts';
-import { RECONNECT_GRACE, type ReconnectGrace } from './membership.ts';
-import { closedError, SHUTDOWN, type Shutdown } from './shutdown.ts';
+  collaborator,
+  CLOCK,
+  CONFIG,
+  inject,
+  LOADED_CONFIG,
+  LOGGER,
+} from '../plugin-host/injection.ts';
+import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
+import { Preloads } from '../plugin-host/preloads.ts';
+import { TransportTable } from '../plugin-host/transport-table.ts';
+import { Commands } from './commands.ts';
+import { ConfiguredExtensions, Extensions } from './extensions.ts';
+import { Listeners } from './listeners.ts';
+import { ReconnectGrace } from './membership.ts';
+import { closedError, Shutdown } from './shutdown.ts';
 import { STIMULI, type Stimuli } from './stimulus-queue.ts';
-import { KERNEL, TRANSPORTS } from './tokens.ts';
-import { WORKER_CHANNELS, type WorkerChannels } from './worker-channels.ts';
-
-export const SCHEDULER_LIFE: Token<SchedulerLife> = token('scheduler-life');
-
-export const LOADING: Token<Loading> = token('loading');
-
-export const HOST_TIMERS: Token<HostTimers> = token('host-timers');
-
-/** The order in which a scheduler starts, and in which it closes. */
-export class SchedulerLife {
-  constructor(
-    @inject(CONFIG) private readonly config: Config,
-    @inject(LOADING) private readonly loading: Loading,
-    @inject(EXTENSIONS) private readonly extensions: Extensions,
-    @inject(HOST_TIMERS) private readonly timers: HostTimers,
-    @inject(SHUTDOWN) private readonly shutdown: Shutdown,
-    @inject(RECONNECT_GRACE) private readonly reconnectGrace: ReconnectGrace,
-    @inject(LISTENERS) private readonly listeners: Listeners,
-    @inject(WORKER_CHANNELS) private readonly channels: WorkerChannels,
-    @inject(COMMANDS) private readonly commands: Commands,
-    @inject(EVENT_BUS) private readonly bus: EventBus,
-    @inject(LOGGER) private readonly log: Logger,
-  ) {
-    shutdown.runs(() => this.end());
-  }
-
-  /** Starts plugins and timers. When that fails, everything is closed again. */
-  async start(): Promise<void> {
-    try {
-      await this.extensions.start();
-      this.timers.start(this.config.scheduler, (sinceMs) => this.onIdle(sinceMs));
-    } catch (error) {
-      await this.shutdown.close();
-      throw error;
-    }
-  }
-
-  private onIdle(sinceMs: number): void {
-    const reason = 'idle-timeout-exceeded';
-    this.log.info({ reason, sinceMs }, 'the scheduler closes: it had nothing to do for too long');
-    this.shutdown.closeInBackground();
-  }
-
-  private async end(): Promise<void> {
-    this.listeners.stopAccepting();
-    await this.extensions.beforeClose();
-    this.shutdown.stopHandling();
-    this.timers.cancel();
-    this.reconnectGrace.clear();
-    await this.extensions.close();
-    await this.listeners.close();
-    this.channels.abort();
-    this.commands.close(closedError());
-    this.bus.emit('closed');
-    this.bus.dispose();
-    await this.loading.close();
-  }
-}
-
-/** How often it is checked whether tasks have waited too long for a worker. */
-const NO_WORKERS_CHECK_MS = 250;
-
-/** Rounds in which the time to live of workers passes; milliseconds of one round at least and at most. */
-const TTL_ROUNDS = 20;
-const ROUND_MS_MIN = 250;
-const ROUND_MS_MAX = 5000;
-
-export const IDLE_WATCH: Token<IdleWatch> = token('idle-watch');
-
-/** What a scheduler does by the clock; each check is a stimulus like any other. */
-export class HostTimers {
-  private readonly timers: Timer[] = [];
-  /** All stalls until then have been reported. */
-  private awakeMs = -Infinity;
-
-  constructor(
-    @inject(CLOCK) private readonly clock: Clock,
-    @inject(STIMULI) private readonly stimuli: Stimuli,
-    @inject(IDLE_WATCH) private readonly idleWatch: IdleWatch,
-  ) {}
-
-  /**
-   * @param onIdle - called with the time since which there was nothing to do, once that is too long
-   *   ago
-   */
-  start(
-    { workerTtl, noWorkersTimeout, idleTimeout }: Config['scheduler'],
-    onIdle: (sinceMs: number) => void,
-  ): void {
-    if (workerTtl !== Infinity) this.watchWorkers(workerTtl);
-    if (noWorkersTimeout !== Infinity) {
-      this.watch(NO_WORKERS_CHECK_MS, () =>
-        this.stimuli.accept({ op: 'check-no-workers-timeout' }),
-      );
-    }
-    if (idleTimeout !== Infinity) this.timers.push(this.idleWatch.after(idleTimeout, onIdle));
-  }
-
-  cancel(): void {
-    for (const timer of this.timers) timer.cancel();
-  }
-
-  /** Looks for silent workers once in their time to live. */
-  private watchWorkers(ttlMs: number): void {
-    const roundMs = Math.min(Math.max(ttlMs / TTL_ROUNDS, ROUND_MS_MIN), ROUND_MS_MAX);
-    let dueMs = this.clock.nowMs() + ttlMs;
-    this.watch(roundMs, () => {
-      if (this.clock.nowMs() < dueMs) return;
-      dueMs = this.clock.nowMs() + ttlMs;
-      this.stimuli.accept({ op: 'check-worker-ttl' });
-    });
-  }
-
-  /**
-   * Calls back at an interval. A round that comes late by half an interval shows that this process stood
-   * still, and that is said first: what the sockets have received meanwhile has not been read yet.
-   */
-  private watch(intervalMs: number, callback: () => void): void {
-    const { clock } = this;
-    let armedMs = clock.nowMs();
-    const timer = every(clock, intervalMs, () => {
-      const stalledMs = clock.nowMs() - Math.max(armedMs + intervalMs, this.awakeMs);
-      this.awakeMs = clock.nowMs();
-      if (stalledMs > intervalMs / 2) this.stimuli.accept({ op: 'scheduler-stalled', stalledMs });
-      callback();
-      armedMs = clock.nowMs();
-    });
-    this.timers.push(timer);
-  }
-}
-
-/** How often a scheduler that ends when it is idle looks whether it is. */
-const CHECK_MS = 250;
-
-/**
- * Since when a scheduler has had nothing to do: nothing queued, nothing that waits for a worker, nothing
- * on a worker, and no transition between two looks (Dask: `check_idle`).
- */
-export class IdleWatch {
-  private transitionCounter = -1;
-  private sinceMs: number | undefined;
-
-  constructor(
-    @inject(KERNEL) private readonly kernel: SchedulerKernel,
-    @inject(CLOCK) private readonly clock: Clock,
-  ) {}
-
-  /**
-   * Looks. Short work between two looks counts, too. O(workers).
-   * @returns milliseconds of the clock at the first of the looks in a row that saw an idle scheduler;
-   *   undefined: it is busy, or was since the last look
-   */
-  look(): number | undefined {
-    const { cluster, transitionCounter } = this.kernel;
-    const isStill = transitionCounter === this.transitionCounter;
-    this.transitionCounter = transitionCounter;
-    const isIdle =
-      isStill &&
-      cluster.queued.size === 0 &&
-      cluster.limits.open.size === 0 &&
-      cluster.unrunnable.size === 0 &&
-      cluster.workersByRank.every(({ processing }) => processing.size === 0);
-    this.sinceMs = isIdle ? (this.sinceMs ?? this.clock.nowMs()) : undefined;
-    return this.sinceMs;
-  }
-
-  /** Looks from time to time. @param exceeded - called once, when nothing happened for that long */
-  after(timeoutMs: number, exceeded: (sinceMs: number) => void): Timer {
-    const timer = every(this.clock, CHECK_MS, () => {
-      const sinceMs = this.look();
-      if (sinceMs === undefined || this.clock.nowMs() - sinceMs < timeoutMs) return;
-      timer.cancel();
-      exceeded(sinceMs);
-    });
-    return timer;
-  }
-}
+import { WorkerChannels } from './worker-channels.ts';
 
 /** Loads and checks everything that the configuration names, before the kernel exists. */
+@collaborator
 export class Loading {
   private preloads: Preloads | undefined;
 
   constructor(
     @inject(LOADED_CONFIG) private readonly loaded: LoadedConfig,
-    @inject(RESOLVER) private readonly resolver: PluginResolver,
-    @inject(CONFIGURED_EXTENSIONS) private readonly extensions: ConfiguredExtensions,
-    @inject(TRANSPORTS) private readonly transports: TransportTable,
+    private readonly resolver: PluginResolver,
+    private readonly extensions: ConfiguredExtensions,
+    private readonly transports: TransportTable,
     @inject(CLOCK) private readonly clock: Clock,
     @inject(LOGGER) private readonly log: Logger,
   ) {}
@@ -262,5 +88,176 @@ export class Loading {
   report(): string {
     const notes = this.loaded.notes.map((note) => `  ${note}`);
     return [this.extensions.report(), ...(notes.length === 0 ? [] : ['but', ...notes])].join('\n');
+  }
+}
+
+/** How often a scheduler that ends when it is idle looks whether it is. */
+const CHECK_MS = 250;
+
+/**
+ * Since when a scheduler has had nothing to do: nothing queued, nothing that waits for a worker, nothing
+ * on a worker, and no transition between two looks (Dask: `check_idle`).
+ */
+@collaborator
+export class IdleWatch {
+  private transitionCounter = -1;
+  private sinceMs: number | undefined;
+
+  constructor(
+    private readonly kernel: SchedulerKernel,
+    @inject(CLOCK) private readonly clock: Clock,
+  ) {}
+
+  /**
+   * Looks. Short work between two looks counts, too. O(workers).
+   * @returns milliseconds of the clock at the first of the looks in a row that saw an idle scheduler;
+   *   undefined: it is busy, or was since the last look
+   */
+  look(): number | undefined {
+    const { cluster, transitionCounter } = this.kernel;
+    const isStill = transitionCounter === this.transitionCounter;
+    this.transitionCounter = transitionCounter;
+    const isIdle =
+      isStill &&
+      cluster.queued.size === 0 &&
+      cluster.limits.open.size === 0 &&
+      cluster.unrunnable.size === 0 &&
+      cluster.workersByRank.every(({ processing }) => processing.size === 0);
+    this.sinceMs = isIdle ? (this.sinceMs ?? this.clock.nowMs()) : undefined;
+    return this.sinceMs;
+  }
+
+  /** Looks from time to time. @param exceeded - called once, when nothing happened for that long */
+  after(timeoutMs: number, exceeded: (sinceMs: number) => void): Timer {
+    const timer = every(this.clock, CHECK_MS, () => {
+      const sinceMs = this.look();
+      if (sinceMs === undefined || this.clock.nowMs() - sinceMs < timeoutMs) return;
+      timer.cancel();
+      exceeded(sinceMs);
+    });
+    return timer;
+  }
+}
+
+/** How often it is checked whether tasks have waited too long for a worker. */
+const NO_WORKERS_CHECK_MS = 250;
+
+/** Rounds in which the time to live of workers passes; milliseconds of one round at least and at most. */
+const TTL_ROUNDS = 20;
+const ROUND_MS_MIN = 250;
+const ROUND_MS_MAX = 5000;
+
+/** What a scheduler does by the clock; each check is a stimulus like any other. */
+@collaborator
+export class HostTimers {
+  private readonly timers: Timer[] = [];
+  /** All stalls until then have been reported. */
+  private awakeMs = -Infinity;
+
+  constructor(
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(STIMULI) private readonly stimuli: Stimuli,
+    private readonly idleWatch: IdleWatch,
+  ) {}
+
+  /**
+   * @param onIdle - called with the time since which there was nothing to do, once that is too long
+   *   ago
+   */
+  start(
+    { workerTtl, noWorkersTimeout, idleTimeout }: Config['scheduler'],
+    onIdle: (sinceMs: number) => void,
+  ): void {
+    if (workerTtl !== Infinity) this.watchWorkers(workerTtl);
+    if (noWorkersTimeout !== Infinity) {
+      this.watch(NO_WORKERS_CHECK_MS, () =>
+        this.stimuli.accept({ op: 'check-no-workers-timeout' }),
+      );
+    }
+    if (idleTimeout !== Infinity) this.timers.push(this.idleWatch.after(idleTimeout, onIdle));
+  }
+
+  cancel(): void {
+    for (const timer of this.timers) timer.cancel();
+  }
+
+  /** Looks for silent workers once in their time to live. */
+  private watchWorkers(ttlMs: number): void {
+    const roundMs = Math.min(Math.max(ttlMs / TTL_ROUNDS, ROUND_MS_MIN), ROUND_MS_MAX);
+    let dueMs = this.clock.nowMs() + ttlMs;
+    this.watch(roundMs, () => {
+      if (this.clock.nowMs() < dueMs) return;
+      dueMs = this.clock.nowMs() + ttlMs;
+      this.stimuli.accept({ op: 'check-worker-ttl' });
+    });
+  }
+
+  /**
+   * Calls back at an interval. A round that comes late by half an interval shows that this process stood
+   * still, and that is said first: what the sockets have received meanwhile has not been read yet.
+   */
+  private watch(intervalMs: number, callback: () => void): void {
+    const { clock } = this;
+    let armedMs = clock.nowMs();
+    const timer = every(clock, intervalMs, () => {
+      const stalledMs = clock.nowMs() - Math.max(armedMs + intervalMs, this.awakeMs);
+      this.awakeMs = clock.nowMs();
+      if (stalledMs > intervalMs / 2) this.stimuli.accept({ op: 'scheduler-stalled', stalledMs });
+      callback();
+      armedMs = clock.nowMs();
+    });
+    this.timers.push(timer);
+  }
+}
+
+/** The order in which a scheduler starts, and in which it closes. */
+@collaborator
+export class SchedulerLife {
+  constructor(
+    @inject(CONFIG) private readonly config: Config,
+    private readonly loading: Loading,
+    private readonly extensions: Extensions,
+    private readonly timers: HostTimers,
+    private readonly shutdown: Shutdown,
+    private readonly reconnectGrace: ReconnectGrace,
+    private readonly listeners: Listeners,
+    private readonly channels: WorkerChannels,
+    private readonly commands: Commands,
+    private readonly bus: EventBus,
+    @inject(LOGGER) private readonly log: Logger,
+  ) {
+    shutdown.runs(() => this.end());
+  }
+
+  /** Starts plugins and timers. When that fails, everything is closed again. */
+  async start(): Promise<void> {
+    try {
+      await this.extensions.start();
+      this.timers.start(this.config.scheduler, (sinceMs) => this.onIdle(sinceMs));
+    } catch (error) {
+      await this.shutdown.close();
+      throw error;
+    }
+  }
+
+  private onIdle(sinceMs: number): void {
+    const reason = 'idle-timeout-exceeded';
+    this.log.info({ reason, sinceMs }, 'the scheduler closes: it had nothing to do for too long');
+    this.shutdown.closeInBackground();
+  }
+
+  private async end(): Promise<void> {
+    this.listeners.stopAccepting();
+    await this.extensions.beforeClose();
+    this.shutdown.stopHandling();
+    this.timers.cancel();
+    this.reconnectGrace.clear();
+    await this.extensions.close();
+    await this.listeners.close();
+    this.channels.abort();
+    this.commands.close(closedError());
+    this.bus.emit('closed');
+    this.bus.dispose();
+    await this.loading.close();
   }
 }

@@ -3,31 +3,31 @@ import { ACTIVE_MEMORY_MANAGER, type ActiveMemoryManager } from '../api/amm-mana
 import type { Clock } from '../api/clock.ts';
 import type { YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/hooks.ts';
-import { type Builtins, type Logger, type NewStimulus, token, type Token } from '../api/plugin.ts';
+import { type Builtins, type Logger, type NewStimulus } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
 import type { Provider } from '../api/token.ts';
 import type { Transport } from '../api/transport.ts';
 import type { ClusterView } from '../api/views.ts';
 import type { ConfigLayers } from '../config/load.ts';
 import type { Config, ConfigInput } from '../config/types.ts';
-import type { SchedulerKernel } from '../kernel/kernel.ts';
+import { SchedulerKernel } from '../kernel/kernel.ts';
 import type { TransitionRecord } from '../kernel/story.ts';
-import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
-import { CONFIG, inject } from '../plugin-host/injection.ts';
+import { EventBus } from '../plugin-host/event-bus.ts';
+import { collaborator, CONFIG, inject } from '../plugin-host/injection.ts';
 import type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-host.ts';
-import type { TransportInput, TransportTable } from '../plugin-host/transport-table.ts';
+import type { TransportInput } from '../plugin-host/transport-table.ts';
+import { TransportTable } from '../plugin-host/transport-table.ts';
 import type { ClusterState } from '../state/cluster.ts';
-import { COMMANDS, type Commands } from './commands.ts';
-import { EXTENSIONS, type Extensions } from './extensions.ts';
-import { type Listeners, LISTENERS } from './listeners.ts';
+import { Commands } from './commands.ts';
+import { Extensions } from './extensions.ts';
+import { Listeners } from './listeners.ts';
 import { checkStimulus } from './message-checks.ts';
-import { PLUGIN_SERVICES, type PluginServices } from './plugin-contexts.ts';
-import { PLUGINS, type PluginTable } from './plugin-table.ts';
-import { POLICY_ADMIN, type PolicyAdmin, type SchedulerPolicies } from './policy-admin.ts';
-import { type Loading, LOADING } from './scheduler-life.ts';
-import { SHUTDOWN, type Shutdown } from './shutdown.ts';
+import { PluginServices } from './plugin-table.ts';
+import { PluginTable } from './plugin-table.ts';
+import { PolicyAdmin, type SchedulerPolicies } from './policy-admin.ts';
+import { Loading } from './scheduler-life.ts';
+import { Shutdown } from './shutdown.ts';
 import { type IncomingStimulus, type Stimuli, STIMULI } from './stimulus-queue.ts';
-import { KERNEL, TRANSPORTS } from './tokens.ts';
 
 /** What a scheduler is made of. */
 export interface CreateSchedulerOptions {
@@ -54,7 +54,7 @@ export interface CreateSchedulerOptions {
   readonly log?: Logger;
   /**
    * Replaces collaborators of the scheduler; their tokens and classes are in `yardmaster/scheduler-host`.
-   * Example: `[{ token: tokens.STIMULUS_QUEUE, useClass: CountingQueue }]`
+   * Example: `[{ token: StimulusQueue, useClass: CountingQueue }]`
    */
   readonly provide?: readonly Provider[];
   /** Called once when the scheduler closes because of a bug or of a plugin with `onError: crash`. */
@@ -123,24 +123,23 @@ export interface Scheduler {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-export const SCHEDULER: Token<RunningScheduler> = token('scheduler');
-
 /** The scheduler as programs see it. */
+@collaborator
 export class RunningScheduler implements Scheduler {
   constructor(
     @inject(CONFIG) readonly config: Config,
-    @inject(KERNEL) readonly kernel: SchedulerKernel,
-    @inject(EVENT_BUS) readonly events: EventBus,
-    @inject(POLICY_ADMIN) readonly policies: PolicyAdmin,
-    @inject(PLUGINS) private readonly pluginTable: PluginTable,
-    @inject(PLUGIN_SERVICES) private readonly services: PluginServices,
-    @inject(EXTENSIONS) private readonly extensions: Extensions,
-    @inject(TRANSPORTS) private readonly transports: TransportTable,
-    @inject(LISTENERS) private readonly listeners: Listeners,
+    readonly kernel: SchedulerKernel,
+    readonly events: EventBus,
+    readonly policies: PolicyAdmin,
+    private readonly pluginTable: PluginTable,
+    private readonly services: PluginServices,
+    private readonly extensions: Extensions,
+    private readonly transports: TransportTable,
+    private readonly listeners: Listeners,
     @inject(STIMULI) private readonly stimuli: Stimuli,
-    @inject(COMMANDS) private readonly commands: Commands,
-    @inject(LOADING) private readonly loading: Loading,
-    @inject(SHUTDOWN) private readonly shutdown: Shutdown,
+    private readonly commands: Commands,
+    private readonly loading: Loading,
+    private readonly shutdown: Shutdown,
   ) {}
 
   [inspect.custom](): string {

@@ -1,7 +1,7 @@
 import { Channel, type ChannelHandlers } from '../api/channel.ts';
 import type { Clock, Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import { type Caller, type NewStimulus, token, type Token, VERSION } from '../api/plugin.ts';
+import { type Caller, type NewStimulus, VERSION } from '../api/plugin.ts';
 import type {
   Connection,
   ConnectionHandlers,
@@ -27,14 +27,14 @@ import {
 } from '../messages/protocol.ts';
 import type { Access } from '../messages/operations.ts';
 import type { ClientMessage, ClientReport } from '../messages/stimulus.ts';
-import { CLOCK, CONFIG, inject } from '../plugin-host/injection.ts';
+import { collaborator, CLOCK, CONFIG, inject } from '../plugin-host/injection.ts';
 import { setAwakeTimer } from '../shared/timers.ts';
-import type { ClusterState } from '../state/cluster.ts';
-import { CLIENT_QUEUES, type ClientQueues } from './client-queues.ts';
-import { COMMANDS, type Commands } from './commands.ts';
+import { ClusterState } from '../state/cluster.ts';
+import { ClientQueues } from './client-queues.ts';
+import { Commands } from './commands.ts';
 import { GraphParts } from './data-reservations.ts';
-import { ERROR_REPORTS, type ErrorReports } from './error-reports.ts';
-import { type Gatherer, GATHERER, PartsRelay } from './gatherer.ts';
+import { ErrorReports } from './error-reports.ts';
+import { Gatherer, PartsRelay } from './gatherer.ts';
 import { JOURNAL, type SchedulerJournal } from './journal.ts';
 import {
   admitClient,
@@ -42,12 +42,10 @@ import {
   clientLeft,
   enterClient,
   enterWorker,
-  RECONNECT_GRACE,
-  type ReconnectGrace,
+  ReconnectGrace,
   SessionSecret,
-  WORKER_LOSSES,
+  WorkerLosses,
   workerLeft,
-  type WorkerLosses,
 } from './membership.ts';
 import {
   checkClientReport,
@@ -60,14 +58,10 @@ import {
   violation,
 } from './message-checks.ts';
 import { checkHello, checkQuestion, checkReport } from './permissions.ts';
-import {
-  NANNY_PLUGIN_REGISTRY,
-  type RemotePluginRegistry,
-  WORKER_PLUGIN_REGISTRY,
-} from './remote-plugin-registry.ts';
-import { type Peer, SESSIONS, type Sessions } from './sessions.ts';
-import { type Stimuli, STIMULI, STIMULUS_QUEUE, type StimulusQueue } from './stimulus-queue.ts';
-import { CLUSTER, SERVER_ID } from './tokens.ts';
+import { NannyPluginRegistry, WorkerPluginRegistry } from './remote-plugin-registry.ts';
+import { type Peer, Sessions } from './sessions.ts';
+import { type Stimuli, STIMULI, StimulusQueue } from './stimulus-queue.ts';
+import { SERVER_ID } from './tokens.ts';
 
 /** Time for a peer that has said hello to register. */
 const REGISTRATION_MS = 60_000;
@@ -406,25 +400,24 @@ export class Session implements Peer, ChannelHandlers {
   }
 }
 
-export const SESSION_SERVICES: Token<SessionServices> = token('session-services');
-
 /** The collaborators that every session uses. */
+@collaborator
 export class SessionServices {
   constructor(
     @inject(SERVER_ID) readonly serverId: string,
     @inject(CLOCK) readonly clock: Clock,
-    @inject(CLUSTER) readonly cluster: ClusterState,
-    @inject(SESSIONS) readonly sessions: Sessions,
-    @inject(RECONNECT_GRACE) readonly reconnectGrace: ReconnectGrace,
-    @inject(WORKER_LOSSES) readonly losses: WorkerLosses,
-    @inject(WORKER_PLUGIN_REGISTRY) readonly workerPlugins: RemotePluginRegistry,
-    @inject(NANNY_PLUGIN_REGISTRY) readonly nannyPlugins: RemotePluginRegistry,
+    readonly cluster: ClusterState,
+    readonly sessions: Sessions,
+    readonly reconnectGrace: ReconnectGrace,
+    readonly losses: WorkerLosses,
+    readonly workerPlugins: WorkerPluginRegistry,
+    readonly nannyPlugins: NannyPluginRegistry,
     @inject(STIMULI) readonly stimuli: Stimuli,
-    @inject(STIMULUS_QUEUE) readonly queue: StimulusQueue,
-    @inject(CLIENT_QUEUES) readonly clientQueues: ClientQueues,
-    @inject(COMMANDS) readonly commands: Commands,
-    @inject(GATHERER) readonly gatherer: Gatherer,
-    @inject(ERROR_REPORTS) readonly errors: ErrorReports,
+    readonly queue: StimulusQueue,
+    readonly clientQueues: ClientQueues,
+    readonly commands: Commands,
+    readonly gatherer: Gatherer,
+    readonly errors: ErrorReports,
     @inject(JOURNAL) readonly journal: SchedulerJournal,
     @inject(CONFIG) readonly config: Config,
   ) {}

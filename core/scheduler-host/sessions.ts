@@ -1,10 +1,8 @@
+import { collaborator } from '../plugin-host/injection.ts';
 import type { Channel } from '../api/channel.ts';
 import { YardmasterError } from '../api/errors.ts';
-import { token, type Token } from '../api/plugin.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
 import type { SessionSecret } from './membership.ts';
-
-export const SESSIONS: Token<Sessions> = token('sessions');
 
 /** A connection to the scheduler, as everything but its session sees it. */
 export interface Peer {
@@ -21,6 +19,7 @@ export interface Peer {
 }
 
 /** The connections to a scheduler. */
+@collaborator
 export class Sessions {
   readonly all = new Set<Peer>();
   /** Registered workers by address. */

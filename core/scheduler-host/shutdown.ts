@@ -1,18 +1,17 @@
 import { YardmasterError } from '../api/errors.ts';
-import { type Logger, token, type Token } from '../api/plugin.ts';
-import { inject, LOGGER } from '../plugin-host/injection.ts';
+import { type Logger } from '../api/plugin.ts';
+import { collaborator, inject, LOGGER } from '../plugin-host/injection.ts';
 import { inBackground } from '../shared/timers.ts';
-import { CLIENT_QUEUES, type ClientQueues } from './client-queues.ts';
-import { ERROR_REPORTS, type ErrorReports } from './error-reports.ts';
-import { STIMULUS_QUEUE, type StimulusQueue } from './stimulus-queue.ts';
+import { ClientQueues } from './client-queues.ts';
+import { ErrorReports } from './error-reports.ts';
+import { StimulusQueue } from './stimulus-queue.ts';
 import { ON_CRASH } from './tokens.ts';
-
-export const SHUTDOWN: Token<Shutdown> = token('shutdown');
 
 /**
  * The end of a scheduler, whatever asks for it: its owner, a plugin, the idle timeout, a crash. It happens
  * once, by the steps that `SchedulerLife` sets.
  */
+@collaborator
 export class Shutdown {
   /** Why the scheduler crashed, if it did. */
   crash: YardmasterError | undefined;
@@ -20,9 +19,9 @@ export class Shutdown {
   private steps: () => Promise<void> = () => Promise.resolve();
 
   constructor(
-    @inject(STIMULUS_QUEUE) private readonly queue: StimulusQueue,
-    @inject(CLIENT_QUEUES) private readonly clientQueues: ClientQueues,
-    @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
+    private readonly queue: StimulusQueue,
+    private readonly clientQueues: ClientQueues,
+    private readonly errors: ErrorReports,
     @inject(ON_CRASH) private readonly onCrash: (error: YardmasterError) => void,
     @inject(LOGGER) private readonly log: Logger,
   ) {}

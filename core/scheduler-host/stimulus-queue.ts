@@ -1,8 +1,8 @@
+import { collaborator } from '../plugin-host/injection.ts';
 import { toErrorPayload, type YardmasterError } from '../api/errors.ts';
 import { type NewStimulus, token, type Token } from '../api/plugin.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 
-export const STIMULUS_QUEUE: Token<StimulusQueue> = token('stimulus-queue');
 export const STIMULI: Token<Stimuli> = token('stimuli');
 
 /** A stimulus that may still lack its id. */
@@ -18,6 +18,7 @@ export interface Stimuli {
  * Stimuli in the order in which they came, handled one at a time. One that comes while another is
  * being handled waits; so a hook that enqueues never enters the kernel again.
  */
+@collaborator
 export class StimulusQueue {
   /** A stimulus is being handled. */
   isBusy = false;

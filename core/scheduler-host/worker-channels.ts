@@ -1,18 +1,15 @@
 import type { Clock } from '../api/clock.ts';
-import { token, type Token } from '../api/plugin.ts';
-import { CLOCK, inject } from '../plugin-host/injection.ts';
-import type { TransportTable } from '../plugin-host/transport-table.ts';
+import { collaborator, CLOCK, inject } from '../plugin-host/injection.ts';
+import { TransportTable } from '../plugin-host/transport-table.ts';
 import { KeptChannels, openChannel } from '../shared/channels.ts';
-import { TRANSPORTS } from './tokens.ts';
-
-export const WORKER_CHANNELS: Token<WorkerChannels> = token('worker-channels');
 
 /** Time for a connection to a worker to be made and answered. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Connections that the scheduler opens to workers, as their peer. */
+@collaborator
 export class WorkerChannels extends KeptChannels {
-  constructor(@inject(CLOCK) clock: Clock, @inject(TRANSPORTS) transports: TransportTable) {
+  constructor(@inject(CLOCK) clock: Clock, transports: TransportTable) {
     super('the scheduler', async (address, handlers) => {
       const transport = await transports.for(address);
       const target = { transport, address, role: 'peer', clock } as const;

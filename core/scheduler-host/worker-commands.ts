@@ -1,18 +1,14 @@
 import { type Clock, every } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import { token, type Token } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
-import { CLOCK, inject } from '../plugin-host/injection.ts';
+import { collaborator, CLOCK, inject } from '../plugin-host/injection.ts';
 import { hint } from '../shared/words.ts';
-import type { ClusterState } from '../state/cluster.ts';
+import { ClusterState } from '../state/cluster.ts';
 import type { WorkerState } from '../state/task.ts';
 import { builtin, type BuiltinCommand, type Given } from './commands.ts';
-import { SESSIONS, type Sessions } from './sessions.ts';
-import { STIMULI, type Stimuli, STIMULUS_QUEUE, type StimulusQueue } from './stimulus-queue.ts';
-import { CLUSTER } from './tokens.ts';
-import { WORKER_CHANNELS, type WorkerChannels } from './worker-channels.ts';
-
-export const WORKER_COMMANDS: Token<WorkerCommands> = token('worker-commands');
+import { Sessions } from './sessions.ts';
+import { STIMULI, type Stimuli, StimulusQueue } from './stimulus-queue.ts';
+import { WorkerChannels } from './worker-channels.ts';
 
 /** A worker that has not answered within this time is listed as silent. */
 const ANSWER_TIMEOUT_MS = 10_000;
@@ -26,16 +22,17 @@ interface Named {
 }
 
 /** Commands that have workers do something: run functions, tell of themselves, start anew. */
+@collaborator
 export class WorkerCommands implements Asked {
   readonly commands: readonly BuiltinCommand[];
 
   constructor(
-    @inject(CLUSTER) readonly cluster: ClusterState,
-    @inject(SESSIONS) readonly sessions: Sessions,
+    readonly cluster: ClusterState,
+    readonly sessions: Sessions,
     @inject(CLOCK) private readonly clock: Clock,
     @inject(STIMULI) private readonly stimuli: Stimuli,
-    @inject(STIMULUS_QUEUE) private readonly queue: StimulusQueue,
-    @inject(WORKER_CHANNELS) private readonly channels: WorkerChannels,
+    private readonly queue: StimulusQueue,
+    private readonly channels: WorkerChannels,
   ) {
     this.commands = [
       builtin('broadcast', (given) => this.broadcast(given)),

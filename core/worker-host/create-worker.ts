@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkerPluginDefinition } from '../api/local-plugins.ts';
-import { byClass, byFactory, byValue, type Provider } from '../api/token.ts';
+import { byFactory, byValue, type Provider } from '../api/token.ts';
 import { LogBook } from '../host/log.ts';
 import { checkExecutor } from '../plugin-host/contracts.ts';
 import {
@@ -14,80 +14,25 @@ import {
 import { localEntry } from '../plugin-host/local-plugins.ts';
 import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
-import { DATA_SERVER, DataServer, PEER_REQUESTS, PeerRequests } from './data-server.ts';
-import { MEMORY_REACTIONS, MemoryReactions } from './memory-reactions.ts';
-import {
-  NETWORK,
-  type Network,
-  PEER_CHANNELS,
-  PeerChannels,
-  transportFor,
-} from './peer-channels.ts';
-import { SCHEDULER_MESSAGES, SchedulerMessages } from './scheduler-messages.ts';
-import {
-  EXECUTOR,
-  PEER_LISTENER,
-  SERVER_ID,
-  WORKER_IDENTITY,
-  WORKER_KERNEL,
-  WORKER_LOG,
-  WORKER_OPTIONS,
-} from './tokens.ts';
-import { WORKER_ACTIVITIES, WorkerActivities } from './worker-activities.ts';
-import { WORKER_DESCRIPTION, WorkerDescription } from './worker-description.ts';
-import { WORKER_ENDING, WorkerEnding } from './worker-ending.ts';
-import { HOSTED_WORKER, HostedWorker, WORKER_HOST, WorkerHost } from './worker-host.ts';
-import { WORKER_INBOX, WorkerInbox } from './worker-inbox.ts';
-import { WORKER_INSPECTION, WorkerInspection } from './worker-inspection.ts';
-import { WORKER_LIFE, WorkerLife } from './worker-life.ts';
-import { WORKER_LINK, WorkerLink } from './worker-link.ts';
-import { WORKER_MEMORY, WorkerMemory } from './worker-memory.ts';
+import { DataServer, PeerRequests } from './data-server.ts';
+import { MemoryReactions } from './memory-reactions.ts';
+import { NETWORK, type Network, transportFor } from './peer-channels.ts';
+import { EXECUTOR, PEER_LISTENER, SERVER_ID, WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';
+import { HostedWorker, WorkerHost } from './worker-host.ts';
+import { WorkerLife } from './worker-life.ts';
 import { identityOf, kernelSettings, type WorkerHostOptions } from './worker-options.ts';
-import { WORKER_PLUGINS, WorkerPlugins } from './worker-plugins.ts';
-import { Closer, CLOSER, WORKER_SERVING, WorkerServing } from './worker-serving.ts';
-import { WORKER_STATUS, WorkerStatusTracker } from './worker-status.ts';
 
 export type { HostedWorker } from './worker-host.ts';
 export type { WorkerEnd, WorkerHostOptions } from './worker-options.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** What a worker is made of, in the order in which a reader meets it. Each is made once, when it is first needed. */
-export const WORKER_MODULE: readonly Provider[] = [
-  // What is there before the worker listens, and so before it has an address.
-  byClass(WORKER_MEMORY, WorkerMemory),
-  byClass(DATA_SERVER, DataServer),
-
-  // The life of an event.
-  byFactory(WORKER_KERNEL, (services) => {
+/** What a worker is made of besides its collaborators. */
+const WORKER_MODULE: readonly Provider[] = [
+  byFactory(WorkerKernel, (services) => {
     const identity = services.get(WORKER_IDENTITY);
     return new WorkerKernel(kernelSettings(services.get(WORKER_OPTIONS), identity));
   }),
-  byClass(WORKER_INBOX, WorkerInbox),
-  byClass(WORKER_HOST, WorkerHost),
-  byClass(WORKER_ACTIVITIES, WorkerActivities),
-
-  // The scheduler.
-  byClass(WORKER_LINK, WorkerLink),
-  byClass(SCHEDULER_MESSAGES, SchedulerMessages),
-  byClass(WORKER_STATUS, WorkerStatusTracker),
-  byClass(WORKER_DESCRIPTION, WorkerDescription),
-  byClass(WORKER_INSPECTION, WorkerInspection),
-
-  // Peers and clients.
-  byClass(PEER_CHANNELS, PeerChannels),
-  byClass(PEER_REQUESTS, PeerRequests),
-  byClass(WORKER_SERVING, WorkerServing),
-
-  // Memory and plugins.
-  byClass(MEMORY_REACTIONS, MemoryReactions),
-  byClass(WORKER_PLUGINS, WorkerPlugins),
-
-  // Start and end.
-  byClass(CLOSER, Closer),
-  byClass(WORKER_ENDING, WorkerEnding),
-  byClass(WORKER_LIFE, WorkerLife),
-  byClass(HOSTED_WORKER, HostedWorker),
 ];
 
 const REPLACEABLE = { module: WORKER_MODULE };
@@ -108,7 +53,7 @@ export async function createWorker(options: WorkerHostOptions): Promise<HostedWo
   const container = new Container().register([
     byValue(CLOCK, clock),
     byValue(LOGGER, log),
-    byValue(WORKER_LOG, log),
+    byValue(LogBook, log),
     byValue(WORKER_OPTIONS, options),
     byValue(EXECUTOR, executor),
     byValue(NETWORK, network),
@@ -117,7 +62,7 @@ export async function createWorker(options: WorkerHostOptions): Promise<HostedWo
   ]);
   replaceForProgram(container, REPLACEABLE, options.provide);
   replaceForPlugins(container, REPLACEABLE, await providingPlugins(options), options.provide);
-  const server = container.get(DATA_SERVER);
+  const server = container.get(DataServer);
   const listener = await transportFor(network, listenAddress).listen(listenAddress, (connection) =>
     server.accept(connection),
   );
@@ -125,11 +70,11 @@ export async function createWorker(options: WorkerHostOptions): Promise<HostedWo
     byValue(PEER_LISTENER, listener),
     byValue(WORKER_IDENTITY, identityOf(options, listener.address, serverId)),
   ]);
-  for (const connected of [WORKER_HOST, MEMORY_REACTIONS, PEER_REQUESTS]) {
+  for (const connected of [WorkerHost, MemoryReactions, PeerRequests]) {
     container.get<unknown>(connected);
   }
-  const worker = container.get(HOSTED_WORKER);
-  await container.get(WORKER_LIFE).start();
+  const worker = container.get(HostedWorker);
+  await container.get(WorkerLife).start();
   return worker;
 }
 

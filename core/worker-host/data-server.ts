@@ -2,7 +2,7 @@ import { Channel, type ChannelHandlers } from '../api/channel.ts';
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { ActorCall, Executor, ValueReader } from '../api/executor.ts';
-import { token, type Token, VERSION } from '../api/plugin.ts';
+import { VERSION } from '../api/plugin.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
 import { Handshakes } from '../host/handshakes.ts';
 import { OutgoingParts, SlowReader } from '../host/sending.ts';
@@ -15,22 +15,20 @@ import {
   type PutDataReply,
 } from '../messages/protocol.ts';
 import { checkedResult } from '../plugin-host/contracts.ts';
-import { CLOCK, inject } from '../plugin-host/injection.ts';
+import { collaborator, CLOCK, inject } from '../plugin-host/injection.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import { BytesReader, sharedMemoryOf, valueBytes, withoutSharedMemory } from '../util/bytes.ts';
 import { hostOf, isLoopback } from '../util/hosts.ts';
-import type { WorkerKernel } from '../worker/worker-kernel.ts';
+import { WorkerKernel } from '../worker/worker-kernel.ts';
 import { resultRunId } from '../worker/worker-task.ts';
-import { EXECUTOR, SERVER_ID, WORKER_IDENTITY, WORKER_KERNEL, WORKER_OPTIONS } from './tokens.ts';
-import { WORKER_DESCRIPTION, type WorkerDescription } from './worker-description.ts';
-import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
+import { EXECUTOR, SERVER_ID, WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';
+import { WorkerDescription } from './worker-description.ts';
+import { WorkerInbox } from './worker-inbox.ts';
 import { takeIn } from './worker-intake.ts';
-import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
-import { WORKER_MEMORY, type WorkerMemory } from './worker-memory.ts';
+import { WorkerLink } from './worker-link.ts';
+import { WorkerMemory } from './worker-memory.ts';
 import type { WorkerHostOptions } from './worker-options.ts';
-import { WORKER_STATUS, type WorkerStatusTracker } from './worker-status.ts';
-
-export const DATA_SERVER: Token<DataServer> = token('data-server');
+import { WorkerStatusTracker } from './worker-status.ts';
 
 /** Results beyond this are not part of an answer but offered in parts, if the peer wants it so. */
 const ANSWER_BYTES_MAX = 1024 * 1024;
@@ -56,6 +54,7 @@ interface Guest {
 }
 
 /** The side of a worker that gives results to others. */
+@collaborator
 export class DataServer {
   private readonly guests = new Set<Guest>();
   private readonly handshakes: Handshakes;
@@ -68,7 +67,7 @@ export class DataServer {
   constructor(
     @inject(SERVER_ID) private readonly serverId: string,
     @inject(CLOCK) private readonly clock: Clock,
-    @inject(WORKER_MEMORY) private readonly memory: Pick<WorkerMemory, 'store' | 'noteGarbage'>,
+    private readonly memory: WorkerMemory,
     @inject(EXECUTOR) private readonly executor: Executor,
   ) {
     this.handshakes = new Handshakes(clock);
@@ -287,22 +286,21 @@ function violation(what: string): YardmasterError {
   return new YardmasterError('ERR_PROTOCOL', `the peer sent ${what}`, { what });
 }
 
-export const PEER_REQUESTS: Token<PeerRequests> = token('peer-requests');
-
 const OUTGOING_TRANSFERS_MAX = 50;
 
 /** What peers and clients ask of a worker. */
+@collaborator
 export class PeerRequests implements ServedWorker {
   constructor(
-    @inject(DATA_SERVER) server: DataServer,
+    server: DataServer,
     @inject(WORKER_OPTIONS) private readonly options: WorkerHostOptions,
     @inject(WORKER_IDENTITY) private readonly worker: WorkerIdentity,
-    @inject(WORKER_KERNEL) private readonly kernel: WorkerKernel,
-    @inject(WORKER_MEMORY) private readonly memory: WorkerMemory,
-    @inject(WORKER_STATUS) private readonly status: WorkerStatusTracker,
-    @inject(WORKER_INBOX) private readonly inbox: WorkerInbox,
-    @inject(WORKER_LINK) private readonly link: WorkerLink,
-    @inject(WORKER_DESCRIPTION) private readonly description: WorkerDescription,
+    private readonly kernel: WorkerKernel,
+    private readonly memory: WorkerMemory,
+    private readonly status: WorkerStatusTracker,
+    private readonly inbox: WorkerInbox,
+    private readonly link: WorkerLink,
+    private readonly description: WorkerDescription,
   ) {
     server.connect(this);
   }

@@ -1,31 +1,29 @@
 import type { YardmasterError } from '../api/errors.ts';
 import type { Executor } from '../api/executor.ts';
-import { token, type Token } from '../api/plugin.ts';
-import { inject } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { MemoryMode } from '../worker/memory.ts';
-import type { WorkerKernel } from '../worker/worker-kernel.ts';
-import { EXECUTOR, WORKER_IDENTITY, WORKER_KERNEL } from './tokens.ts';
-import { WORKER_ACTIVITIES, type WorkerActivities } from './worker-activities.ts';
-import { WORKER_ENDING, type WorkerEnding } from './worker-ending.ts';
-import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
-import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
-import { type MemoryOwner, WORKER_MEMORY, type WorkerMemory } from './worker-memory.ts';
-import { WORKER_STATUS, type WorkerStatusTracker } from './worker-status.ts';
-
-export const MEMORY_REACTIONS: Token<MemoryReactions> = token('memory-reactions');
+import { WorkerKernel } from '../worker/worker-kernel.ts';
+import { EXECUTOR, WORKER_IDENTITY } from './tokens.ts';
+import { WorkerActivities } from './worker-activities.ts';
+import { WorkerEnding } from './worker-ending.ts';
+import { WorkerInbox } from './worker-inbox.ts';
+import { WorkerLink } from './worker-link.ts';
+import { type MemoryOwner, WorkerMemory } from './worker-memory.ts';
+import { WorkerStatusTracker } from './worker-status.ts';
 
 /** What a worker does when its memory fills, and when results or actors are lost. */
+@collaborator
 export class MemoryReactions implements MemoryOwner {
   constructor(
     @inject(WORKER_IDENTITY) { address }: WorkerIdentity,
-    @inject(WORKER_KERNEL) private readonly kernel: WorkerKernel,
-    @inject(WORKER_STATUS) private readonly status: WorkerStatusTracker,
-    @inject(WORKER_INBOX) private readonly inbox: WorkerInbox,
-    @inject(WORKER_LINK) private readonly link: WorkerLink,
-    @inject(WORKER_ACTIVITIES) private readonly activities: WorkerActivities,
-    @inject(WORKER_ENDING) private readonly ending: WorkerEnding,
-    @inject(WORKER_MEMORY) memory: WorkerMemory,
+    private readonly kernel: WorkerKernel,
+    private readonly status: WorkerStatusTracker,
+    private readonly inbox: WorkerInbox,
+    private readonly link: WorkerLink,
+    private readonly activities: WorkerActivities,
+    private readonly ending: WorkerEnding,
+    memory: WorkerMemory,
     @inject(EXECUTOR) executor: Executor,
   ) {
     memory.connect(this, address);

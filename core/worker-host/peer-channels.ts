@@ -3,12 +3,11 @@ import { YardmasterError } from '../api/errors.ts';
 import type { DataStore } from '../api/executor.ts';
 import { token, type Token } from '../api/plugin.ts';
 import type { Transport } from '../api/transport.ts';
-import { inject } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
 import { KeptChannels, openChannel } from '../shared/channels.ts';
 import { sharedMemoryOf } from '../util/bytes.ts';
 
 export const NETWORK: Token<Network> = token('network');
-export const PEER_CHANNELS: Token<PeerChannels> = token('peer-channels');
 
 /** How to reach others. */
 export interface Network {
@@ -32,6 +31,7 @@ export function transportFor({ transports }: Network, address: string): Transpor
 }
 
 /** Connections to other workers. */
+@collaborator
 export class PeerChannels extends KeptChannels {
   constructor(@inject(NETWORK) network: Network) {
     super('this worker', async (address, handlers) => {

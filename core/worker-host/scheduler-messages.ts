@@ -1,49 +1,42 @@
 import { YardmasterError } from '../api/errors.ts';
-import { type Logger, token, type Token } from '../api/plugin.ts';
+import { type Logger } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { HeldResults, HeldRuns } from '../messages/protocol.ts';
 import type { ToWorkerMessage } from '../messages/to-worker.ts';
-import { inject, LOGGER } from '../plugin-host/injection.ts';
+import { collaborator, inject, LOGGER } from '../plugin-host/injection.ts';
 import { RECONNECT_TIMEOUT_MS } from '../shared/reconnect.ts';
 import { inBackground } from '../shared/timers.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
 import { failedKeys, heldResults, heldRuns } from '../worker/on-scheduler.ts';
-import type { WorkerKernel } from '../worker/worker-kernel.ts';
-import { PEER_CHANNELS, type PeerChannels } from './peer-channels.ts';
-import { WORKER_IDENTITY, WORKER_KERNEL, WORKER_OPTIONS } from './tokens.ts';
-import { WORKER_ACTIVITIES, type WorkerActivities } from './worker-activities.ts';
-import { WORKER_DESCRIPTION, type WorkerDescription } from './worker-description.ts';
-import { WORKER_ENDING, type WorkerEnding } from './worker-ending.ts';
-import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
-import { WORKER_INSPECTION, type WorkerInspection } from './worker-inspection.ts';
-import {
-  type LinkedWorker,
-  notBack,
-  schedulerGone,
-  WORKER_LINK,
-  type WorkerLink,
-} from './worker-link.ts';
+import { WorkerKernel } from '../worker/worker-kernel.ts';
+import { PeerChannels } from './peer-channels.ts';
+import { WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';
+import { WorkerActivities } from './worker-activities.ts';
+import { WorkerDescription } from './worker-description.ts';
+import { WorkerEnding } from './worker-ending.ts';
+import { WorkerInbox } from './worker-inbox.ts';
+import { WorkerInspection } from './worker-inspection.ts';
+import { type LinkedWorker, notBack, schedulerGone, WorkerLink } from './worker-link.ts';
 import type { WorkerHostOptions } from './worker-options.ts';
-import { WORKER_PLUGINS, type WorkerPlugins } from './worker-plugins.ts';
-import { WORKER_STATUS, type WorkerStatusTracker } from './worker-status.ts';
-
-export const SCHEDULER_MESSAGES: Token<SchedulerMessages> = token('scheduler-messages');
+import { WorkerPlugins } from './worker-plugins.ts';
+import { WorkerStatusTracker } from './worker-status.ts';
 
 /** What the scheduler tells and asks a worker, and what the worker does when the scheduler is gone. */
+@collaborator
 export class SchedulerMessages implements LinkedWorker {
   constructor(
     @inject(WORKER_OPTIONS) private readonly options: WorkerHostOptions,
     @inject(WORKER_IDENTITY) private readonly identity: WorkerIdentity,
-    @inject(WORKER_KERNEL) private readonly kernel: WorkerKernel,
-    @inject(WORKER_LINK) private readonly link: WorkerLink,
-    @inject(WORKER_INBOX) private readonly inbox: WorkerInbox,
-    @inject(WORKER_STATUS) private readonly tracker: WorkerStatusTracker,
-    @inject(WORKER_DESCRIPTION) private readonly description: WorkerDescription,
-    @inject(WORKER_ACTIVITIES) private readonly activities: WorkerActivities,
-    @inject(WORKER_INSPECTION) private readonly inspection: WorkerInspection,
-    @inject(WORKER_PLUGINS) private readonly plugins: WorkerPlugins,
-    @inject(PEER_CHANNELS) private readonly peers: PeerChannels,
-    @inject(WORKER_ENDING) private readonly ending: WorkerEnding,
+    private readonly kernel: WorkerKernel,
+    private readonly link: WorkerLink,
+    private readonly inbox: WorkerInbox,
+    private readonly tracker: WorkerStatusTracker,
+    private readonly description: WorkerDescription,
+    private readonly activities: WorkerActivities,
+    private readonly inspection: WorkerInspection,
+    private readonly plugins: WorkerPlugins,
+    private readonly peers: PeerChannels,
+    private readonly ending: WorkerEnding,
     @inject(LOGGER) private readonly log: Logger,
   ) {
     link.connect(this);

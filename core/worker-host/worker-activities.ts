@@ -10,22 +10,20 @@ import {
   type TaskSlot,
 } from '../api/executor.ts';
 import { fetchData } from '../shared/fetch-data.ts';
-import { type Logger, token, type Token } from '../api/plugin.ts';
+import { type Logger } from '../api/plugin.ts';
 import { checkedResult } from '../plugin-host/contracts.ts';
-import { CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
+import { collaborator, CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
 import type { ActionTiming } from '../state/groups.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/events.ts';
 import { localFailure, toTaskFailure } from '../worker/transitions.ts';
-import { compact, IncomingResults, PEER_CHANNELS, type PeerChannels } from './peer-channels.ts';
+import { compact, IncomingResults, PeerChannels } from './peer-channels.ts';
 import { EXECUTOR, WORKER_IDENTITY } from './tokens.ts';
-import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
-import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
-import { WORKER_MEMORY, type WorkerMemory } from './worker-memory.ts';
+import { WorkerInbox } from './worker-inbox.ts';
+import { WorkerLink } from './worker-link.ts';
+import { WorkerMemory } from './worker-memory.ts';
 import { SteadyMap } from '../util/collections.ts';
 import { sharedMemoryOf, valueBytes } from '../util/bytes.ts';
-
-export const WORKER_ACTIVITIES: Token<WorkerActivities> = token('worker-activities');
 
 /** After which a busy peer is asked again. */
 const RETRY_BUSY_MS = 150;
@@ -77,6 +75,7 @@ interface Places {
 const NO_INPUTS: ReadonlyMap<string, Uint8Array> = new Map();
 
 /** What the machine of a worker has asked for and what takes time: runs, transfers, waiting. */
+@collaborator
 export class WorkerActivities {
   private readonly runs = new SteadyMap<string, Run>();
   private readonly timers = new Set<Timer>();
@@ -96,10 +95,10 @@ export class WorkerActivities {
   constructor(
     @inject(WORKER_IDENTITY) { address }: WorkerIdentity,
     @inject(EXECUTOR) private readonly executor: Executor,
-    @inject(WORKER_MEMORY) private readonly memory: WorkerMemory,
-    @inject(PEER_CHANNELS) private readonly peers: PeerChannels,
-    @inject(WORKER_INBOX) private readonly inbox: WorkerInbox,
-    @inject(WORKER_LINK) private readonly link: WorkerLink,
+    private readonly memory: WorkerMemory,
+    private readonly peers: PeerChannels,
+    private readonly inbox: WorkerInbox,
+    private readonly link: WorkerLink,
     @inject(CLOCK) private readonly clock: Clock,
     @inject(LOGGER) private readonly log: Logger,
   ) {

@@ -1,15 +1,14 @@
 import type { YardmasterError } from '../api/errors.ts';
-import { type Logger, token, type Token } from '../api/plugin.ts';
-import { inject, LOGGER } from '../plugin-host/injection.ts';
+import { type Logger } from '../api/plugin.ts';
+import { collaborator, inject, LOGGER } from '../plugin-host/injection.ts';
 import { inBackground } from '../shared/timers.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import { WORKER_IDENTITY } from './tokens.ts';
-import { broken, WORKER_LINK, type WorkerLink } from './worker-link.ts';
+import { broken, WorkerLink } from './worker-link.ts';
 import type { WorkerEnd } from './worker-options.ts';
 
-export const WORKER_ENDING: Token<WorkerEnding> = token('worker-ending');
-
 /** The end of a worker. It comes once, for the first reason there is, by the steps that `WorkerLife` sets. */
+@collaborator
 export class WorkerEnding {
   /** Resolves when everything has closed. */
   readonly finished: Promise<WorkerEnd>;
@@ -19,7 +18,7 @@ export class WorkerEnding {
 
   constructor(
     @inject(WORKER_IDENTITY) private readonly identity: WorkerIdentity,
-    @inject(WORKER_LINK) private readonly link: WorkerLink,
+    private readonly link: WorkerLink,
     @inject(LOGGER) private readonly log: Logger,
   ) {
     this.finished = new Promise((resolve) => {

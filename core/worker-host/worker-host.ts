@@ -1,27 +1,26 @@
-import { type Logger, token, type Token } from '../api/plugin.ts';
-import { inject, LOGGER } from '../plugin-host/injection.ts';
+import { type Logger } from '../api/plugin.ts';
+import { collaborator, inject, LOGGER } from '../plugin-host/injection.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { Instruction } from '../worker/events.ts';
-import type { WorkerKernel } from '../worker/worker-kernel.ts';
-import { WORKER_IDENTITY, WORKER_KERNEL } from './tokens.ts';
-import { WORKER_ACTIVITIES, type WorkerActivities } from './worker-activities.ts';
-import { WORKER_ENDING, type WorkerEnding } from './worker-ending.ts';
-import { type InstructionConsumer, WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
-import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
+import { WorkerKernel } from '../worker/worker-kernel.ts';
+import { WORKER_IDENTITY } from './tokens.ts';
+import { WorkerActivities } from './worker-activities.ts';
+import { WorkerEnding } from './worker-ending.ts';
+import { type InstructionConsumer, WorkerInbox } from './worker-inbox.ts';
+import { WorkerLink } from './worker-link.ts';
 import type { WorkerEnd } from './worker-options.ts';
-
-export const WORKER_HOST: Token<WorkerHost> = token('worker-host');
 
 /**
  * The life of an event of a worker. Messages of the scheduler and the outcomes of runs and transfers wait in
  * the inbox, which has the kernel handle them; the instructions of the kernel are carried out here.
  */
+@collaborator
 export class WorkerHost implements InstructionConsumer {
   constructor(
-    @inject(WORKER_INBOX) inbox: WorkerInbox,
-    @inject(WORKER_ACTIVITIES) private readonly activities: WorkerActivities,
-    @inject(WORKER_LINK) private readonly link: WorkerLink,
-    @inject(WORKER_ENDING) private readonly ending: WorkerEnding,
+    inbox: WorkerInbox,
+    private readonly activities: WorkerActivities,
+    private readonly link: WorkerLink,
+    private readonly ending: WorkerEnding,
   ) {
     inbox.connect(this);
   }
@@ -50,21 +49,20 @@ export class WorkerHost implements InstructionConsumer {
   }
 }
 
-export const HOSTED_WORKER: Token<HostedWorker> = token('hosted-worker');
-
 /**
  * A worker as programs see it. It closes when the scheduler says so, when the scheduler is gone and it is not
  * configured to come back, and when its kernel finds itself broken.
  */
+@collaborator
 export class HostedWorker {
   /** Resolves when it has closed, for whatever reason. */
   readonly finished: Promise<WorkerEnd>;
 
   constructor(
     @inject(WORKER_IDENTITY) readonly identity: WorkerIdentity,
-    @inject(WORKER_KERNEL) private readonly kernel: WorkerKernel,
-    @inject(WORKER_LINK) private readonly link: WorkerLink,
-    @inject(WORKER_ENDING) private readonly ending: WorkerEnding,
+    private readonly kernel: WorkerKernel,
+    private readonly link: WorkerLink,
+    private readonly ending: WorkerEnding,
     @inject(LOGGER) private readonly log: Logger,
   ) {
     this.finished = ending.finished;

@@ -1,11 +1,7 @@
-import { token, type Token } from '../api/plugin.ts';
 import type { Clock } from '../api/clock.ts';
-import { CLOCK, inject } from '../plugin-host/injection.ts';
+import { collaborator, CLOCK, inject } from '../plugin-host/injection.ts';
 import type { Instruction, WorkerEvent } from '../worker/events.ts';
-import type { WorkerKernel } from '../worker/worker-kernel.ts';
-import { WORKER_KERNEL } from './tokens.ts';
-
-export const WORKER_INBOX: Token<WorkerInbox> = token('worker-inbox');
+import { WorkerKernel } from '../worker/worker-kernel.ts';
 
 /** What the instructions of the kernel are carried out by. */
 export interface InstructionConsumer {
@@ -18,6 +14,7 @@ export interface InstructionConsumer {
  * Events on their way to the machine of a worker. They are handled in the order in which they came, as
  * many at a time as there are, and what they cause is carried out before the next ones are handled.
  */
+@collaborator
 export class WorkerInbox {
   private readonly events: WorkerEvent[] = [];
   private state: 'new' | 'open' | 'closed' = 'new';
@@ -27,7 +24,7 @@ export class WorkerInbox {
   private consumer: InstructionConsumer | undefined;
 
   constructor(
-    @inject(WORKER_KERNEL) private readonly kernel: WorkerKernel,
+    private readonly kernel: WorkerKernel,
     @inject(CLOCK) private readonly clock: Clock,
   ) {}
 

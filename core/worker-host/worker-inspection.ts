@@ -1,34 +1,32 @@
 import { YardmasterError } from '../api/errors.ts';
 import type { Executor } from '../api/executor.ts';
-import { token, type Token } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import { versionsHere } from '../host/handshakes.ts';
-import type { LogBook } from '../host/log.ts';
+import { LogBook } from '../host/log.ts';
 import type { InspectReply } from '../messages/protocol.ts';
 import { checkedResult } from '../plugin-host/contracts.ts';
-import { inject } from '../plugin-host/injection.ts';
-import type { WorkerKernel } from '../worker/worker-kernel.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { WorkerKernel } from '../worker/worker-kernel.ts';
 import type { WorkerTask } from '../worker/worker-task.ts';
 import { answerActorCall } from './data-server.ts';
-import { EXECUTOR, WORKER_KERNEL, WORKER_LOG } from './tokens.ts';
-import { WORKER_ACTIVITIES, type WorkerActivities } from './worker-activities.ts';
-import { WORKER_DESCRIPTION, type WorkerDescription } from './worker-description.ts';
-import { WORKER_SERVING, type WorkerServing } from './worker-serving.ts';
-
-export const WORKER_INSPECTION: Token<WorkerInspection> = token('worker-inspection');
+import { EXECUTOR } from './tokens.ts';
+import { WorkerActivities } from './worker-activities.ts';
+import { WorkerDescription } from './worker-description.ts';
+import { WorkerServing } from './worker-serving.ts';
 
 /** Answers what the scheduler asks of a worker. */
+@collaborator
 export class WorkerInspection {
   /** Ends what was begun here and is not over. */
   private readonly ending = new AbortController();
 
   constructor(
-    @inject(WORKER_KERNEL) private readonly kernel: WorkerKernel,
+    private readonly kernel: WorkerKernel,
     @inject(EXECUTOR) private readonly executor: Executor,
-    @inject(WORKER_LOG) private readonly logBook: LogBook,
-    @inject(WORKER_DESCRIPTION) private readonly description: WorkerDescription,
-    @inject(WORKER_SERVING) private readonly serving: WorkerServing,
-    @inject(WORKER_ACTIVITIES) private readonly activities: WorkerActivities,
+    private readonly logBook: LogBook,
+    private readonly description: WorkerDescription,
+    private readonly serving: WorkerServing,
+    private readonly activities: WorkerActivities,
   ) {}
 
   /** @throws YardmasterError `ERR_PROTOCOL` for anything but `inspect`, `run` and `actor-call` */

@@ -1,47 +1,46 @@
 import { type Clock, every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { Executor } from '../api/executor.ts';
-import { type Logger, token, type Token } from '../api/plugin.ts';
-import { CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
+import { type Logger } from '../api/plugin.ts';
+import { collaborator, CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
-import type { WorkerKernel } from '../worker/worker-kernel.ts';
-import { SCHEDULER_MESSAGES, type SchedulerMessages } from './scheduler-messages.ts';
-import { EXECUTOR, WORKER_IDENTITY, WORKER_KERNEL, WORKER_OPTIONS } from './tokens.ts';
-import { WORKER_ACTIVITIES, type WorkerActivities } from './worker-activities.ts';
-import { WORKER_ENDING, type WorkerEnding } from './worker-ending.ts';
-import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
-import { WORKER_INSPECTION, type WorkerInspection } from './worker-inspection.ts';
-import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
-import { WORKER_MEMORY, type WorkerMemory } from './worker-memory.ts';
+import { WorkerKernel } from '../worker/worker-kernel.ts';
+import { SchedulerMessages } from './scheduler-messages.ts';
+import { EXECUTOR, WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';
+import { WorkerActivities } from './worker-activities.ts';
+import { WorkerEnding } from './worker-ending.ts';
+import { WorkerInbox } from './worker-inbox.ts';
+import { WorkerInspection } from './worker-inspection.ts';
+import { WorkerLink } from './worker-link.ts';
+import { WorkerMemory } from './worker-memory.ts';
 import type { WorkerEnd, WorkerHostOptions } from './worker-options.ts';
-import { WORKER_PLUGINS, type WorkerPlugins } from './worker-plugins.ts';
-import { type Closer, CLOSER, WORKER_SERVING, type WorkerServing } from './worker-serving.ts';
-import { WORKER_STATUS, type WorkerStatusTracker } from './worker-status.ts';
-
-export const WORKER_LIFE: Token<WorkerLife> = token('worker-life');
+import { WorkerPlugins } from './worker-plugins.ts';
+import { Closer, WorkerServing } from './worker-serving.ts';
+import { WorkerStatusTracker } from './worker-status.ts';
 
 const FIND_MISSING_MS = 1000;
 
 /** The order in which a worker starts, and in which it closes. */
+@collaborator
 export class WorkerLife {
   private readonly timers: Timer[] = [];
 
   constructor(
     @inject(WORKER_OPTIONS) private readonly options: WorkerHostOptions,
     @inject(WORKER_IDENTITY) private readonly identity: WorkerIdentity,
-    @inject(WORKER_KERNEL) private readonly kernel: WorkerKernel,
-    @inject(WORKER_LINK) private readonly link: WorkerLink,
-    @inject(WORKER_INBOX) private readonly inbox: WorkerInbox,
-    @inject(WORKER_PLUGINS) private readonly plugins: WorkerPlugins,
-    @inject(SCHEDULER_MESSAGES) private readonly messages: SchedulerMessages,
-    @inject(WORKER_STATUS) private readonly status: WorkerStatusTracker,
-    @inject(WORKER_ACTIVITIES) private readonly activities: WorkerActivities,
-    @inject(WORKER_INSPECTION) private readonly inspection: WorkerInspection,
-    @inject(WORKER_SERVING) private readonly serving: WorkerServing,
+    private readonly kernel: WorkerKernel,
+    private readonly link: WorkerLink,
+    private readonly inbox: WorkerInbox,
+    private readonly plugins: WorkerPlugins,
+    private readonly messages: SchedulerMessages,
+    private readonly status: WorkerStatusTracker,
+    private readonly activities: WorkerActivities,
+    private readonly inspection: WorkerInspection,
+    private readonly serving: WorkerServing,
     @inject(EXECUTOR) private readonly executor: Executor,
-    @inject(WORKER_MEMORY) private readonly memory: WorkerMemory,
-    @inject(WORKER_ENDING) private readonly ending: WorkerEnding,
-    @inject(CLOSER) private readonly closer: Closer,
+    private readonly memory: WorkerMemory,
+    private readonly ending: WorkerEnding,
+    private readonly closer: Closer,
     @inject(CLOCK) private readonly clock: Clock,
     @inject(LOGGER) private readonly log: Logger,
   ) {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Channel } from '../api/channel.ts';
 import { every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import { type Logger, token, type Token } from '../api/plugin.ts';
+import { type Logger } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type {
   HeldResults,
@@ -12,15 +12,13 @@ import type {
 } from '../messages/protocol.ts';
 import type { WorkerReport } from '../messages/stimulus.ts';
 import type { ToWorkerMessage } from '../messages/to-worker.ts';
-import { inject, LOGGER } from '../plugin-host/injection.ts';
+import { collaborator, inject, LOGGER } from '../plugin-host/injection.ts';
 import { openChannel, SCHEDULER_TTL_MS, watchAnswers } from '../shared/channels.ts';
 import { type CameBack, comeBack, type ReconnectRules } from '../shared/reconnect.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
 import { NETWORK, type Network, transportFor } from './peer-channels.ts';
 import { WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';
 import type { WorkerHostOptions } from './worker-options.ts';
-
-export const WORKER_LINK: Token<WorkerLink> = token('worker-link');
 
 const KEEP_ALIVE_MS = 60_000;
 const SECRET_BYTES = 32;
@@ -54,6 +52,7 @@ export interface LinkedWorker {
 }
 
 /** The conversation of a worker with its scheduler: registration, signs of life, reports. */
+@collaborator
 export class WorkerLink {
   private channel: Channel | undefined;
   /** The scheduler has answered, and has not gone since. */

@@ -1,8 +1,8 @@
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { DataStore, Executor } from '../api/executor.ts';
-import { type Logger, token, type Token } from '../api/plugin.ts';
-import { CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
+import { type Logger } from '../api/plugin.ts';
+import { collaborator, CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
 import { FailureCount, isReported } from '../util/failure-count.ts';
 import {
   CALM_RATIO,
@@ -18,8 +18,6 @@ import { type SpillTrouble, TieredStore } from '../worker/tiered-store.ts';
 import { SHARED_BYTES_MIN } from './peer-channels.ts';
 import { WORKER_OPTIONS } from './tokens.ts';
 import type { WorkerHostOptions, WorkerMemoryOptions } from './worker-options.ts';
-
-export const WORKER_MEMORY: Token<WorkerMemory> = token('worker-memory');
 
 /** What the memory of a worker asks of it, and reports to it. */
 export interface MemoryOwner {
@@ -50,6 +48,7 @@ const BLOCKED_REPORT_MS = 60_000;
  * The memory of a worker: its results, where they are, and what is done when they become too many.
  * Without a limit it measures, and collects the garbage that released results are.
  */
+@collaborator
 export class WorkerMemory {
   /** Of all results. */
   readonly store: DataStore;

@@ -1,6 +1,6 @@
 import type { Clock } from '../api/clock.ts';
 import type { WorkerHooks, WorkerPluginContext } from '../api/local-plugins.ts';
-import { type Logger, token, type Token } from '../api/plugin.ts';
+import { type Logger } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
@@ -10,17 +10,16 @@ import {
   RemotePlugins,
 } from '../plugin-host/local-plugins.ts';
 import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
-import { CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
+import { collaborator, CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
 import { resultsOf } from '../worker/on-scheduler.ts';
-import type { WorkerKernel } from '../worker/worker-kernel.ts';
-import { WORKER_IDENTITY, WORKER_KERNEL, WORKER_OPTIONS } from './tokens.ts';
-import { WORKER_ENDING, type WorkerEnding } from './worker-ending.ts';
-import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
+import { WorkerKernel } from '../worker/worker-kernel.ts';
+import { WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';
+import { WorkerEnding } from './worker-ending.ts';
+import { WorkerLink } from './worker-link.ts';
 import type { WorkerHostOptions } from './worker-options.ts';
 
-export const WORKER_PLUGINS: Token<WorkerPlugins> = token('worker-plugins');
-
 /** The plugins of one worker: those of its configuration, and those that clients have registered. */
+@collaborator
 export class WorkerPlugins {
   private readonly plugins: LocalPlugins<WorkerPluginContext, WorkerHooks>;
   private readonly remote: RemotePlugins;
@@ -28,9 +27,9 @@ export class WorkerPlugins {
   constructor(
     @inject(WORKER_OPTIONS) { folder = process.cwd(), modules }: WorkerHostOptions,
     @inject(WORKER_IDENTITY) worker: WorkerIdentity,
-    @inject(WORKER_KERNEL) private readonly kernel: WorkerKernel,
-    @inject(WORKER_LINK) link: WorkerLink,
-    @inject(WORKER_ENDING) ending: WorkerEnding,
+    private readonly kernel: WorkerKernel,
+    link: WorkerLink,
+    ending: WorkerEnding,
     @inject(CLOCK) clock: Clock,
     @inject(LOGGER) private readonly log: Logger,
   ) {

@@ -1,26 +1,44 @@
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import { type Logger, token, type Token } from '../api/plugin.ts';
+import { type Logger } from '../api/plugin.ts';
 import type { Listener } from '../api/transport.ts';
 import { withTimeout } from '../host/answers.ts';
-import { CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
-import { DATA_SERVER, type DataServer } from './data-server.ts';
-import { PEER_CHANNELS, type PeerChannels } from './peer-channels.ts';
+import { collaborator, CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
+import { DataServer } from './data-server.ts';
+import { PeerChannels } from './peer-channels.ts';
 import { PEER_LISTENER } from './tokens.ts';
-
-export const CLOSER: Token<Closer> = token('closer');
-export const WORKER_SERVING: Token<WorkerServing> = token('worker-serving');
 
 /** Time for what is queued to leave when a worker closes. */
 const CLOSE_TIMEOUT_MS = 5000;
 
+/** Closes one part after the other; one that cannot be closed is named in the log. */
+@collaborator
+export class Closer {
+  constructor(
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /** Never rejects, and takes five seconds at most. */
+  async attempt(what: string, close: () => Promise<void>): Promise<void> {
+    try {
+      await withTimeout(this.clock, close(), CLOSE_TIMEOUT_MS, () => {
+        return new YardmasterError('ERR_TIMEOUT', `closing ${what} took too long`);
+      });
+    } catch (error) {
+      this.log.warn({ err: error }, `${what} could not be closed in good order`);
+    }
+  }
+}
+
 /** The side of a worker that is turned to its peers: what listens, gives and asks. */
+@collaborator
 export class WorkerServing {
   constructor(
     @inject(PEER_LISTENER) private readonly listener: Listener,
-    @inject(DATA_SERVER) private readonly server: DataServer,
-    @inject(PEER_CHANNELS) private readonly peers: PeerChannels,
-    @inject(CLOSER) private readonly closer: Closer,
+    private readonly server: DataServer,
+    private readonly peers: PeerChannels,
+    private readonly closer: Closer,
   ) {}
 
   /** Where peers reach it. */
@@ -41,24 +59,5 @@ export class WorkerServing {
     await closer.attempt('the listener', () => listener.close());
     if (error === undefined) await closer.attempt('peers', () => server.close());
     server.abort(error ?? new YardmasterError('ERR_CLOSED', `${this.address} closes`));
-  }
-}
-
-/** Closes one part after the other; one that cannot be closed is named in the log. */
-export class Closer {
-  constructor(
-    @inject(CLOCK) private readonly clock: Clock,
-    @inject(LOGGER) private readonly log: Logger,
-  ) {}
-
-  /** Never rejects, and takes five seconds at most. */
-  async attempt(what: string, close: () => Promise<void>): Promise<void> {
-    try {
-      await withTimeout(this.clock, close(), CLOSE_TIMEOUT_MS, () => {
-        return new YardmasterError('ERR_TIMEOUT', `closing ${what} took too long`);
-      });
-    } catch (error) {
-      this.log.warn({ err: error }, `${what} could not be closed in good order`);
-    }
   }
 }

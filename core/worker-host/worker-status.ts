@@ -1,26 +1,24 @@
-import { token, type Token } from '../api/plugin.ts';
-import { inject } from '../plugin-host/injection.ts';
+import { collaborator } from '../plugin-host/injection.ts';
 import type { WorkerStatus } from '../state/worker.ts';
 import type { MemoryMode } from '../worker/memory.ts';
-import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
-import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
-import { WORKER_PLUGINS, type WorkerPlugins } from './worker-plugins.ts';
-
-export const WORKER_STATUS: Token<WorkerStatusTracker> = token('worker-status');
+import { WorkerInbox } from './worker-inbox.ts';
+import { WorkerLink } from './worker-link.ts';
+import { WorkerPlugins } from './worker-plugins.ts';
 
 /** Whether a worker starts anything: nothing, one task at a time, or what it can. */
 type MemoryPace = 'pause' | 'crawl' | 'unpause';
 
 /** What the scheduler wants a worker to be, what its memory allows, and what it therefore is. */
+@collaborator
 export class WorkerStatusTracker {
   /** What the scheduler wants it to be. While that is `running`, memory may pause it. */
   private wantedStatus: WorkerStatus = 'running';
   private memoryMode: MemoryMode = 'running';
 
   constructor(
-    @inject(WORKER_INBOX) private readonly inbox: WorkerInbox,
-    @inject(WORKER_LINK) private readonly link: WorkerLink,
-    @inject(WORKER_PLUGINS) private readonly plugins: WorkerPlugins,
+    private readonly inbox: WorkerInbox,
+    private readonly link: WorkerLink,
+    private readonly plugins: WorkerPlugins,
   ) {}
 
   /** The status that the scheduler receives. */

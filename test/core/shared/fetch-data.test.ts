@@ -1,3 +1,4 @@
+import type { WorkerMemory } from '../../../core/worker-host/worker-memory.ts';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -55,7 +56,7 @@ async function serve(
   outgoingMax = 50,
   onSent: (bufferedBytes: number) => void = nothing,
 ): Promise<DataServer> {
-  const memory = { store, noteGarbage: nothing };
+  const memory = { store, noteGarbage: nothing } as unknown as WorkerMemory;
   const server = new DataServer('peer', clock, memory, { threadCount: 1 } as Executor);
   server.connect({
     outgoingMax: () => outgoingMax,

@@ -8,8 +8,7 @@ import type { Outbox } from '../../../../core/kernel/outbox.ts';
 import { SchedulerKernel } from '../../../../core/kernel/kernel.ts';
 import type { Stimulus } from '../../../../core/messages/stimulus.ts';
 import { CLOCK } from '../../../../core/plugin-host/injection.ts';
-import { PORTS } from '../../../../core/scheduler-host/kernel-ports.ts';
-import { KERNEL } from '../../../../core/scheduler-host/tokens.ts';
+import { PortsCompiler } from '../../../../core/scheduler-host/kernel-ports.ts';
 import { lineLog } from '../../../../adapters/testing/virtual-cluster.ts';
 
 /** A kernel with a bug from which it cannot recover. */
@@ -26,8 +25,8 @@ class MortalKernel extends SchedulerKernel {
 }
 
 const provide: readonly Provider[] = [
-  byFactory(KERNEL, (services): SchedulerKernel => {
-    return new MortalKernel({}, services.get(PORTS).compile(), services.get(CLOCK).nowMs());
+  byFactory(SchedulerKernel, (services) => {
+    return new MortalKernel({}, services.get(PortsCompiler).compile(), services.get(CLOCK).nowMs());
   }),
 ];
 

@@ -1,4 +1,4 @@
-import type { Clock, Logger, YardmasterError } from '../../core/api/index.ts';
+import type { Clock, Logger } from '../../core/api/index.ts';
 import { byFactory, type Services } from '../../core/api/token.ts';
 import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
@@ -69,23 +69,24 @@ class WireDelivery extends Delivery {
 class FallbackTally extends ErrorReports {
   /** In all slots. */
   count = 0;
-  private readonly answered = new Set<object>();
-  private readonly failures = new Map<object, PolicyFailure>();
+  private readonly answered = new Set<PolicyFailure['question']>();
+  private readonly failures = new Map<PolicyFailure['question'], PolicyFailure>();
 
-  override policyFailed(error: YardmasterError, slot: string): void {
+  override policyFailed(failure: PolicyFailure): void {
     this.count++;
-    super.policyFailed(error, slot);
+    if (!this.failures.has(failure.question)) this.failures.set(failure.question, failure);
+    super.policyFailed(failure);
+  }
+
+  override policyAnswered(question: PolicyFailure['question']): void {
+    this.answered.add(question);
   }
 
   /** As the kernel calls it, with a count of what it asks. */
   ports(compiled: KernelPorts): KernelPorts {
     return {
       ...compiled,
-      onPolicyFailure: (failure) => {
-        if (!this.failures.has(failure.question)) this.failures.set(failure.question, failure);
-        compiled.onPolicyFailure(failure);
-      },
-      onPolicyAnswer: (question) => void this.answered.add(question),
+      onPolicyAnswer: (question) => this.policyAnswered(question),
     };
   }
 

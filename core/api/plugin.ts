@@ -61,8 +61,14 @@ export interface PolicyInCharge<Slot extends SlotName = SlotName> {
    * Reports that the policy threw or gave an unusable answer (`ERR_POLICY`). The caller has to decide as the
    * built-in policy of the slot would.
    * @param what - what it did, in words that follow its name: `threw: …`, `chose …`
+   * @param question - what it was asked: the name of its method
    */
-  failed(what: string, cause?: unknown): void;
+  failed(what: string, cause?: unknown, question?: string): void;
+  /**
+   * Reports that an answer of the policy was used. A simulation refuses the figures of a policy that has failed and has
+   * never answered the same question.
+   */
+  answered(question: string): void;
 }
 
 /** What a plugin receives when it is set up. */

@@ -14,10 +14,10 @@ import type { GraphTask } from '../messages/stimulus.ts';
 import type { TaskFailure, WorkerState } from '../state/task.ts';
 import type { TransitionRecord } from './story.ts';
 
-/** Where a policy failed, and what the kernel could not use. */
+/** Where a policy failed, and what could not be used. */
 export interface PolicyFailure {
-  /** What it was asked: the same object each time, equal by identity alone. */
-  readonly question: object;
+  /** What it was asked: the same value each time, of the kernel an object. */
+  readonly question: object | string;
   readonly slot: string;
   readonly policy: string;
   /** What it did, in words that follow its name: `threw: …`, `chose …`. */

@@ -1,6 +1,7 @@
 import type { YardmasterError } from '../api/errors.ts';
 import { type Logger } from '../api/plugin.ts';
 import { nextToReport } from '../host/log.ts';
+import type { PolicyFailure } from '../kernel/ports.ts';
 import { EventBus } from '../plugin-host/event-bus.ts';
 import { collaborator, inject, LOGGER } from '../plugin-host/injection.ts';
 import { FailureCount } from '../util/failure-count.ts';
@@ -17,12 +18,14 @@ export class ErrorReports {
 
   /**
    * Reports that a policy failed, which may repeat in every decision: the 1st, 2nd, 4th, 8th time and so on.
-   * @param slot - the slot that the policy fills
    */
-  policyFailed(error: YardmasterError, slot: string): void {
+  policyFailed({ error, slot }: PolicyFailure): void {
     const next = nextToReport(this.policyFailures, error, { kind: slot, of: 'policy' });
     if (next !== undefined) this.report(next);
   }
+
+  /** An answer of a policy was used that a plugin had asked. Of interest to those who count. */
+  policyAnswered?(question: PolicyFailure['question']): void;
 
   /** Other policies are in charge, perhaps: the failures of each are counted anew. */
   policiesChanged(): void {

@@ -38,7 +38,7 @@ export class PortsCompiler {
       fairness: slots.inCharge('fairness'),
       fallbacks: slots.fallbacks,
       hooks: this.hooks.compile(own),
-      onPolicyFailure: ({ error, slot }: PolicyFailure) => this.errors.policyFailed(error, slot),
+      onPolicyFailure: (failure: PolicyFailure) => this.errors.policyFailed(failure),
     });
     return this.current;
   }

@@ -147,10 +147,19 @@ export class PluginContexts {
 
   private policyIn<Slot extends SlotName>(slot: Slot): PolicyInCharge<Slot> {
     const { name, policy }: { name: string; policy: PolicySlots[Slot] } = this.slots.inCharge(slot);
-    const failed = (what: string, cause?: unknown): void => {
-      this.errors.policyFailed(policyError(slot, name, what, cause), slot);
+    const failed = (what: string, cause?: unknown, question = ''): void => {
+      const error = policyError(slot, name, what, cause);
+      this.errors.policyFailed({
+        question: `${slot} ${question}`,
+        slot,
+        policy: name,
+        what,
+        error,
+      });
     };
-    return { name, policy, failed };
+    const answered = (question: string): void =>
+      this.errors.policyAnswered?.(`${slot} ${question}`);
+    return { name, policy, failed, answered };
   }
 
   /** The latest function is used, for as long as its plugin is there. */

@@ -52,6 +52,7 @@ interface SliceResult {
  * O(log thieves) for each task that is considered.
  */
 class Round {
+  readonly rules: RoundRules;
   /** Tasks that were examined. */
   examined = 0;
   private unitsLeft = 0;
@@ -62,6 +63,7 @@ class Round {
   private readonly lookedAt = new Set<string>();
 
   constructor(private readonly parts: RoundParts) {
+    this.rules = parts.rules;
     this.steps = this.run();
   }
 
@@ -286,7 +288,8 @@ export class Balancer {
     this.round = undefined; // Should enacting throw, the next round is another one.
     const { isDone, proposals: proposals, victims, fault } = round.advance();
     if (proposals.length > 0 || victims.length > 0) this.parts.enact(proposals, victims);
-    if (fault !== undefined) this.failed(fault.cause);
+    if (isDone) for (const question of round.rules.answers) this.inCharge?.answered(question);
+    if (fault !== undefined) this.failed(fault.cause, round.rules.question);
     else if (isDone) this.finish(round);
     else this.round = round;
     return this.round !== undefined;
@@ -318,7 +321,7 @@ export class Balancer {
     try {
       this.round = this.roundOf(inCharge.name, inCharge.policy);
     } catch (cause) {
-      this.failed(cause);
+      this.failed(cause, 'begin');
     }
   }
 
@@ -331,12 +334,13 @@ export class Balancer {
   }
 
   /** The policy has failed, which ends its round; the built-in rules decide another one in its place. */
-  private failed(cause: unknown): void {
+  private failed(cause: unknown, question: Question): void {
     const { inCharge, standard } = this;
     if (inCharge === undefined) throw cause; // The built-in rules have failed: a bug of this plugin.
     const isUnusable = YardmasterError.is(cause, 'ERR_POLICY');
     const { message } = toErrorPayload(cause);
-    inCharge.failed(isUnusable ? message : `threw: ${message}`, isUnusable ? undefined : cause);
+    const what = isUnusable ? message : `threw: ${message}`;
+    inCharge.failed(what, isUnusable ? undefined : cause, question);
     this.inCharge = undefined;
     this.round = this.roundOf(dask.name, standard);
   }
@@ -355,6 +359,9 @@ export class Balancer {
 /** Which of two tasks of one level is stolen first, as for a sort. Never 0 for two tasks. */
 export type TaskOrder = (a: TaskView, b: TaskView) => number;
 
+/** What a policy is asked in a round. */
+type Question = keyof Stealing;
+
 /** What decides a round: the policy in charge, checked, and Dask's rules where it has none. */
 export class RoundRules {
   readonly order: TaskOrder;
@@ -363,6 +370,13 @@ export class RoundRules {
   private readonly paying: Pick<DaskStealing, 'pays'>;
   /** Undefined: every task may pay. */
   private readonly bound: Pick<DaskStealing, 'mayPay'> | undefined;
+  /** What the policy was asked last. */
+  question: Question = 'begin';
+  /** What it was asked and has given a usable answer to. */
+  private readonly isAnswered: Record<Question, boolean> = {
+    ...{ begin: false, mayTake: false, victims: false, levelOf: false },
+    ...{ order: false, mayPay: false, pays: false },
+  };
 
   /** Begins a round of the policy. @throws what the policy throws */
   constructor(
@@ -377,33 +391,47 @@ export class RoundRules {
     this.paying = has(policy, 'pays') ? policy : standard;
     if (has(policy, 'mayPay')) this.bound = policy;
     else this.bound = this.paying === standard ? standard : undefined;
-    this.order = has(policy, 'order') ? checkedOrder(policy) : lastFirst;
+    this.order = has(policy, 'order') ? this.checkedOrder(policy) : lastFirst;
     standard.begin(cluster);
     if (policy !== standard) policy.begin?.(cluster);
+    this.isAnswered.begin = true;
+  }
+
+  /** What the policy has given a usable answer to. */
+  get answers(): Question[] {
+    return (Object.keys(this.isAnswered) as Question[]).filter((name) => this.isAnswered[name]);
   }
 
   mayTake(thief: Load): boolean {
-    return yesOrNo('mayTake', this.taking.mayTake(thief));
+    this.question = 'mayTake';
+    return this.yesOrNo('mayTake', this.taking.mayTake(thief));
   }
 
   victims(cluster: ClusterView, loads: Loads): Load[] {
+    this.question = 'victims';
     const chosen: unknown = this.choosing.victims(cluster, (worker) => loads.of(worker));
     if (typeof chosen !== 'object' || chosen === null || !(Symbol.iterator in chosen)) {
       throw unusable(`answered victims with ${String(chosen)}; a list of workers is wanted`);
     }
-    return Array.from(chosen as Iterable<WorkerView>, (worker) => {
+    const victims = Array.from(chosen as Iterable<WorkerView>, (worker) => {
       const address = (worker as Partial<WorkerView> | undefined)?.address;
       if (address !== undefined && cluster.workers.get(address) === worker) return loads.of(worker);
       throw unusable(`chose a victim that is not a worker of the cluster: ${String(address)}`);
     });
+    this.isAnswered.victims = true;
+    return victims;
   }
 
   levelOf(task: TaskView, costs: ClusterView['costs']): number | undefined {
     const level = levelOf(task, costs);
     const { policy } = this;
     if (policy.levelOf === undefined) return level;
+    this.question = 'levelOf';
     const own = policy.levelOf(task, level);
-    if (own === undefined || (Number.isInteger(own) && own >= 0 && own < LEVEL_COUNT)) return own;
+    if (own === undefined || (Number.isInteger(own) && own >= 0 && own < LEVEL_COUNT)) {
+      this.isAnswered.levelOf = true;
+      return own;
+    }
     throw unusable(
       `gave ${task.key} the cost level ${String(own)}; allowed are whole numbers from 0 to ${LEVEL_COUNT - 1}, and undefined`,
     );
@@ -412,11 +440,34 @@ export class RoundRules {
   /** Whether a task of at least `computeS` can be worth stealing from the victim. */
   mayPay(victim: Load, leastS: number, computeS: number): boolean {
     if (victim.isStuck || this.bound === undefined) return true;
-    return yesOrNo('mayPay', this.bound.mayPay(victim, leastS, computeS));
+    this.question = 'mayPay';
+    return this.yesOrNo('mayPay', this.bound.mayPay(victim, leastS, computeS));
   }
 
   pays(theft: Theft & { readonly victim: Load }): boolean {
-    return theft.victim.isStuck || yesOrNo('pays', this.paying.pays(theft));
+    if (theft.victim.isStuck) return true;
+    this.question = 'pays';
+    return this.yesOrNo('pays', this.paying.pays(theft));
+  }
+
+  private checkedOrder(policy: Pick<Required<Stealing>, 'order'>): TaskOrder {
+    return (a, b) => {
+      this.question = 'order';
+      const answer = policy.order(a, b);
+      if (typeof answer !== 'number' || Number.isNaN(answer)) {
+        throw unusable(`answered order with ${String(answer)}; a number is wanted`);
+      }
+      this.isAnswered.order = true;
+      return answer || lastFirst(a, b);
+    };
+  }
+
+  private yesOrNo(question: Question, answer: unknown): boolean {
+    if (typeof answer !== 'boolean') {
+      throw unusable(`answered ${question} with ${String(answer)}; true or false is wanted`);
+    }
+    this.isAnswered[question] = true;
+    return answer;
   }
 }
 
@@ -433,26 +484,11 @@ function lastFirst(a: TaskView, b: TaskView): number {
   return a.key < b.key ? 1 : -1;
 }
 
-function checkedOrder(policy: Pick<Required<Stealing>, 'order'>): TaskOrder {
-  return (a, b) => {
-    const answer = policy.order(a, b);
-    if (typeof answer !== 'number' || Number.isNaN(answer)) {
-      throw unusable(`answered order with ${String(answer)}; a number is wanted`);
-    }
-    return answer || lastFirst(a, b);
-  };
-}
-
 function has<Name extends keyof Stealing>(
   policy: Stealing,
   name: Name,
 ): policy is Stealing & Pick<Required<Stealing>, Name> {
   return policy[name] !== undefined;
-}
-
-function yesOrNo(question: string, answer: unknown): boolean {
-  if (typeof answer === 'boolean') return answer;
-  throw unusable(`answered ${question} with ${String(answer)}; true or false is wanted`);
 }
 
 /** @param what - in words that follow the name of the policy */

@@ -116,7 +116,13 @@ class Cluster {
   constructor(private readonly threads: number) {
     const ports = makePorts({ queuing: { workerSaturation: Infinity } });
     this.kernel = new SchedulerKernel({}, ports, 0);
-    const inCharge = { name: 'dask', policy: new DaskStealing(), failed: () => undefined };
+    const ignore = (): void => undefined;
+    const inCharge = {
+      name: 'dask',
+      policy: new DaskStealing(),
+      failed: ignore,
+      answered: ignore,
+    };
     this.balancer = new Balancer({
       cluster: () => this.kernel.cluster,
       policy: () => inCharge,

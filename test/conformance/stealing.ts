@@ -86,7 +86,7 @@ class StealReplay {
     const { kernel, nowMs } = this.trace;
     // The order in which recordings go through a set.
     const policy = Object.assign(new DaskStealing(), { order: byKey });
-    const inCharge = { name: 'dask', policy, failed: refuse };
+    const inCharge = { name: 'dask', policy, failed: refuse, answered: () => undefined };
     this.balancer = new Balancer({
       cluster: () => kernel.cluster,
       policy: () => inCharge,

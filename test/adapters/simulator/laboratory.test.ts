@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
 import {
   calibrate,
+  type ComparedRun,
   comparePolicies,
   policyVariant,
   readVariant,
@@ -153,6 +154,78 @@ it.each([
     worstCase(await readVariant(file), SECOND, { ...SEARCH, steps: 1 }),
   ).rejects.toMatchObject({
     code: 'ERR_POLICY',
+  });
+});
+
+describe('a stealing policy', () => {
+  /** Many tasks that wait where their input is, so that there is much to steal. */
+  const uneven = (): Workload =>
+    graphWorkload('uneven', [
+      { key: 'seed-0', durationS: 0.1, nbytes: 1e6 },
+      ...Array.from({ length: 5 }, (_, n) => ({
+        key: `half-${n}`,
+        durationS: 1,
+        needs: ['seed-0'],
+      })),
+      ...Array.from({ length: 5 }, (_, n) => ({
+        key: `long-${n}`,
+        durationS: 2,
+        needs: ['seed-0'],
+      })),
+      ...Array.from({ length: 5 }, (_, n) => ({
+        key: `last-${n}`,
+        durationS: 3,
+        needs: ['seed-0'],
+      })),
+    ]);
+
+  async function compared(stealing: object): Promise<ComparedRun | undefined> {
+    const policies = { stealing: { use: { name: 'odd', ...stealing } } };
+    const variant = { name: 'odd', overrides: { scheduler: { policies } } };
+    const { runs } = await comparePolicies([uneven()], [variant], { workers: 3, seeds: 1 });
+    return runs[0];
+  }
+
+  const yes = (): boolean => true;
+  const refuse = (): never => {
+    throw new Error('no idea');
+  };
+
+  it.each([
+    ['begin', { begin: refuse, pays: yes }, 'threw: no idea'],
+    ['mayTake', { mayTake: refuse }, 'threw: no idea'],
+    ['victims', { victims: refuse }, 'threw: no idea'],
+    ['levelOf', { levelOf: refuse }, 'threw: no idea'],
+    ['order', { order: refuse }, 'threw: no idea'],
+    ['pays', { pays: refuse }, 'threw: no idea'],
+    ['mayPay', { pays: yes, mayPay: refuse }, 'threw: no idea'],
+    ['mayTake', { mayTake: () => 1 }, 'answered mayTake with 1'],
+    ['victims', { victims: () => 1 }, 'answered victims with 1'],
+    ['levelOf', { levelOf: () => NaN }, 'the cost level NaN'],
+    ['order', { order: () => NaN }, 'answered order with NaN'],
+    ['pays', { pays: () => NaN }, 'answered pays with NaN'],
+  ])('whose %s fails every time has no figures, but an error: %o', async (_name, policy, says) => {
+    const run = await compared(policy);
+    expect(run?.figures).toBeUndefined();
+    expect(run?.error).toContain('policy "odd" of slot stealing');
+    expect(run?.error).toContain(says);
+    expect(run?.error).toContain('so it was each time');
+  });
+
+  it('that fails now and then keeps its figures, and the fallbacks are counted', async () => {
+    let count = 0;
+    const pays = (): boolean => {
+      if (++count % 5 === 0) throw new Error('no idea');
+      return true;
+    };
+    const run = await compared({ pays });
+    expect(run?.error).toBeUndefined();
+    expect(run?.figures?.fallbacks.mean).toBeGreaterThan(0);
+  });
+
+  it('that is right each time has figures without fallbacks', async () => {
+    const run = await compared({ mayTake: yes, levelOf: () => 3, pays: yes });
+    expect(run?.figures?.fallbacks.mean).toBe(0);
   });
 });
 

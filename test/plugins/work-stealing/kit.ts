@@ -29,6 +29,7 @@ export function inCharge(policy: Stealing): PolicyInCharge<'stealing'> {
     failed: (what, cause) => {
       throw new Error(`the policy ${what}`, { cause });
     },
+    answered: () => undefined,
   };
 }
 

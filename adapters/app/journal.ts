@@ -18,7 +18,7 @@ import { ReconnectGrace, SessionSecret } from '../../core/scheduler-host/members
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { Sessions } from '../../core/scheduler-host/sessions.ts';
 import { Shutdown } from '../../core/scheduler-host/shutdown.ts';
-import { StimulusQueue } from '../../core/scheduler-host/stimulus-queue.ts';
+import { nameOfStimulus, StimulusQueue } from '../../core/scheduler-host/stimulus-queue.ts';
 import { SERVER_ID } from '../../core/scheduler-host/tokens.ts';
 import { trust } from '../../core/shared/read-only.ts';
 import { setAwakeTimer } from '../../core/shared/timers.ts';
@@ -42,9 +42,6 @@ const GROWTH = 4;
 const SEGMENT_BYTES = 64 * 2 ** 20;
 
 const WORKER_WAIT_MS = 30_000;
-
-/** Keys that a message names. */
-const NAMED_MAX = 20;
 
 /** What a journal uses of its scheduler. */
 interface Host {
@@ -229,24 +226,10 @@ export class Journal implements SchedulerJournal {
     this.leftOut.add(place);
     this.secretHashes.clear();
     this.committed.clear();
-    const { op, stimulusId, client, keys } = entry as {
-      readonly op: string;
-      readonly stimulusId: string;
-      readonly client?: string;
-      readonly keys?: readonly string[];
-    };
-    const named = keys?.slice(0, NAMED_MAX).join(', ');
-    const of = `${client === undefined ? '' : ` of client ${client}`}${named === undefined ? '' : ` about ${named}`}`;
+    const { text, fields } = nameOfStimulus(entry);
     log.error(
-      {
-        err: error,
-        journal: options.folder,
-        op,
-        stimulusId,
-        client,
-        keys: keys?.slice(0, NAMED_MAX),
-      },
-      `the scheduler ended at ${stimulusId} (${op})${of}, which its journal ${options.folder} holds. This is a bug; it starts again without it, and what was asked for there is lost`,
+      { err: error, journal: options.folder, ...fields },
+      `the scheduler ended at ${text}, which its journal ${options.folder} holds. This is a bug; it starts again without it, and what was asked for there is lost`,
     );
     return true;
   }

@@ -14,26 +14,16 @@ import { Delivery } from './delivery.ts';
 import { ErrorReports } from './error-reports.ts';
 import { JOURNAL, type SchedulerJournal } from './journal.ts';
 import { Shutdown } from './shutdown.ts';
-import { StimulusQueue } from './stimulus-queue.ts';
-
-/** Keys of a failed stimulus that are named. */
-const NAMED_MAX = 20;
+import { nameOfStimulus, StimulusQueue } from './stimulus-queue.ts';
 
 /** Says loudly which stimulus of whom failed, although the scheduler continues. */
 function containedError(stimulus: Stimulus, cause: unknown): YardmasterError {
-  const { op, stimulusId } = stimulus;
-  const { client, worker, keys } = stimulus as {
-    readonly client?: unknown;
-    readonly worker?: unknown;
-    readonly keys?: readonly string[];
-  };
+  const { text, fields } = nameOfStimulus(stimulus);
   const why = cause instanceof Error ? cause.message : String(cause);
-  const sender = client ?? worker;
-  const from = typeof sender === 'string' ? ` of ${sender}` : '';
   return new YardmasterError(
     'ERR_INTERNAL',
-    `the stimulus ${stimulusId} (${op})${from} failed and was dropped: ${why}. This is a bug; what it concerns fails with it, and the scheduler continues`,
-    { op, stimulusId, client, worker, keys: keys?.slice(0, NAMED_MAX) },
+    `the stimulus ${text} failed and was dropped: ${why}. This is a bug; what it concerns fails with it, and the scheduler continues`,
+    fields,
     { cause },
   );
 }
@@ -162,7 +152,8 @@ export class SchedulerHost {
     }
   }
 
-  private stop({ op, stimulusId }: Stimulus, cause: unknown): void {
-    this.shutdown.stopBecause(`the stimulus ${stimulusId} (${op}) could not be handled`, cause);
+  private stop(stimulus: Stimulus, cause: unknown): void {
+    const { text } = nameOfStimulus(stimulus);
+    this.shutdown.stopBecause(`the stimulus ${text} could not be handled`, cause);
   }
 }

@@ -81,6 +81,34 @@ export class StimulusQueue {
   }
 }
 
+/** Keys of a stimulus that are named. */
+const NAMED_MAX = 20;
+
+/** A stimulus at which something failed, for people and for programs. */
+export interface StimulusName {
+  /** `update-data-5 (update-data) of client-1 about a, b` */
+  readonly text: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** Names a stimulus with its sender and the first of its keys. */
+export function nameOfStimulus(stimulus: Stimulus): StimulusName {
+  const { op, stimulusId } = stimulus;
+  const { client, worker, keys } = stimulus as {
+    readonly client?: string;
+    readonly worker?: string;
+    readonly keys?: readonly string[];
+  };
+  const sender = client ?? worker;
+  const named = keys?.slice(0, NAMED_MAX);
+  const of = sender === undefined ? '' : ` of ${sender}`;
+  const about = named === undefined || named.length === 0 ? '' : ` about ${named.join(', ')}`;
+  return {
+    text: `${stimulusId} (${op})${of}${about}`,
+    fields: { op, stimulusId, client, worker, keys: named },
+  };
+}
+
 /** One run of a task on a worker. */
 interface Run {
   readonly key: string;

@@ -90,7 +90,7 @@ it('the client whose stimulus failed gets the error, and others are not concerne
   );
   expect(other.received.filter(({ op }) => op === 'cancelled-keys')).toEqual([]);
   expect(host.log.messages.join('\n')).toContain(
-    '(cancel-keys) of c failed and was dropped: a bug',
+    '(cancel-keys) of c about new failed and was dropped: a bug',
   );
   await host.close();
 });

@@ -56,9 +56,7 @@ it('a scheduler starts without the entry of its journal at which it ended, and s
     // The first segment that it writes is without the entry.
     expect(said).toHaveLength(attempt === 1 ? 1 : 0);
     if (attempt === 1) {
-      expect(said[0]).toMatch(
-        /ended at update-graph-\d+ \(update-graph\) of client c about poison/,
-      );
+      expect(said[0]).toMatch(/ended at update-graph-\d+ \(update-graph\) of c about poison/);
     }
     await next.close();
   }

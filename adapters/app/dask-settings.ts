@@ -180,7 +180,10 @@ function reasonOf(name: string): string {
   if (name === `${MODULE}RetireWorker`) {
     return `${name} is no policy for a configuration; retire_workers starts it`;
   }
-  return `the policy ${name} is a Python class; write it in JavaScript (docs/policies.md), and name its file in the own configuration`;
+  return (
+    `the policy ${name} is a Python class and does not run here (docs/dask.md#dasks-own-configuration says why); ` +
+    'write it in JavaScript (docs/policies.md), and name its file under scheduler.activeMemoryManager.policies'
+  );
 }
 
 /** How one key of Dask's configuration is taken. */

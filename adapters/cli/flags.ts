@@ -317,12 +317,18 @@ export function prepareCommand(flags: SchedulerFlags, log: Logger): SchedulerCom
   };
 }
 
-/** Logs Dask's settings once, at the start: each applied one, and the ignored ones in one line. */
+/**
+ * Logs Dask's settings once, at the start: each applied one, what is ignored of it, and the ignored ones in one line.
+ */
 function reportSettings(settings: DaskSettings, log: Logger): void {
   for (const { key, value, source, to } of settings.taken) {
     log.info({ key, value, source, to }, `Dask's configuration: ${key}`);
   }
-  const { ignored } = settings;
+  const takenKeys = new Set(settings.taken.map(({ key }) => key));
+  for (const { key, reason, source } of settings.ignored) {
+    if (takenKeys.has(key)) log.warn({ key, source }, `Dask's configuration: ${reason}`);
+  }
+  const ignored = settings.ignored.filter(({ key }) => !takenKeys.has(key));
   if (ignored.length === 0) return;
   const names = ignored.map(({ key }) => key);
   log.warn(

@@ -21,6 +21,11 @@ const configured = new Runs({
   DASK_DISTRIBUTED__SCHEDULER__BLOCKED_HANDLERS: "['identity']",
   DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES: "['x']",
 });
+const withPolicies = new Runs({
+  HOME: folder,
+  DASK_DISTRIBUTED__SCHEDULER__ACTIVE_MEMORY_MANAGER__POLICIES:
+    "[{'class': 'my_package.Pin', 'key': 'x'}, {'class': 'other.Spread'}]",
+});
 const clock = new SystemClock();
 const python = findDaskPython();
 const PORTS = ['--dask', '--port', '0', '--dask-port', '0', '--dashboard-address', ':0'];
@@ -28,7 +33,7 @@ const loopback = Object.entries(networkInterfaces()).find(([, addresses]) =>
   addresses?.some(({ address }) => address === '127.0.0.1'),
 )?.[0];
 
-afterEach(() => Promise.all([runs.end(), configured.end()]));
+afterEach(() => Promise.all([runs.end(), configured.end(), withPolicies.end()]));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 async function ask(address: string, op: string): Promise<Record<string, unknown>> {
@@ -75,6 +80,17 @@ describe('yardmaster scheduler --dask', () => {
     expect(answer).toMatchObject({ status: 'uncaught-error' });
     expect(await run.exit).toBe(0);
     expect(run.stderr.match(/distributed\.scheduler\.http\.routes/g)).toHaveLength(1);
+  });
+
+  test('warns of each policy of the memory manager that is a Python class, and starts', async () => {
+    const run = withPolicies.yardmaster('scheduler', ...PORTS, '--log-format', 'text');
+    expect(await run.firstLine()).toMatch(/^tcp:/);
+    for (const name of ['my_package.Pin', 'other.Spread']) {
+      const says = `the policy ${name} is a Python class and does not run`;
+      expect(run.stderr.split(says)).toHaveLength(2);
+    }
+    expect(run.stderr).toContain('docs/dask.md#dasks-own-configuration');
+    expect(run.stderr).not.toContain('have no effect here');
   });
 
   test('loads a JavaScript module first, relative to the current folder', async () => {

@@ -1,3 +1,4 @@
+import type { KernelScope } from './scope.ts';
 import type { TaskStateName } from '../state/state-names.ts';
 import type { TaskState } from '../state/task.ts';
 
@@ -191,20 +192,20 @@ export function isAllButForgotten(task: TaskState): boolean {
  *
  * @param epoch - {@link DeferredVisits.epoch} when the visit was deferred
  */
-export type Visit<Scope> = (
-  scope: Scope,
+export type Visit = (
+  scope: KernelScope,
   task: TaskState,
   dependent: TaskState,
   epoch: number,
 ) => void;
 
 /** Dependents of one task that have not been visited yet. */
-interface Rest<Scope> {
+interface Rest {
   readonly task: TaskState;
   readonly dependents: readonly TaskState[];
   /** Those before this index. */
   left: number;
-  readonly visit: Visit<Scope>;
+  readonly visit: Visit;
   readonly epoch: number;
 }
 
@@ -213,8 +214,8 @@ interface Rest<Scope> {
  * visit them, the newest first. Until then a dependent that is to fail waits under the failed task, and one that is to
  * start again is still failed.
  */
-export class DeferredVisits<Scope> {
-  private readonly rests: Rest<Scope>[] = [];
+export class DeferredVisits {
+  private readonly rests: Rest[] = [];
   /** Whether nothing is to be visited. A field, because it is read after each stimulus. */
   isEmpty = true;
   /** Tells what fails from now on from what has failed before. Raised when a retry begins, and when visits are deferred. */
@@ -226,13 +227,13 @@ export class DeferredVisits<Scope> {
   }
 
   /** @param left - how many of the dependents are still to be visited; they are visited from the last to the first */
-  add(task: TaskState, dependents: readonly TaskState[], left: number, visit: Visit<Scope>): void {
+  add(task: TaskState, dependents: readonly TaskState[], left: number, visit: Visit): void {
     this.isEmpty = false;
     this.rests.push({ task, dependents, left, visit, epoch: this.begin() });
   }
 
   /** Visits the next dependent. Returns false when there is none. */
-  visitNext(scope: Scope): boolean {
+  visitNext(scope: KernelScope): boolean {
     const rest = this.rests.at(-1);
     if (rest === undefined) return false;
     const dependent = rest.dependents[--rest.left];

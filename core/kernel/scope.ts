@@ -43,7 +43,7 @@ export class KernelScope {
   readonly outbox = new OutboxWriter();
   readonly recommendations = new RecommendationStack();
   /** Dependents that fail or start again at later stimuli. */
-  readonly visits = new DeferredVisits<KernelScope>();
+  readonly visits = new DeferredVisits();
   readonly story: Story;
   /** Inputs of the task that is being placed. */
   readonly inputs = new InputTable();

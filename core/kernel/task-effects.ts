@@ -146,11 +146,7 @@ function failWaiter(scope: KernelScope, task: TaskState, dependent: TaskState): 
  * Visits the dependents that this slice has room for, the last of them, and leaves the others to later stimuli.
  * @returns whether there were no others
  */
-export function visitDependents(
-  scope: KernelScope,
-  task: TaskState,
-  visit: Visit<KernelScope>,
-): boolean {
+export function visitDependents(scope: KernelScope, task: TaskState, visit: Visit): boolean {
   const { dependentsWithForgotten: dependents } = task;
   const { length } = dependents;
   const left = length - scope.shareOf(length);

@@ -151,8 +151,6 @@ describe('the code in', () => {
     const cwd = install('scheduling-api', files);
     const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
     expect([stdout, stderr]).toEqual(['25\na true\nb true\nsum true\n', '']);
-    const figure = await run(process.execPath, ['figure.js'], { cwd });
-    expect([figure.stdout, figure.stderr]).toEqual(['28 2\n', '']);
     const checked = await run(process.execPath, [CLI, 'check-config', 'cluster.yaml'], { cwd });
     expect(checked.stdout).toContain('quota acts on workers with a memory limit only');
   });

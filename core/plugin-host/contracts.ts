@@ -101,6 +101,11 @@ const POLICIES: { readonly [Slot in SlotName]: Rules<NamesOf<PolicySlots[Slot]>>
   },
 };
 
+/** Names of the methods and flags of a policy. */
+export function membersOf(slot: SlotName): readonly string[] {
+  return Object.keys(POLICIES[slot]);
+}
+
 /** One object may fill several slots. */
 const IN_ANY_SLOT: ReadonlySet<string> = new Set([
   'name',

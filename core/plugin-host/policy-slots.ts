@@ -2,16 +2,16 @@ import { collaborator } from './injection.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { UseEntry } from '../api/plugin.ts';
 import {
+  type GraphLinks,
   type KernelSlots,
-  type Ordering,
   type PolicySlots,
   SLOT_NAMES,
   type SlotName,
 } from '../api/policies.ts';
-import { leaveOpen, withReadOnlyArguments } from '../shared/read-only.ts';
+import { original, readOnly } from '../shared/read-only.ts';
 import { hint } from '../shared/words.ts';
 import type { Named } from '../kernel/ports.ts';
-import { checkPolicy } from './contracts.ts';
+import { checkPolicy, membersOf } from './contracts.ts';
 
 interface Provider {
   /** Who fills the slot, for messages: `the configuration`, `plugin "pack"`. */
@@ -37,12 +37,14 @@ export class PolicySlotTable {
 
   /**
    * Fills a slot. The same owner may fill it anew.
+   * @param isShielded - the policy is not part of this package, and sees views of the state
    * @throws YardmasterError `ERR_SLOT` when another owner has filled it
    */
   provide<Slot extends SlotName>(
     slot: Slot,
     policy: Named<PolicySlots[Slot]>,
     owner: string,
+    isShielded = false,
   ): void {
     checkSlot(slot, owner);
     const other = this.providers.get(slot);
@@ -54,7 +56,8 @@ export class PolicySlotTable {
       );
     }
     checkPolicy(slot, policy.policy, `${policy.name} from ${owner}`);
-    this.providers.set(slot, { owner, ...policy });
+    const shielded = isShielded ? shieldedPolicy(slot, policy.policy) : policy.policy;
+    this.providers.set(slot, { owner, ...policy, policy: shielded });
   }
 
   /** Empties the slots that an owner has filled. Returns whether there were any. */
@@ -124,24 +127,33 @@ export function checkSlot(slot: unknown, owner?: string): asserts slot is SlotNa
   );
 }
 
-/** What is remembered belongs to the policy, so `restore` is given that itself. */
-const AS_THEY_ARE = new Set(['restore']);
-
 /**
- * A policy that is not part of this package: it sees views of the state, which it cannot change. An ordering
- * policy gets a copy of the links, which are read too often for views.
+ * A policy that is not part of this package: it sees views of the state, which it cannot change, and its answers are
+ * taken back from views. An ordering policy gets a copy of the links, which are read too often for views. What it
+ * remembers is its own, so `restore` is given that itself.
  */
 export function shieldedPolicy<Policy extends object>(slot: SlotName, policy: Policy): Policy {
-  const shielded = withReadOnlyArguments(policy, AS_THEY_ARE);
-  if (slot !== 'ordering') return shielded;
-  const ordering = shielded as unknown as Ordering;
-  const withCopy: Ordering['order'] = (tasks, keys, links) => {
-    if (links === undefined) return ordering.order(tasks, keys);
-    const { offsets, targets } = links;
-    const copied = { ...links, offsets: offsets.slice(), targets: targets.slice() };
-    return ordering.order(tasks, keys, leaveOpen(copied));
-  };
-  return new Proxy(shielded, {
-    get: (target, name) => (name === 'order' ? withCopy : (Reflect.get(target, name) as unknown)),
-  });
+  const methods = policy as Readonly<Record<string, (...args: unknown[]) => unknown>>;
+  const shielded: Record<string, unknown> = {};
+  for (const name of membersOf(slot)) {
+    if (typeof methods[name] !== 'function') {
+      if (name in policy) Object.defineProperty(shielded, name, { get: () => methods[name] });
+    } else if (name === 'restore') {
+      shielded[name] = (memory: unknown, cluster: unknown) =>
+        methods[name]!(memory, readOnly(cluster));
+    } else if (name === 'order' && slot === 'ordering') {
+      shielded[name] = (tasks: unknown, keys: unknown, links: GraphLinks | undefined) =>
+        original(methods[name]!(readOnly(tasks), readOnly(keys), links && copyOf(links)));
+    } else {
+      // No method has more parameters; naming them saves two arrays for each call.
+      shielded[name] = (a: unknown, b: unknown, c: unknown, d: unknown) =>
+        original(methods[name]!(readOnly(a), readOnly(b), readOnly(c), readOnly(d)));
+    }
+  }
+  return shielded as Policy;
+}
+
+function copyOf(links: GraphLinks): GraphLinks {
+  const { offsets, targets } = links;
+  return { ...links, offsets: offsets.slice(), targets: targets.slice() };
 }

@@ -12,7 +12,7 @@ import {
   type PluginInfo,
   type PluginSurroundings,
 } from '../plugin-host/plugin-host.ts';
-import { checkSlot, shieldedPolicy, PolicySlotTable } from '../plugin-host/policy-slots.ts';
+import { checkSlot, PolicySlotTable } from '../plugin-host/policy-slots.ts';
 import type { PluginCommand } from './commands.ts';
 
 /** What provides services for a while. One that replaces another has the same name. */
@@ -206,17 +206,17 @@ export class LoadedPlugin extends HostedPlugin {
   /** Fills a slot, from the moment at which the plugin is attached. */
   providePolicy<Slot extends SlotName>(slot: Slot, given: PolicySlots[Slot]): void {
     checkSlot(slot, this.owner);
-    const isShielded = !this.blueprint.isTrusted && given instanceof Object;
-    const policy = isShielded ? shieldedPolicy(slot, given) : given;
-    if (this.isAttached)
-      this.registers.slots.provide(slot, { name: this.name, policy }, this.owner);
-    this.policies.set(slot, policy);
+    if (this.isAttached) this.fill(slot, given);
+    this.policies.set(slot, given);
+  }
+
+  private fill<Slot extends SlotName>(slot: Slot, policy: PolicySlots[Slot]): void {
+    const { name, owner, blueprint } = this;
+    this.registers.slots.provide(slot, { name, policy }, owner, !blueprint.isTrusted);
   }
 
   override attach(): void {
-    for (const [slot, policy] of this.policies) {
-      this.registers.slots.provide(slot, { name: this.name, policy }, this.owner);
-    }
+    for (const [slot, policy] of this.policies) this.fill(slot, policy);
     super.attach();
     for (const provide of this.provided) provide();
   }

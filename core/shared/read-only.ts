@@ -3,29 +3,32 @@
  * package get them in the place of the state itself, so that a mistake there is an error with a name, and not a
  * wrong result of another task.
  *
- * A view reads through: it is always as new as what it shows, and what is read from it is a view again. Each object
- * has one view, so views can be compared and be keys of a map. Extensions of this package are trusted with the
- * state itself, because a view costs some fifty nanoseconds for each property that is read.
+ * A view reads through: it is always as new as what it shows, and what is read from it is a view again. Each task,
+ * worker and client has one view, so views can be compared and be keys of a map. What policies read for each task or
+ * worker is shown by plain objects with getters, which cost next to nothing; lists and data of which nothing is known
+ * but that they must not change are shown by proxies, where a property costs some fifty nanoseconds. Extensions of
+ * this package are trusted with the state itself.
  */
 import { YardmasterError } from '../api/errors.ts';
+import type { AmmView } from '../api/amm.ts';
+import type { Theft, WorkerLoad } from '../api/policies.ts';
+import type {
+  ClientView,
+  ClusterView,
+  FewMembers,
+  GroupView,
+  Members,
+  PrefixView,
+  TaskView,
+  WorkerView,
+} from '../api/views.ts';
+import { SHOWN, type ShownKind } from '../util/values.ts';
 
-/** Views by what they show, and the reverse. */
-const views = new WeakMap<object, object>();
+/** Proxies by what they show, and the reverse. */
+const proxies = new WeakMap<object, object>();
 const originals = new WeakMap<object, object>();
 /** Extensions that see the state itself. */
 const trusted = new WeakSet<object>();
-/** Objects that are meant to be changed by those who get them. */
-const open = new WeakSet<object>();
-
-/**
- * Methods that only read: they run on the object itself, and their arguments may be views. All others run on the
- * view, where everything that they write is refused.
- */
-const READING = new Set<PropertyKey>([
-  ...['at', 'copies', 'entries', 'get', 'has', 'keys', 'peek', 'suits', 'toString', 'values'],
-  ...['difference', 'intersection', 'isDisjointFrom', 'isSubsetOf', 'isSupersetOf'],
-  ...['symmetricDifference', 'union', 'toJSON', 'valueOf'],
-]);
 
 /** Lets an extension of this package, a definition, a class or an instance, see the state itself. */
 export function trust<T extends object>(extension: T): T {
@@ -38,73 +41,68 @@ export function isTrusted(extension: unknown): boolean {
   return isObject(extension) && trusted.has(extension);
 }
 
-/** A method or function of the state. */
-type Method = (...args: unknown[]) => unknown;
-
-/** Exempts an object that those who get it are meant to change. */
-export function leaveOpen<T extends object>(value: T): T {
-  open.add(value);
-  return value;
-}
-
 /**
  * A view of a value; values that cannot be changed are returned as they are. Bytes are copied.
  * O(1) but for bytes.
  */
 export function readOnly<T>(value: T): T {
-  return viewOf(value, undefined, '') as T;
+  return isObject(value) ? (viewOf(value, undefined, '') as T) : value;
 }
 
 /** What a view shows; anything else as it is. */
 export function original<T>(value: T): T {
-  return isObject(value) ? ((originals.get(value) as T | undefined) ?? value) : value;
+  return isObject(value) ? (View.original(value) as T) : value;
 }
 
-/**
- * An object whose methods are given views, and whose answers are taken back from views: a policy, or a handler.
- * @param asTheyAre - names of methods whose first argument is given as it is
- */
-export function withReadOnlyArguments<T extends object>(
-  callee: T,
-  asTheyAre: ReadonlySet<PropertyKey> = new Set(),
-): T {
-  const calls = new Map<PropertyKey, { readonly method: unknown; readonly call: unknown }>();
-  return new Proxy(callee, {
-    get(target, name) {
-      const method: unknown = Reflect.get(target, name);
-      if (typeof method !== 'function' || name === 'constructor') return method;
-      const known = calls.get(name);
-      if (known?.method === method) return known.call;
-      const isFirstAsItIs = asTheyAre.has(name);
-      const call = (...given: unknown[]): unknown => {
-        const shown = given.map((value, n) => (n === 0 && isFirstAsItIs ? value : readOnly(value)));
-        return original(Reflect.apply(method, target, shown));
-      };
-      calls.set(name, { method, call });
-      return call;
-    },
-  });
+/** Module-private: how a message calls what is shown. */
+const NAME = Symbol('name');
+
+/** What shows something, and can be named in a message. */
+interface Showing {
+  [NAME](): string;
 }
 
-function viewOf(value: unknown, parent: Reader | undefined, property: PropertyKey): unknown {
-  if (!isObject(value)) return value;
-  const known = views.get(value);
-  if (known !== undefined) return known;
-  if (originals.has(value) || open.has(value) || isSafe(value)) return value;
+function isObject(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function';
+}
+
+/** @param property - of the owner, by which the value was reached */
+function viewOf(value: object, owner: Showing | undefined, property: PropertyKey): unknown {
+  const known = (value as { readonly [SHOWN]?: ShownKind | object })[SHOWN];
+  if (typeof known === 'object') return known;
+  if (known !== undefined) return View.of(value, KINDS[known]);
+  const { size, get, [Symbol.iterator]: each } = value as Readonly<Record<PropertyKey, unknown>>;
+  if (typeof size === 'number' && typeof each === 'function') {
+    if (typeof get === 'function') return new ShownMap(value as AnyMap, owner, property);
+    return value instanceof Set
+      ? new ShownSet(value, owner, property)
+      : new ShownMembers(value as AnyMembers, owner, property);
+  }
+  const proxy = proxies.get(value);
+  if (proxy !== undefined) return proxy;
+  if (originals.has(value) || isSafe(value)) return value;
   if (typeof value === 'function') return callOf(value as Method, undefined);
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return structuredClone(value);
   // A proxy must say of a frozen object what that says itself, so a frozen one is read from a copy.
   const target = Object.isExtensible(value) ? value : shallowCopy(value);
-  const view = new Proxy(target, new Reader(value, parent, property));
-  views.set(value, view);
+  const view = new Proxy(target, new Reader(value, owner, property));
+  proxies.set(value, view);
   originals.set(view, value);
   return view;
 }
 
+/** A view of what a property of a view shows. */
+function part<T>(value: T, owner: Showing, property: PropertyKey): T {
+  return isObject(value) ? (viewOf(value, owner, property) as T) : value;
+}
+
+/** A method or function of the state. */
+type Method = (...args: unknown[]) => unknown;
+
 /** A function that takes views and gives one. */
 function callOf(method: Method, self: unknown): Method {
-  return (...args) => {
-    const result = method.apply(self, args.map(original));
+  return (a, b, c) => {
+    const result = method.call(self, original(a), original(b), original(c));
     const isIterator =
       typeof (result as Partial<Iterator<unknown>> | undefined)?.next === 'function';
     return isIterator ? viewsIn(result as Iterator<unknown>) : readOnly(result);
@@ -127,102 +125,532 @@ function shallowCopy(value: object): object {
   return Object.assign(copy, value);
 }
 
-/** What a proxy does for one object: reads are passed on, and writes are refused. */
-class Reader implements ProxyHandler<object> {
+/** What an iterator brings, as views. An entry of a map is a list of its own. */
+function* viewsIn(items: Iterator<unknown>): Generator {
+  for (let step = items.next(); step.done !== true; step = items.next()) {
+    const item = step.value;
+    const isPair = Array.isArray(item) && item.length === 2 && Object.isExtensible(item);
+    yield isPair ? item.map((one: unknown) => readOnly(one)) : readOnly(item);
+  }
+}
+
+function refusal(what: string, of: Showing): YardmasterError {
+  return new YardmasterError(
+    'ERR_READ_ONLY',
+    `it tried to ${what} ${of[NAME]()}, which is the scheduler's own: copy what is to be changed`,
+    { what: `${what} ${of[NAME]()}` },
+  );
+}
+
+/** By which Node's `console.log` asks an object what to show. */
+const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom') as never;
+
+/** What a view shows. Nothing outside of this file can ask for it. */
+let shownBy: <Original extends object>(view: object) => Original;
+
+/** What shows an object by getters. Every class below is the whole of what extensions see of its kind. */
+abstract class View<Original extends object = object> implements Showing {
+  readonly #original: Original;
+
+  constructor(shown: Original) {
+    this.#original = shown;
+  }
+
+  /** The view of an object that keeps its view, made when it is first asked for. Nothing can be added to it. */
+  static of<Original extends object>(
+    value: Original,
+    Kind: new (value: never) => View<Original>,
+  ): View<Original> {
+    const view = Object.preventExtensions(new Kind(value as never));
+    (value as { [SHOWN]?: object })[SHOWN] = view;
+    return view;
+  }
+
+  static original(value: object): object {
+    return #original in value ? value.#original : (originals.get(value) ?? value);
+  }
+
+  static {
+    shownBy = (view) => (view as View).#original as never;
+  }
+
+  abstract [NAME](): string;
+
+  /** A view is its own. */
+  get [SHOWN](): this {
+    return this;
+  }
+
+  /** What it shows, with others by their names. */
+  toJSON(): unknown {
+    const fields = this as unknown as Readonly<Record<string, unknown>>;
+    const shown: Record<string, unknown> = {};
+    for (const name in this) shown[name] = plain(fields[name]);
+    return shown;
+  }
+
+  [INSPECT](): unknown {
+    return this.toJSON();
+  }
+
+  toString(): string {
+    return (this.#original as { toString(): string }).toString();
+  }
+}
+
+/** Names in the place of tasks, workers and the like. */
+function plain(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(plain);
+  if (!(value instanceof View)) return value;
+  const { key, address, name } = value as { key?: unknown; address?: unknown; name?: unknown };
+  return key ?? address ?? name ?? value.toJSON();
+}
+
+/** A collection, whatever holds its members. */
+type AnyMembers = Iterable<unknown> & {
+  readonly size: number;
+  readonly items?: readonly unknown[];
+  has?(item: never): boolean;
+  at?(place: number): unknown;
+  peek?(): unknown;
+};
+type AnyMap = ReadonlyMap<unknown, unknown>;
+
+/** A collection of the state. It is made when it is read, and shows what there is then and later. */
+abstract class ShownCollection<Original extends AnyMembers | AnyMap> extends View<Original> {
+  readonly #owner: Showing | undefined;
+  readonly #property: PropertyKey;
+
+  constructor(shown: Original, owner: Showing | undefined, property: PropertyKey) {
+    super(shown);
+    this.#owner = owner;
+    this.#property = property;
+  }
+
+  [NAME](): string {
+    if (this.#owner === undefined) return 'the collection that it was given';
+    return `${String(this.#property)} of ${this.#owner[NAME]()}`;
+  }
+
+  abstract [Symbol.iterator](): Iterator<unknown>;
+
+  override toJSON(): unknown {
+    return Array.from(this as unknown as Iterable<unknown>, plain);
+  }
+
+  override toString(): string {
+    return String(this.toJSON());
+  }
+}
+
+class ShownMembers<T> extends ShownCollection<AnyMembers> implements FewMembers<T> {
+  get size(): number {
+    return shownBy<AnyMembers>(this).size;
+  }
+
+  get items(): readonly T[] {
+    return part(shownBy<AnyMembers>(this).items as readonly T[], this, 'items');
+  }
+
+  has(item: T): boolean {
+    return shownBy<AnyMembers>(this).has!(original(item) as never);
+  }
+
+  at(place: number): T | undefined {
+    return readOnly(shownBy<AnyMembers>(this).at!(place)) as T | undefined;
+  }
+
+  peek(): T | undefined {
+    return readOnly(shownBy<AnyMembers>(this).peek!()) as T | undefined;
+  }
+
+  *[Symbol.iterator](): IterableIterator<T> {
+    for (const item of shownBy<AnyMembers>(this)) yield readOnly(item) as T;
+  }
+}
+
+class ShownSet<T> extends ShownCollection<ReadonlySet<T>> implements ReadonlySet<T> {
+  get size(): number {
+    return shownBy<ReadonlySet<T>>(this).size;
+  }
+
+  has(item: T): boolean {
+    return shownBy<ReadonlySet<T>>(this).has(original(item));
+  }
+
+  forEach(visit: (item: T, same: T, set: ReadonlySet<T>) => void, self?: unknown): void {
+    for (const item of this) visit.call(self, item, item, this);
+  }
+
+  *entries(): SetIterator<[T, T]> {
+    for (const item of this) yield [item, item];
+  }
+
+  keys(): SetIterator<T> {
+    return this[Symbol.iterator]();
+  }
+
+  values(): SetIterator<T> {
+    return this[Symbol.iterator]();
+  }
+
+  *[Symbol.iterator](): SetIterator<T> {
+    for (const item of shownBy<ReadonlySet<T>>(this)) yield readOnly(item);
+  }
+}
+
+class ShownMap<K, V> extends ShownCollection<ReadonlyMap<K, V>> implements ReadonlyMap<K, V> {
+  get size(): number {
+    return shownBy<ReadonlyMap<K, V>>(this).size;
+  }
+
+  has(key: K): boolean {
+    return shownBy<ReadonlyMap<K, V>>(this).has(original(key));
+  }
+
+  get(key: K): V | undefined {
+    return readOnly(shownBy<ReadonlyMap<K, V>>(this).get(original(key)));
+  }
+
+  forEach(visit: (value: V, key: K, map: ReadonlyMap<K, V>) => void, self?: unknown): void {
+    for (const [key, value] of this) visit.call(self, value, key, this);
+  }
+
+  *entries(): MapIterator<[K, V]> {
+    for (const [key, value] of shownBy<ReadonlyMap<K, V>>(this))
+      yield [readOnly(key), readOnly(value)];
+  }
+
+  *keys(): MapIterator<K> {
+    for (const key of shownBy<ReadonlyMap<K, V>>(this).keys()) yield readOnly(key);
+  }
+
+  *values(): MapIterator<V> {
+    for (const value of shownBy<ReadonlyMap<K, V>>(this).values()) yield readOnly(value);
+  }
+
+  [Symbol.iterator](): MapIterator<[K, V]> {
+    return this.entries();
+  }
+
+  override toJSON(): unknown {
+    return Object.fromEntries(Array.from(this, ([key, value]) => [plain(key), plain(value)]));
+  }
+
+  override toString(): string {
+    return JSON.stringify(this);
+  }
+}
+
+/**
+ * What a view of a kind of object passes on: views of what these properties hold, or what cannot be changed as it is.
+ * The class says with `implements` what extensions are promised, so the compiler names a property that is left out.
+ */
+function showing<Original extends object>() {
+  return <Name extends string & keyof Original>(...names: readonly Name[]) => {
+    abstract class Passing extends View<Original> {}
+    for (const name of names) {
+      const get = function (this: View<Original>): unknown {
+        return part(shownBy<Original>(this)[name], this, name);
+      };
+      Object.defineProperty(Passing.prototype, name, { get, configurable: true });
+    }
+    return Passing as unknown as abstract new (
+      shown: Original,
+    ) => View<Original> & Pick<Original, Name>;
+  };
+}
+
+class ShownTask
+  extends showing<TaskView>()(
+    ...(['key', 'id', 'group', 'prefix', 'negatedUserPriority', 'arrival'] as const),
+    ...(['generation', 'rank', 'dependencies', 'dependentCount'] as const),
+    ...(['whoWants', 'processingOn', 'steal', 'type', 'retries'] as const),
+    ...(['suspicious', 'isActor', 'isDataProducer', 'isQueueable'] as const),
+    ...(['restrictions', 'limit', 'runId', 'hasLostDependencies', 'exceptionBlame'] as const),
+    ...(['erredOn', 'failure', 'runSpec', 'annotations', 'metadata'] as const),
+  )
+  implements TaskView
+{
+  // What policies read most, written out: that halves what it costs.
+  get state(): TaskView['state'] {
+    return shownBy<TaskView>(this).state;
+  }
+  get nbytes(): number {
+    return shownBy<TaskView>(this).nbytes;
+  }
+  get replicas(): number {
+    return shownBy<TaskView>(this).replicas;
+  }
+  get waiterCount(): number {
+    return shownBy<TaskView>(this).waiterCount;
+  }
+  get whoHas(): FewMembers<WorkerView> {
+    return new ShownMembers(shownBy<TaskView>(this).whoHas, this, 'whoHas');
+  }
+
+  // These are built anew whenever they are read.
+  get priority(): TaskView['priority'] {
+    return shownBy<TaskView>(this).priority;
+  }
+  get dependents(): readonly TaskView[] {
+    return shownBy<TaskView>(this).dependents.map(readOnly);
+  }
+  get waitingOn(): readonly TaskView[] {
+    return shownBy<TaskView>(this).waitingOn.map(readOnly);
+  }
+  get waiters(): readonly TaskView[] {
+    return shownBy<TaskView>(this).waiters.map(readOnly);
+  }
+
+  [NAME](): string {
+    return `the task "${this.key}"`;
+  }
+}
+
+class ShownWorker
+  extends showing<WorkerView>()(
+    ...(['identity', 'address', 'name', 'host', 'memoryLimitBytes'] as const),
+    ...(['language', 'status', 'rank', 'inFlightS', 'inFlightTasks'] as const),
+    ...(['openSlots', 'processing', 'longRunning', 'endingRuns'] as const),
+    ...(['networkBytes', 'actors', 'resources', 'usedResources', 'metrics'] as const),
+    ...(['lastSeenMs'] as const),
+  )
+  implements WorkerView
+{
+  get occupancyS(): number {
+    return shownBy<WorkerView>(this).occupancyS;
+  }
+  get threadCount(): number {
+    return shownBy<WorkerView>(this).threadCount;
+  }
+  get nbytes(): number {
+    return shownBy<WorkerView>(this).nbytes;
+  }
+  get hasWhat(): Members<TaskView> {
+    return new ShownMembers(shownBy<WorkerView>(this).hasWhat, this, 'hasWhat');
+  }
+  get needsWhat(): WorkerView['needsWhat'] {
+    const { needsWhat } = shownBy<WorkerView>(this);
+    return new ShownMembers(needsWhat as AnyMembers, this, 'needsWhat');
+  }
+  /** Built anew whenever it is read. */
+  get memory(): WorkerView['memory'] {
+    return shownBy<WorkerView>(this).memory;
+  }
+
+  [NAME](): string {
+    return `the worker "${this.address}"`;
+  }
+}
+
+class ShownClient
+  extends showing<ClientView>()('key', 'wantsWhat', 'lastSeenMs')
+  implements ClientView
+{
+  [NAME](): string {
+    return `the client "${this.key}"`;
+  }
+}
+
+class ShownGroup
+  extends showing<GroupView>()(
+    ...(['name', 'prefix', 'size', 'states', 'dependencies', 'nbytesTotal', 'types'] as const),
+    ...(['durationS', 'otherDurationsS'] as const),
+  )
+  implements GroupView
+{
+  [NAME](): string {
+    return `the group "${this.name}"`;
+  }
+}
+
+class ShownPrefix
+  extends showing<PrefixView>()(
+    ...(['name', 'durationAverageS', 'durationEstimateS', 'suspicious', 'states'] as const),
+    ...(['stateCounts', 'nbytesTotal'] as const),
+  )
+  implements PrefixView
+{
+  [NAME](): string {
+    return `the prefix "${this.name}"`;
+  }
+}
+
+class ShownCluster
+  extends showing<ClusterView>()(
+    ...(['tasks', 'groups', 'prefixes', 'workers', 'clients', 'running', 'idle'] as const),
+    ...(['saturated', 'openSlots', 'limits', 'queued', 'unrunnable', 'replicated'] as const),
+    ...(['replicasWanted', 'stealsInFlight', 'totalThreads', 'totalOccupancyS'] as const),
+    ...(['generation', 'assignedCount'] as const),
+  )
+  implements ClusterView
+{
+  readonly #costs = new ShownCosts(shownBy<ClusterView>(this).costs);
+
+  get costs(): ClusterView['costs'] {
+    return this.#costs;
+  }
+
+  /** Built anew whenever it is read. */
+  get memory(): ClusterView['memory'] {
+    return shownBy<ClusterView>(this).memory;
+  }
+
+  suits(task: TaskView, worker: WorkerView): 'no' | 'tolerably' | 'well' {
+    return shownBy<ClusterView>(this).suits(original(task), original(worker));
+  }
+
+  [NAME](): string {
+    return 'the cluster';
+  }
+}
+
+type Costs = ClusterView['costs'];
+
+class ShownCosts
+  extends showing<ClusterView['costs']>()('bandwidth', 'defaultDataSize', 'defaultTaskDurationsS')
+  implements Costs
+{
+  [NAME](): string {
+    return 'costs of the cluster';
+  }
+}
+
+class ShownLoad
+  extends showing<WorkerLoad>()(
+    ...(['worker', 'workS', 'perThreadS', 'taskCount', 'threadCount', 'isThief'] as const),
+    ...(['takenCount'] as const),
+  )
+  implements WorkerLoad
+{
+  [NAME](): string {
+    return `the load of the worker "${this.worker.address}"`;
+  }
+}
+
+class ShownTheft
+  extends showing<Theft>()(
+    ...(['task', 'victim', 'thief', 'computeS', 'thiefTransferS', 'victimTransferS'] as const),
+  )
+  implements Theft
+{
+  [NAME](): string {
+    return 'the theft';
+  }
+}
+
+/** A manager as a round of it is seen. */
+class ShownManager extends showing<AmmView>()(
+  ...(['cluster', 'scheduler', 'workersMemory', 'pending', 'policies', 'intervalMs'] as const),
+  ...(['measure'] as const),
+) {
+  copies(task: TaskView): number {
+    return shownBy<AmmView>(this).copies(original(task));
+  }
+
+  [NAME](): string {
+    return 'the Active Memory Manager';
+  }
+}
+
+/** The view of each kind of object that keeps its view. */
+const KINDS: Readonly<Record<ShownKind, new (value: never) => View>> = {
+  task: ShownTask,
+  worker: ShownWorker,
+  client: ShownClient,
+  group: ShownGroup,
+  prefix: ShownPrefix,
+  cluster: ShownCluster,
+  load: ShownLoad,
+  theft: ShownTheft,
+  manager: ShownManager,
+};
+
+/** What changes collections: no method of a view, but an error that says so. */
+const CHANGES = ['add', 'clear', 'delete', 'pop', 'put', 'set'];
+
+/** From now on nothing that is read can be set, and nobody can add to what all views of a kind share. */
+function seal(prototype: object): void {
+  if (Object.isFrozen(prototype)) return;
+  for (const [name, property] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
+    if (!('get' in property)) continue;
+    const set = function (this: View): never {
+      throw refusal(`set "${name}" of`, this);
+    };
+    Object.defineProperty(prototype, name, { ...property, set, enumerable: true });
+  }
+  Object.freeze(prototype);
+  if (prototype !== View.prototype) seal(Object.getPrototypeOf(prototype) as object);
+}
+
+for (const name of CHANGES) {
+  const value = function (this: View): never {
+    throw refusal(`${name}() on`, this);
+  };
+  Object.defineProperty(ShownCollection.prototype, name, { value });
+}
+for (const { prototype } of [ShownMembers, ShownSet, ShownMap, ShownCosts]) seal(prototype);
+for (const { prototype } of Object.values(KINDS)) seal(prototype as object);
+
+/** Methods of a list that change it: they work on the view, which refuses. The others read a copy with views. */
+const LIST_CHANGES = new Set<PropertyKey>([
+  ...['copyWithin', 'fill', 'pop', 'push', 'reverse', 'shift', 'sort', 'splice', 'unshift'],
+]);
+
+/** What a proxy does for one list or object of data: reads are passed on, and writes are refused. */
+class Reader implements ProxyHandler<object>, Showing {
   constructor(
     private readonly value: object,
-    private readonly parent: Reader | undefined,
+    private readonly owner: Showing | undefined,
     private readonly property: PropertyKey,
   ) {}
 
-  get(_target: object, name: PropertyKey, view: object): unknown {
+  get(_target: object, name: PropertyKey): unknown {
     const { value } = this;
     // Getters run on the object itself: they may remember what they have computed.
-    const found: unknown = (value as Record<PropertyKey, unknown>)[name];
-    if (typeof found !== 'object') {
-      return typeof found === 'function' ? this.method(name, found, view) : found;
+    const found: unknown = (value as Readonly<Record<PropertyKey, unknown>>)[name];
+    if (typeof found !== 'function') return part(found, this, name);
+    if (Array.isArray(value)) {
+      if (name === 'constructor' || LIST_CHANGES.has(name)) return found;
+      const shown = value.map((item: unknown, index) => part(item, this, String(index)));
+      return (found as Method).bind(shown);
     }
-    return found === null ? null : viewOf(found, this, name);
+    return Object.hasOwn(value, name) ? callOf(found as Method, value) : found;
   }
 
   set(_target: object, name: PropertyKey): never {
-    throw this.refusal(`set "${String(name)}" of`);
+    throw refusal(`set "${String(name)}" of`, this);
   }
 
   defineProperty(_target: object, name: PropertyKey): never {
-    throw this.refusal(`set "${String(name)}" of`);
+    throw refusal(`set "${String(name)}" of`, this);
   }
 
   deleteProperty(_target: object, name: PropertyKey): never {
-    throw this.refusal(`delete "${String(name)}" of`);
+    throw refusal(`delete "${String(name)}" of`, this);
   }
 
   setPrototypeOf(): never {
-    throw this.refusal('change the prototype of');
+    throw refusal('change the prototype of', this);
   }
 
   preventExtensions(): never {
-    throw this.refusal('freeze');
+    throw refusal('freeze', this);
   }
 
   getOwnPropertyDescriptor(target: object, name: PropertyKey): PropertyDescriptor | undefined {
     const descriptor = Reflect.getOwnPropertyDescriptor(target, name);
     if (descriptor === undefined || !('value' in descriptor)) return descriptor;
-    return { ...descriptor, value: viewOf(descriptor.value, this, name) };
-  }
-
-  private method(name: PropertyKey, found: unknown, view: object): unknown {
-    const { value } = this;
-    if (name === 'constructor') return found;
-    // The methods of an array work on the view, and so read views and cannot write.
-    if (Array.isArray(value)) return found;
-    if (name === Symbol.iterator || READING.has(name)) return callOf(found as Method, value);
-    const isBuiltin = value instanceof Map || value instanceof Set;
-    if (isBuiltin && name === 'forEach') {
-      return (visit: (...args: unknown[]) => void, self?: unknown): void => {
-        for (const [key, item] of value instanceof Map ? value : value.entries()) {
-          visit.call(self, readOnly<unknown>(item), readOnly<unknown>(key), view);
-        }
-      };
-    }
-    if (isBuiltin) {
-      return () => {
-        throw this.refusal(`${String(name)}() on`);
-      };
-    }
-    return Object.hasOwn(value, name) ? callOf(found as Method, value) : found;
-  }
-
-  private refusal(what: string): YardmasterError {
-    return new YardmasterError(
-      'ERR_READ_ONLY',
-      `it tried to ${what} ${this.name()}, which is the scheduler's own: copy what is to be changed`,
-      { what: `${what} ${this.name()}` },
-    );
+    return { ...descriptor, value: part<unknown>(descriptor.value, this, name) };
   }
 
   /** For messages: `items of whoHas of the task "x"`. */
-  private name(): string {
-    const { key, state, address, name } = this.value as Readonly<Record<string, unknown>>;
-    if (typeof key === 'string') return `the ${state === undefined ? 'entry' : 'task'} "${key}"`;
-    if (typeof address === 'string') return `the worker "${address}"`;
-    if (this.parent !== undefined) return `${String(this.property)} of ${this.parent.name()}`;
+  [NAME](): string {
+    const { key, name } = this.value as Readonly<Record<string, unknown>>;
+    if (typeof key === 'string') return `the entry "${key}"`;
+    if (this.owner !== undefined) return `${String(this.property)} of ${this.owner[NAME]()}`;
     const kind = Array.isArray(this.value) ? 'list' : 'object';
     return typeof name === 'string' ? `"${name}"` : `the ${kind} that it was given`;
   }
-}
-
-/** What an iterator brings, as views. */
-function* viewsIn(items: Iterator<unknown>): Generator {
-  for (let step = items.next(); step.done !== true; step = items.next()) yield pairOf(step.value);
-}
-
-/** An entry of a map is a list of its own. */
-function pairOf(item: unknown): unknown {
-  const isPair = Array.isArray(item) && item.length === 2 && Object.isExtensible(item);
-  return isPair ? item.map((part: unknown) => readOnly(part)) : readOnly(item);
-}
-
-function isObject(value: unknown): value is object {
-  return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }

@@ -1,5 +1,6 @@
 import { SmallSet, SteadyMap } from '../util/collections.ts';
 import { RankedHeap, RankedSet } from '../util/heaps.ts';
+import { SHOWN } from '../util/values.ts';
 import { groupOfKey, prefixOfKey, RecentGroups, TaskGroup, TaskPrefix } from './groups.ts';
 import { TASK_STATE_NAMES } from './state-names.ts';
 import { TaskLimits } from './task-limits.ts';
@@ -44,6 +45,7 @@ export const OTHER_PREFIXES = '(others)';
  * changes when is decided in `core/kernel`, and links with two sides are written in `relations.ts`.
  */
 export class ClusterState {
+  [SHOWN]: object | 'cluster' = 'cluster';
   /** All tasks that are not forgotten. */
   readonly tasks = new SteadyMap<string, TaskState>();
   /** Short cut to processing tasks by run id. */
@@ -456,6 +458,7 @@ export const SERVICE_PREFIX = 'service:';
  * filled in it is the `ClientState` of `task.ts`.
  */
 export class GenericClient<Task> {
+  [SHOWN]: object | 'client' = 'client';
   /** The set of clients that has this one as its only member; shared by the tasks that it wants. */
   readonly alone: SmallSet<GenericClient<Task>> = SmallSet.of<GenericClient<Task>>(this);
   /** Scheduler's clock in milliseconds. */

@@ -1,5 +1,5 @@
 import { Tally } from '../util/collections.ts';
-import type { Finite } from '../util/values.ts';
+import { type Finite, SHOWN } from '../util/values.ts';
 import type { CostModel } from './cluster.ts';
 import { StateCounts, TASK_STATE_NAMES } from './state-names.ts';
 
@@ -114,6 +114,7 @@ export interface ActionTiming {
  * It learns how long such a task takes.
  */
 export class TaskPrefix {
+  [SHOWN]: object | 'prefix' = 'prefix';
   /** Exponentially weighted average of compute time in seconds; -1 while unknown. */
   durationAverageS: number;
   /** Longest time in seconds that a running task of this prefix was seen to take; -1 while unknown. */
@@ -187,6 +188,7 @@ export class TaskPrefix {
 
 /** All tasks of one collection: the keys `('random-a1b2c3', i)` for every i. */
 export class TaskGroup {
+  [SHOWN]: object | 'group' = 'group';
   /** Tasks now in each state. */
   readonly states = new StateCounts();
   /** Tasks ever added, forgotten ones included; it never shrinks while the group lives. */

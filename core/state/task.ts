@@ -1,4 +1,5 @@
 import { emptyList, SmallSet } from '../util/collections.ts';
+import { SHOWN } from '../util/values.ts';
 import type { GenericClient } from './cluster.ts';
 import type { TaskGroup, TaskPrefix } from './groups.ts';
 import { isActive, type TaskStateName } from './state-names.ts';
@@ -138,6 +139,7 @@ export class TaskState {
 
   /** Type name of the result. */
   type: string | undefined = undefined;
+  [SHOWN]: object | 'task' = 'task';
   /** What most tasks never have; undefined until one of it is set. */
   private optionalFields: RareFields | undefined = undefined;
   /** Index in the graph that named it last, or -1. Owned by the walk through that graph. */

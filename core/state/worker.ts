@@ -1,5 +1,12 @@
 import { LazySet, SmallSet, Tally } from '../util/collections.ts';
-import type { Integer, Name, Positive, Resources, Size } from '../util/values.ts';
+import {
+  type Integer,
+  type Name,
+  type Positive,
+  type Resources,
+  SHOWN,
+  type Size,
+} from '../util/values.ts';
 import type { CostModel } from './cluster.ts';
 import type { TaskPrefix } from './groups.ts';
 import { ProcessingList, ReplicaList } from './relations.ts';
@@ -101,6 +108,7 @@ export class GenericWorker<Task extends { place: number }> {
   /** The address as a list, for messages about results of which this worker has the only copy. */
   readonly soleAddress: readonly [string];
 
+  [SHOWN]: object | 'worker' = 'worker';
   readonly memoryLimitBytes: number;
   readonly name: string;
   readonly host: string;

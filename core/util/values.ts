@@ -16,6 +16,13 @@ class AssertionError extends Error {
   override readonly name = 'AssertionError';
 }
 
+/** The kinds of objects that keep the read-only view which extensions see of them. */
+export type ShownKind =
+  'task' | 'worker' | 'client' | 'group' | 'prefix' | 'cluster' | 'load' | 'theft' | 'manager';
+
+/** Where such an object keeps its view; until somebody asks for that, its kind. Owned by `core/shared/read-only.ts`. */
+export const SHOWN: unique symbol = Symbol('shown');
+
 /** Arrays up to this length keep their capacity when they are emptied. */
 const KEPT_MAX = 64;
 

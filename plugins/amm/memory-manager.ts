@@ -20,8 +20,9 @@ import {
   type WorkerView,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { isTrusted, leaveOpen, original, readOnly } from '../../core/shared/read-only.ts';
+import { isTrusted, original, readOnly } from '../../core/shared/read-only.ts';
 import { isReported } from '../../core/util/failure-count.ts';
+import { SHOWN } from '../../core/util/values.ts';
 import { NO_WORKERS, WorkerList } from './movement.ts';
 
 /** What a policy may suggest in one round; beyond it, it is taken for endless. */
@@ -74,9 +75,10 @@ interface MemoryManagerParts {
  * ties between workers go to the lowest rank.
  */
 export class MemoryManager implements RoundView {
+  [SHOWN]: object | 'manager' = 'manager';
   /** What policies that are not part of this package get. */
   view: AmmView = readOnly<RoundView>(this) as AmmView;
-  readonly policies: Set<ActiveMemoryManagerPolicy<unknown>> = leaveOpen(new PolicySet(this));
+  readonly policies: Set<ActiveMemoryManagerPolicy<unknown>> = new PolicySet(this);
   readonly workersMemory: ReadonlyMap<WorkerView, number>;
   private readonly book: ReplicaBook;
   private readonly failures = new WeakMap<ActiveMemoryManagerPolicy<unknown>, number>();
@@ -337,6 +339,11 @@ function managerFor(policy: ActiveMemoryManagerPolicy<unknown>, manager: MemoryM
 class PolicySet extends Set<ActiveMemoryManagerPolicy<unknown>> {
   constructor(private readonly manager: MemoryManager) {
     super();
+  }
+
+  /** Policies are given the set itself: they may add others, and leave. */
+  get [SHOWN](): this {
+    return this;
   }
 
   /** @throws YardmasterError `ERR_PLUGIN_LOAD` for what is no policy */
@@ -926,7 +933,7 @@ function readSuggestion(
   const given = unchecked as Suggestion;
   // A policy that is not part of this package names views.
   const own = original(given.task);
-  const suggestion = own === given.task ? given : { ...given, task: own };
+  const suggestion = own === given.task ? given : withTask(given, own);
   const task = own as Partial<Suggestion['task']> | null | undefined;
   if (task?.key === undefined || !isKnown(task as TaskView, cluster)) {
     return { suggestion, reason: task?.state === undefined ? 'unknown-task' : stateReason(task) };
@@ -938,6 +945,12 @@ function readSuggestion(
   const workers = workersIn(candidates, cluster, loads);
   if (workers.length === 0) return { suggestion, reason: 'unknown-candidates' };
   return { ...suggestion, candidates: workers };
+}
+
+/** Written out: a spread costs as much as all else that is done with most suggestions. */
+function withTask(given: Suggestion, task: TaskView): Suggestion {
+  const { op, candidates, force, beyondPending } = given;
+  return { op, task, candidates, force, beyondPending };
 }
 
 /**

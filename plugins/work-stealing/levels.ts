@@ -1,4 +1,5 @@
 import type { ClusterView, TaskView, WorkerLoad, WorkerView } from '../../core/api/index.ts';
+import { SHOWN } from '../../core/util/values.ts';
 
 /**
  * Tasks are stolen in the order of what moving them costs, compared with what computing them takes.
@@ -42,6 +43,7 @@ function roundHalfToEven(value: number): number {
 
 /** The load of a worker as it was when the round first looked at it, with what was asked for since. */
 export class Load implements WorkerLoad {
+  [SHOWN]: object | 'load' = 'load';
   workS: number;
   perThreadS: number;
   taskCount: number;

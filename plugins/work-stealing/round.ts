@@ -13,6 +13,7 @@ import {
   type WorkerView,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { SHOWN } from '../../core/util/values.ts';
 import { dask, DaskStealing } from '../../policies/stealing/dask.ts';
 import { LEVEL_COUNT, levelOf, type Load, Loads } from './levels.ts';
 import { isStealable, Thieves, Victim } from './thieves.ts';
@@ -543,6 +544,7 @@ class StealCounters {
 
 /** One object is filled in for one task after the other: a round considers tens of thousands. */
 export class MutableTheft implements Theft {
+  [SHOWN]: object | 'theft' = 'theft';
   computeS: number;
   thiefTransferS = 0;
   victimTransferS = 0;

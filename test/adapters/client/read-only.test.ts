@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
   ActiveMemoryManagerPolicy,
@@ -135,7 +136,7 @@ const WRITES: readonly (readonly [
   RegExp,
 ])[] = [
   ['a state', (task) => assign(task, 'state', 'memory'), /set "state" of the task "/],
-  ['a group', (task) => assign(task.group, 'name', 'x'), /set "name" of group of the/],
+  ['a group', (task) => assign(task.group, 'name', 'x'), /set "name" of the group "/],
   ['counts', (task) => assign(task.prefix.states, 'memory', 9), /set "memory" of states/],
   ['holders', (task) => assign(task.whoHas.items, 'length', 0), /"length" of items of whoHas/],
   [
@@ -160,7 +161,6 @@ const WRITES: readonly (readonly [
     /clear\(\) on usedResources/,
   ],
   ['its tasks', (_t, worker) => call(worker?.hasWhat, 'add', _t), /tried to/],
-  ['its amounts', (_t, worker) => call(worker, 'occupyAll', new Map([['a', 1]]), 1), /tried to/],
   [
     'the table of tasks',
     (_t, _w, cluster) => call(cluster.tasks, 'clear'),
@@ -267,6 +267,76 @@ test('a policy that uses what it is shown as documented decides as one that sees
   await sums(cluster);
   expect(errors.map(({ message }) => message)).toEqual([]);
   expect(seen.size).toBe(3);
+});
+
+/** What a hook finds when the sum of two increments is in memory. */
+async function look<Found>(
+  at: (task: TaskView, worker: WorkerView, cluster: ClusterView) => Found,
+): Promise<{ found: Found | undefined; key: string }> {
+  const { cluster, errors } = await start();
+  let found: Found | undefined;
+  const plugin = definePlugin({
+    name: 'curious',
+    apiVersion: PLUGIN_API_VERSION,
+    setup: (given): HookTable => ({
+      taskTransition: (task, _start, finish) => {
+        if (finish !== 'memory' || task.dependencies.length === 0) return;
+        found = at(task, task.whoHas.items[0] as WorkerView, given.cluster);
+      },
+    }),
+  });
+  await cluster.local.scheduler.addPlugin(plugin);
+  const { client } = cluster;
+  const future = client.submit(add, client.submit(inc, 1), client.submit(inc, 5));
+  expect(await cluster.passing(future.result())).toBe(8);
+  expect(errors.map(({ message }) => message)).toEqual([]);
+  return { found, key: future.key };
+}
+
+test('a view has what its type names and no more, and takes nothing', async () => {
+  const { found } = await look((task, worker) => {
+    expect(() => assign(task, 'stat', 1)).toThrow(TypeError);
+    expect(() => Object.defineProperty(task, 'state', { value: 'x' })).toThrow(TypeError);
+    expect(() => assign(Object.getPrototypeOf(task), 'state', 1)).toThrow();
+    return 'occupyAll' in worker;
+  });
+  expect(found).toBe(false);
+});
+
+test('a view says what it shows, to console.log, as JSON and in a loop over its names', async () => {
+  const { found, key } = await look((task, worker, cluster) => {
+    const names: string[] = [];
+    for (const name in task) names.push(name);
+    return {
+      names,
+      dependencies: task.dependencies.map((dependency) => dependency.key),
+      printed: inspect(task),
+      task: JSON.parse(JSON.stringify(task)) as Record<string, unknown>,
+      worker: JSON.parse(JSON.stringify(worker)) as Record<string, unknown>,
+      cluster: JSON.parse(JSON.stringify(cluster)) as Record<string, unknown>,
+      states: Object.keys(task.group.states),
+      metrics: Object.keys({ ...worker.metrics }),
+    };
+  });
+  expect(found?.names).toContain('whoHas');
+  expect(found?.printed).toContain(`key: '${key}'`);
+  expect(found?.task).toMatchObject({ key, state: 'memory', group: 'add' });
+  expect(found?.task['dependencies']).toEqual(found?.dependencies);
+  expect(found?.worker['hasWhat']).toContain(key);
+  expect(found?.cluster['workers']).toBeDefined();
+  expect(found?.states).toContain('memory');
+  expect(found?.metrics).toContain('memoryBytes');
+});
+
+test('a list is read by all methods that do not change it, and a task is the same object in each', async () => {
+  const { found } = await look((task, worker, cluster) => {
+    const reversed = task.dependencies.toReversed();
+    expect(task.dependencies.indexOf(reversed[0] as TaskView)).toBe(1);
+    expect(cluster.tasks.get(task.key)).toBe(task);
+    expect(new Set(cluster.workers.values()).has(worker)).toBe(true);
+    return reversed.map((dependency) => dependency.dependents.includes(task));
+  });
+  expect(found).toEqual([true, true]);
 });
 
 test('a policy of the memory manager cannot empty the list of holders, and is named', async () => {

@@ -8,6 +8,7 @@ import {
   type WorkerView,
   type YardmasterError,
 } from '../../../core/api/index.ts';
+import { original, trust } from '../../../core/shared/read-only.ts';
 import { ClusterState } from '../../../core/state/cluster.ts';
 import {
   addReplica,
@@ -136,7 +137,7 @@ export class Scripted extends ActiveMemoryManagerPolicy<readonly Suggestion[]> {
   readonly chosen: (WorkerView | undefined)[] = [];
 
   override *run(): SuggestionGenerator {
-    for (const suggestion of this.options) this.chosen.push(yield suggestion);
+    for (const suggestion of this.options) this.chosen.push(original(yield suggestion));
   }
 }
 
@@ -149,5 +150,6 @@ export function policyOf(
       return run(amm);
     }
   }
+  trust(Policy); // It compares the state itself.
   return new Policy({});
 }

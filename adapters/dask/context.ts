@@ -58,6 +58,8 @@ export interface DaskContext {
   readonly relay: Relay;
   /** Connected Dask workers by address. */
   readonly workers: ReadonlyMap<string, DaskWorker>;
+  /** Takes a worker out of {@link workers} that stays connected: its next heartbeat is told that it is missing. */
+  forgetWorker(address: string): void;
   /** Connected Dask clients by id. */
   readonly clients: ReadonlyMap<string, DaskClient>;
   /** Where Dask peers reach us. */

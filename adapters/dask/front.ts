@@ -285,6 +285,11 @@ export class Front implements BridgeHost, CompanionHost {
     this.pool.drop(worker.address, gone);
   }
 
+  forgetWorker(address: string): void {
+    const worker = this.workers.get(address);
+    if (worker !== undefined) this.removeWorker(worker);
+  }
+
   addClient(client: BridgedClient): void {
     this.clients.set(client.id, client);
     this.logClient(client.id, 'add-client');

@@ -97,6 +97,7 @@ async function retire(request: Fields, context: DaskContext): Promise<Map<string
   if (!close && request['remove'] !== false) {
     for (const worker of gone) {
       context.plugin.enqueue({ op: 'remove-worker', worker, expected: true, close: false });
+      context.forgetWorker(worker);
     }
   }
   return new Map(gone.map((address) => [address, identities.get(address) ?? {}]));

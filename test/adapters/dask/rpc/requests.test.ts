@@ -108,6 +108,28 @@ describe('workers that come and go', () => {
     );
   });
 
+  it.each([
+    ['is forgotten at once', {}, undefined, 'missing'],
+    [
+      'stays without tasks when it is not to be removed',
+      { remove: false },
+      'closing_gracefully',
+      'OK',
+    ],
+  ])('that are retired and not closed: one %s', async (_what, more, status, heartbeat) => {
+    const [one, two] = [await bench.runningWorker(4001), await bench.runningWorker(4002)];
+    const fields = { workers: [one.address], close_workers: false, ...more };
+    const retired = (await bench.call('retire_workers', fields)) as Message;
+    expect(Object.keys(retired)).toEqual([one.address]);
+    const identity = (await bench.call('identity')) as { workers: Record<string, Message> };
+    expect(identity.workers[one.address]?.['status']).toBe(status);
+    expect(identity.workers[two.address]?.['status']).toBe('running');
+    // A worker that is told that it is missing ends by itself.
+    const report = { address: one.address, now: 0, metrics: {}, executing: {} };
+    expect(await bench.call('heartbeat_worker', report)).toMatchObject({ status: heartbeat });
+    expect(one.ops).not.toContain('close');
+  });
+
   it('cannot gain keys when they are not known', async () => {
     const fields = { worker: 'tcp://127.0.0.1:1', keys: ['inc-1'] };
     expect(await bench.call('add_keys', fields)).toBe('not found');

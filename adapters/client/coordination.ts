@@ -601,11 +601,9 @@ export class Coordinator {
 
   private futureOf(key: string): Future<unknown> {
     const { table, outgoing } = this.session;
-    let entry = table.get(key);
-    if (entry === undefined) {
-      entry = table.add(key, undefined);
-      outgoing.report({ op: 'client-desires-keys', keys: [key] });
-    }
+    const isHeld = table.get(key) !== undefined;
+    const entry = table.add(key, undefined);
+    if (!isHeld) outgoing.report({ op: 'client-desires-keys', keys: [key] });
     return new Future(this.session, entry);
   }
 }

@@ -10,27 +10,31 @@ type SettledCallback = (entry: KeyEntry) => void;
 const NO_LISTENERS: SettledCallback[] = [];
 
 /**
- * What a client knows about one key. All futures of the key share it; when the last of them is
- * released, the client releases the key at the scheduler.
+ * One want of a client, with what it knows about the key. Each future has its own; those of one key are linked in a ring,
+ * and what happens to the task happens to all of them. When the last of them ends, the client gives the key up at the
+ * scheduler.
  */
 export class KeyEntry {
   private state: FutureStatus = 'pending';
-  private failure: (() => Error) | undefined;
+  private failure: ((entry: KeyEntry) => Error) | undefined;
   private listeners: SettledCallback[] = NO_LISTENERS;
-  /** Futures and open calls that need the key. */
+  private next: KeyEntry = this;
+  private previous: KeyEntry = this;
+  /** Its future and open calls that need it. */
   references = 0;
-  /** Not in the table any more: cancelled, or the connection is over. */
+  /** Given up, cancelled, or the connection is over. */
   detached = false;
+  // The next two count in the entry that the table has, and pass on to its heir.
   /** The key was cancelled before; the echo of that is still to come and means nothing to us. */
   expectsOldCancellation = false;
-  /** Where the result was according to the scheduler's last message. */
-  workers: readonly string[] = [];
-  /** Bytes of the result; 0 while unknown. */
-  nbytes = 0;
   /** The highest priority with which this client has submitted it, or the one that it was given since. */
   priority = 0;
   /** Hash of all that its result follows from, if that is known. */
   contentKey: string | undefined = undefined;
+  /** Where the result was according to the scheduler's last message. */
+  workers: readonly string[] = [];
+  /** Bytes of the result; 0 while unknown. */
+  nbytes = 0;
   /** Where it was submitted, if that is known. */
   site: CallSite | undefined = undefined;
   /** The result, serialised, if it is here. Owned by `KeptValues`. */
@@ -52,36 +56,88 @@ export class KeyEntry {
 
   /** A new error for each caller; undefined unless the status is `error` or `cancelled`. */
   error(): Error | undefined {
-    return this.failure?.();
+    return this.failure?.(this);
   }
 
+  /** All wants of the key, this one first. */
+  ring(): KeyEntry[] {
+    const all: KeyEntry[] = [this];
+    for (let { next } = this; next !== this; next = next.next) all.push(next);
+    return all;
+  }
+
+  /** Makes it one more want of the key of another entry, whose state it takes over. */
+  join(other: KeyEntry): void {
+    this.state = other.state;
+    this.failure = other.failure;
+    this.workers = other.workers;
+    this.nbytes = other.nbytes;
+    this.value = other.value;
+    this.contentKey = other.contentKey;
+    this.next = other;
+    this.previous = other.previous;
+    other.previous.next = this;
+    other.previous = this;
+  }
+
+  /**
+   * Takes it out of the ring.
+   * @param isInherited - it is the entry that the table has: the next one gets what counts for the key
+   * @returns the next want of the key; undefined: there is none
+   */
+  leave(isInherited: boolean): KeyEntry | undefined {
+    const { next } = this;
+    if (next === this) return undefined;
+    if (isInherited) {
+      next.priority = this.priority;
+      next.contentKey ??= this.contentKey;
+      next.expectsOldCancellation = this.expectsOldCancellation;
+    }
+    next.previous = this.previous;
+    this.previous.next = next;
+    this.next = this;
+    this.previous = this;
+    this.value = undefined;
+    return next;
+  }
+
+  /** The task has ended well, for all wants of the key. */
   finish(workers: readonly string[], nbytes: number): void {
-    this.workers = workers;
-    this.nbytes = Math.max(0, nbytes);
-    this.settle('finished', undefined);
+    const all = this.ring();
+    for (const entry of all) {
+      entry.workers = workers;
+      entry.nbytes = Math.max(0, nbytes);
+      entry.become('finished', undefined);
+    }
+    for (const entry of all) entry.notify();
   }
 
-  fail(error: () => Error): void {
-    this.settle('error', error);
+  /** The task has failed, for all wants of the key. */
+  fail(error: (entry: KeyEntry) => Error): void {
+    const all = this.ring();
+    for (const entry of all) entry.become('error', error);
+    for (const entry of all) entry.notify();
   }
 
+  /** Ends this want alone. */
   cancel(error: () => Error): void {
     this.detached = true;
     this.settle('cancelled', error);
   }
 
-  /** Ends the entry because its last future was released; an end that it has reached stays. */
+  /** Ends this want alone because its future was released; an end that it has reached stays. */
   release(error: () => Error): void {
     this.detached = true;
     if (!this.isSettled) this.settle('cancelled', error);
   }
 
-  /** Its result is to come (again). */
+  /** The result is to come (again), for all wants of the key. */
   reopen(status: 'pending' | 'lost'): void {
     if (this.detached) return;
-    this.state = status;
-    this.failure = undefined;
-    this.workers = [];
+    for (const entry of this.ring()) {
+      entry.become(status, undefined);
+      entry.workers = [];
+    }
   }
 
   /** Calls back once, at once when it is settled. */
@@ -104,9 +160,17 @@ export class KeyEntry {
     });
   }
 
-  private settle(status: FutureStatus, failure: (() => Error) | undefined): void {
+  private settle(status: FutureStatus, failure: () => Error): void {
+    this.become(status, failure);
+    this.notify();
+  }
+
+  private become(status: FutureStatus, failure: ((entry: KeyEntry) => Error) | undefined): void {
     this.state = status;
     this.failure = failure;
+  }
+
+  private notify(): void {
     const listeners = this.listeners;
     this.listeners = NO_LISTENERS;
     for (const listener of listeners) listener(this);

@@ -4,7 +4,7 @@ import { type FutureStatus, type KeyEntry, LeakTracker, type Watched } from './e
 
 /** How a cancellation is done. */
 export interface CancelOptions {
-  /** Also when other clients want the result. Default false. */
+  /** Also when other futures or clients want the result: these are cancelled too. Default false. */
   readonly force?: boolean;
   /** Why, in short; part of the error that waiting callers receive, and its field `reason`. */
   readonly reason?: string;
@@ -24,6 +24,8 @@ export interface FutureOwner {
   whenSettled(entry: KeyEntry): Promise<void>;
   cancelEntries(entries: readonly KeyEntry[], options: CancelOptions): void;
   releaseEntry(entry: KeyEntry): void;
+  /** One more want of the same key. */
+  cloneEntry(entry: KeyEntry): KeyEntry;
   /** What waits for the cluster passes here: a task lets another one run meanwhile. */
   waiting<T>(wait: Promise<T>): Promise<T>;
 }
@@ -109,7 +111,7 @@ export class Future<T> {
     return this.#owner.whenSettled(this.#entry);
   }
 
-  /** Gives the task up, for all futures of this client with the same key. */
+  /** Gives the task up. It goes on while another future of the same key wants it, unless `force` is given. */
   cancel(options: CancelOptions = {}): void {
     this.#owner.cancelEntries([this.#entry], options);
   }
@@ -131,7 +133,8 @@ export class Future<T> {
       const message = `the future of "${this.key}" was released and cannot be cloned`;
       throw new YardmasterError('ERR_CANCELLED', message, { key: this.key });
     }
-    return new Future<T>(this.#owner, this.#entry);
+    const entry = this.#owner.cloneEntry(this.#entry);
+    return new Future<T>(this.#owner, entry);
   }
 
   toString(): string {

@@ -17,6 +17,7 @@ import type { Outgoing } from './outgoing.ts';
 
 /** All keys that a client holds, and what the scheduler has reported about them. */
 export class KeyTable {
+  /** One want of each key; the others of the key are linked with it. */
   private readonly entries = new SteadyMap<string, KeyEntry>();
   /** Keys that were cancelled here and whose cancellation the scheduler has not echoed yet. */
   private readonly cancelled = new Set<string>();
@@ -54,34 +55,40 @@ export class KeyTable {
     return entry;
   }
 
-  /** A new entry for a key that is not held. */
+  /** One more want of a key, which may be held already. */
   add(key: string, definition: string | undefined): KeyEntry {
-    const entry = new KeyEntry(key, definition);
+    const held = this.entries.get(key);
+    const entry = new KeyEntry(key, held === undefined ? definition : held.definition);
+    if (held !== undefined) {
+      entry.join(held);
+      return entry;
+    }
     if (this.cancelled.size > 0) entry.expectsOldCancellation = this.cancelled.delete(key);
     this.entries.set(key, entry);
     return entry;
   }
 
-  /** One holder less; without any the scheduler may forget the key. */
+  /** One holder less; without any the want ends, and with the last want the scheduler may forget the key. */
   release(entry: KeyEntry): void {
     entry.references--;
     if (entry.references > 0 || entry.detached) return;
-    this.forget(entry);
+    const isLast = this.leave(entry);
     entry.release(() => releasedError(entry.key));
-    this.outgoing.releaseKey(entry.key);
+    if (isLast) this.outgoing.releaseKey(entry.key);
   }
 
   /** Releases all keys, whatever their number of references. */
   releaseAll(): void {
-    for (const entry of [...this.entries.values()]) {
-      this.forget(entry);
-      entry.release(() => releasedError(entry.key));
-      this.outgoing.releaseKey(entry.key);
+    for (const { key } of [...this.entries.values()]) {
+      const all = this.forget(key);
+      for (const entry of all) entry.release(() => releasedError(key));
+      if (all.length > 0) this.outgoing.releaseKey(key);
     }
     this.cancelled.clear();
   }
 
   /**
+   * Ends these wants, by force all wants of their keys. The scheduler is told of the keys that nobody wants here any more.
    * @param errorOf - what the callers that wait for a key receive
    */
   cancel(
@@ -98,25 +105,32 @@ export class KeyTable {
     if (typeof force !== 'boolean') refuseOption('force', force, 'true or false');
     if (held.length === 0) return;
     const why = reason ?? 'its client gave it up';
-    const keys = held.map((entry) => entry.key);
+    const keys: string[] = [];
+    const ended: KeyEntry[] = [];
+    for (const entry of held) {
+      if (entry.detached) continue;
+      if (force) ended.push(...this.forget(entry.key));
+      else ended.push(entry);
+      if (force || this.leave(entry)) keys.push(entry.key);
+    }
     const limit = killTimeoutMs === undefined ? {} : { killTimeoutMs };
     const more = message === undefined ? {} : { message };
-    this.outgoing.report({ op: 'cancel-keys', keys, force, reason: why, ...more, ...limit });
-    for (const entry of held) {
-      this.cancelled.add(entry.key);
-      this.end(entry, () => errorOf(entry.key, why, message));
+    if (keys.length > 0) {
+      this.outgoing.report({ op: 'cancel-keys', keys, force, reason: why, ...more, ...limit });
+      for (const key of keys) this.cancelled.add(key);
     }
+    for (const entry of ended) entry.cancel(() => errorOf(entry.key, why, message));
   }
 
   retry(entries: readonly KeyEntry[]): void {
     const failed = entries.filter((entry) => entry.status === 'error');
     if (failed.length === 0) return;
-    const keys = failed.map((entry) => entry.key);
+    const keys = [...new Set(failed.map((entry) => entry.key))];
     this.outgoing.report({ op: 'retry', keys });
-    for (const entry of failed) {
-      this.reopen(entry, 'pending');
+    for (const key of keys) {
+      this.reopen(this.entries.get(key), 'pending');
       // If the task is no longer in error, the answer reports its present state.
-      this.outgoing.report({ op: 'report-key', key: entry.key });
+      this.outgoing.report({ op: 'report-key', key });
     }
   }
 
@@ -124,7 +138,10 @@ export class KeyTable {
   setPriorities(priorities: ReadonlyMap<KeyEntry, number>, raiseInputs: boolean): void {
     const open = [...priorities].filter(([entry]) => !entry.detached && !entry.isSettled);
     if (open.length === 0) return;
-    for (const [entry, priority] of open) entry.priority = priority;
+    for (const [{ key }, priority] of open) {
+      const held = this.entries.get(key);
+      if (held !== undefined) held.priority = priority;
+    }
     this.outgoing.report({
       op: 'set-priority',
       keys: open.map(([entry]) => entry.key),
@@ -145,7 +162,7 @@ export class KeyTable {
    * message.
    */
   abandon(entry: KeyEntry, error: () => Error): void {
-    if (!entry.detached) this.end(entry, error);
+    if (!entry.detached) this.end(entry.key, error);
   }
 
   /** Called when a result could not be found although the scheduler reported it as in memory. */
@@ -160,9 +177,7 @@ export class KeyTable {
     for (const key of keys) {
       const entry = this.entries.get(key);
       if (entry === undefined || entry.isSettled) continue;
-      this.forget(entry);
-      entry.detached = true;
-      entry.fail(() => unsentError(key, error));
+      for (const each of this.forget(key)) each.fail(() => unsentError(key, error));
     }
   }
 
@@ -220,7 +235,7 @@ export class KeyTable {
     const entry = this.entries.get(key);
     if (taken !== undefined) {
       // Not the echo of a cancellation. The result under this key is of another task, so nothing is asked about it.
-      if (entry !== undefined) this.end(entry, () => takenElsewhere(key, taken));
+      if (entry !== undefined) this.end(key, () => takenElsewhere(key, taken));
       return;
     }
     if (entry === undefined) {
@@ -235,22 +250,22 @@ export class KeyTable {
     }
     const isLost = this.losses !== undefined && reason !== LOST_INPUT;
     this.losses?.push(key);
-    this.end(entry, () => (isLost ? lostError(key, reason) : cancelledError(key, reason, message)));
+    this.end(key, () => (isLost ? lostError(key, reason) : cancelledError(key, reason, message)));
   }
 
   private endAll(error: (key: string) => Error): void {
-    for (const entry of [...this.entries.values()]) this.end(entry, () => error(entry.key));
+    for (const key of [...this.entries.keys()]) this.end(key, () => error(key));
     this.definitions.clear();
   }
 
-  private end(entry: KeyEntry, error: () => Error): void {
-    this.forget(entry);
-    entry.cancel(error);
+  /** Ends all wants of a key. */
+  private end(key: string, error: () => Error): void {
+    for (const entry of this.forget(key)) entry.cancel(error);
   }
 
   private onErred(message: TaskErredMessage): void {
     const entry = this.entries.get(message.key);
-    entry?.fail(() => withSite(failureOf(message), entry, message.blame));
+    entry?.fail((want) => withSite(failureOf(message), want, message.blame));
   }
 
   private onInMemory({ key, workers, nbytes = 0, value }: KeyInMemory): void {
@@ -267,11 +282,30 @@ export class KeyTable {
     entry.reopen(status);
   }
 
-  private forget(entry: KeyEntry): void {
+  /** One want less. @returns whether it was the last of its key, which is forgotten then */
+  private leave(entry: KeyEntry): boolean {
     const { key } = entry;
-    this.kept.drop(entry);
+    const isKept = this.entries.get(key) === entry;
+    const heir = entry.leave(isKept);
+    if (heir === undefined) return this.forget(key).length > 0;
+    entry.detached = true;
+    if (isKept) this.entries.set(key, heir);
+    return false;
+  }
+
+  /** @returns the wants of the key, which are on their own now: the callers end them */
+  private forget(key: string): KeyEntry[] {
+    const held = this.entries.get(key);
+    if (held === undefined) return [];
+    this.kept.drop(held);
     this.entries.delete(key);
     this.definitions.release(key);
+    const all = held.ring();
+    for (const entry of all) {
+      entry.detached = true;
+      entry.leave(false);
+    }
+    return all;
   }
 }
 
@@ -424,7 +458,7 @@ const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 /** What a small array of bytes occupies besides them. */
 const OVERHEAD_BYTES = 200;
 
-/** Small results that came with the news of them, as long as their keys are held. */
+/** Small results that came with the news of them, as long as their keys are held: all wants of a key have the same bytes. */
 class KeptValues {
   private keptBytes = 0;
 
@@ -435,13 +469,13 @@ class KeptValues {
     const nbytes = value.byteLength + OVERHEAD_BYTES;
     if (this.keptBytes + nbytes > KEPT_BYTES_MAX) return;
     this.keptBytes += nbytes;
-    entry.value = value;
+    for (const want of entry.ring()) want.value = value;
   }
 
   /** The result is needed no more, or is not to be trusted any more. */
   drop(entry: KeyEntry): void {
     if (entry.value === undefined) return;
     this.keptBytes -= entry.value.byteLength + OVERHEAD_BYTES;
-    entry.value = undefined;
+    for (const want of entry.ring()) want.value = undefined;
   }
 }

@@ -118,7 +118,7 @@ export class Scatterer {
     const futures = items.map((item) => {
       const held = table.get(item.key);
       const isKnown = held?.definition === item.definition;
-      const entry = held ?? table.add(item.key, item.definition);
+      const entry = table.add(item.key, item.definition);
       if (held === undefined) entry.contentKey = item.definition;
       if ((!isKnown || asksForCopies) && !toPut.has(item.key)) {
         toPut.set(item.key, { item, entry, isNew: held === undefined });

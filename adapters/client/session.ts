@@ -277,6 +277,13 @@ export class Session implements FutureOwner, LinkOwner {
     });
   }
 
+  cloneEntry(entry: KeyEntry): KeyEntry {
+    if (entry.detached) return entry; // It has ended for good, and so has its clone.
+    const clone = this.table.add(entry.key, entry.definition);
+    clone.site = entry.site;
+    return clone;
+  }
+
   releaseEntry(entry: KeyEntry): void {
     this.table.release(entry);
   }

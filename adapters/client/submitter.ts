@@ -273,7 +273,7 @@ export class Submitter {
     if (known !== undefined) {
       known.contentKey ??= kept?.contentKeys.get(key);
       this.raise([[known, item.task.userPriority]]);
-      return new Future(this.session, known);
+      return new Future(this.session, table.add(key, item.definition));
     }
     outgoing.submit({
       tasks: [kept?.packed[0]?.task ?? item.task],
@@ -323,9 +323,11 @@ export class Submitter {
     table.definitions.add(definitions, [...new Set(keys)]);
     return keys.map((key) => {
       const known = table.get(key);
-      const entry = known ?? table.add(key, definitions.get(key));
+      const contentKey = kept?.contentKeys.get(key);
+      if (known !== undefined) known.contentKey ??= contentKey;
+      const entry = table.add(key, definitions.get(key));
       if (known === undefined) entry.priority = priorities.get(key) ?? 0;
-      entry.contentKey ??= kept?.contentKeys.get(key);
+      entry.contentKey ??= contentKey;
       return new Future(this.session, entry);
     });
   }

@@ -1,0 +1,137 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { failsFor, watch } from './retry-tasks.ts';
+import { calls, count, deaf, gates } from './tasks.ts';
+import { VirtualCluster } from './virtual-cluster.ts';
+
+// Each future is its own want: what ends one of them leaves the others of its key alone.
+
+let cluster: VirtualCluster;
+beforeEach(async () => {
+  calls.clear();
+  gates.clear();
+  cluster = await VirtualCluster.start(1);
+});
+afterEach(() => cluster.close());
+
+const known = (key: string): boolean => cluster.local.scheduler.cluster.tasks.has(key);
+
+test('cancel() of one future leaves an equal one its result', async () => {
+  const [first, second] = [cluster.client.submit(count, 'a'), cluster.client.submit(count, 'a')];
+  second.cancel();
+  expect(second.status).toBe('cancelled');
+  expect(first.status).toBe('pending');
+  await cluster.passing(first.result());
+  expect(calls.size).toBe(1);
+});
+
+test('the first future may be cancelled as well as the second', async () => {
+  const [first, second] = [cluster.client.submit(count, 'a'), cluster.client.submit(count, 'a')];
+  first.cancel();
+  await cluster.passing(second.result());
+  expect(first.status).toBe('cancelled');
+  expect(cluster.client.submit(count, 'a').status).toBe('finished');
+});
+
+test('a signal ends the call that it was given to', async () => {
+  const { client } = cluster;
+  const request = new AbortController();
+  const first = client.submit(deaf, 'a');
+  const second = client.with({ signal: request.signal }).submit(deaf, 'a');
+  await cluster.until(() => gates.has('a'));
+  request.abort();
+  await expect(cluster.passing(second.result())).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+  gates.get('a')!();
+  expect(await cluster.passing(first.result())).toBe('done');
+});
+
+test('a deadline ends the call that it was given to', async () => {
+  const { client } = cluster;
+  const first = client.submit(deaf, 'a');
+  const second = client.with({ deadlineMs: 50 }).submit(deaf, 'a');
+  await expect(cluster.passing(second.result())).rejects.toMatchObject({
+    code: 'ERR_TASK_TIMEOUT',
+  });
+  expect(first.status).toBe('pending');
+  gates.get('a')!();
+  expect(await cluster.passing(first.result())).toBe('done');
+});
+
+test('a graph and a clone are wants of their own', async () => {
+  const { client } = cluster;
+  const first = client.submit(deaf, 'a');
+  const copy = first.clone();
+  first.cancel();
+  await cluster.until(() => gates.has('a'));
+  expect(copy.status).toBe('pending');
+  const both = cluster.client.gather([copy, copy.clone()]);
+  gates.get('a')!();
+  expect(await cluster.passing(both)).toEqual(['done', 'done']);
+  expect(first.clone().status).toBe('cancelled');
+});
+
+test('the task ends when its last want does, and when one is cancelled by force', async () => {
+  const { client } = cluster;
+  const [first, second] = [client.submit(deaf, 'a'), client.submit(deaf, 'a')];
+  await cluster.until(() => gates.has('a'));
+  first.cancel();
+  second.release();
+  await cluster.until(() => !known(first.key));
+  const [third, fourth] = [client.submit(deaf, 'b'), client.submit(deaf, 'b')];
+  third.cancel({ force: true });
+  expect([third.status, fourth.status]).toEqual(['cancelled', 'cancelled']);
+  gates.get('a')!();
+  await cluster.until(() => !known(third.key));
+});
+
+test('the priority that a call has raised outlives it', async () => {
+  const { client } = cluster;
+  const labels = 'abcdefgh'.split('');
+  const futures = client.map(count, labels);
+  client.with({ priority: 2 }).submit(count, 'g').cancel();
+  futures[6]!.clone().release();
+  await cluster.passing(client.gather(futures));
+  expect([...calls.keys()].join('')).toMatch(/^(gab|agb|abg)cdefh$/);
+});
+
+test('a failure and a retry reach every future of the key', async () => {
+  const { client } = cluster;
+  watch.nowMs = () => cluster.clock.nowMs();
+  const futures = [1, 2].map(() => client.submit(failsFor, 'equal', 1, 'E_BUSY'));
+  const statuses = (): string[] => futures.map(({ status }) => status);
+  await cluster.passing(Promise.all(futures.map((future) => future.settled())));
+  expect(statuses()).toEqual(['error', 'error']);
+  client.retry(futures);
+  expect(statuses()).toEqual(['pending', 'pending']);
+  expect(await cluster.passing(client.gather(futures))).toEqual(['after 2', 'after 2']);
+});
+
+test('whatever ends equal calls, each settles on its own and nothing is held at the end', async () => {
+  const { client } = cluster;
+  let seed = 27;
+  const draw = (n: number): number => {
+    seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
+    return (seed >>> 16) % n;
+  };
+  for (let round = 0; round < 60; round++) {
+    const wants = Array.from({ length: 8 }, () => {
+      const request = new AbortController();
+      const future = client.with({ signal: request.signal }).submit(count, `k${draw(3)}`);
+      return { future, request, isKept: true };
+    });
+    for (const want of wants) {
+      const way = draw(5);
+      if (way > 2) continue;
+      want.isKept = false;
+      if (way === 0) want.future.cancel();
+      else if (way === 1) want.request.abort();
+      else want.future.release();
+      if (draw(4) === 0) await cluster.passing(Promise.resolve());
+    }
+    for (const { future, isKept } of wants) {
+      if (isKept) await cluster.passing(future.result());
+      else expect(future.done).toBe(true);
+      future.release();
+    }
+  }
+  await cluster.until(() => cluster.local.scheduler.cluster.tasks.size === 0);
+});

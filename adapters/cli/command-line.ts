@@ -47,6 +47,8 @@ export function common(command: Command): Command {
 /** Runs a command to its end; an error becomes a message and exit code 1. */
 export async function run(options: CommonOptions, command: () => Promise<number>): Promise<void> {
   let code = FAILURE_CODE;
+  // A reader that is gone, such as `head` or a collector of logs that was restarted, ends no scheduler and no worker.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', ignoreBrokenPipe);
   try {
     // Processes that this one starts belong to the same cluster.
     if (options.access !== undefined) nameAccess(options.access);
@@ -74,6 +76,10 @@ function nameCertificates({ tlsCaFile: ca, tlsCert: cert, tlsKey: key }: CommonO
     const name = CERTIFICATE_VARIABLES[what as keyof typeof CERTIFICATE_VARIABLES];
     if (file !== undefined) process.env[name] = resolve(file);
   }
+}
+
+function ignoreBrokenPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error;
 }
 
 function flushed(stream: NodeJS.WriteStream): Promise<void> {

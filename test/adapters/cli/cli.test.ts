@@ -30,6 +30,37 @@ function file(name: string, text: string): string {
   return path;
 }
 
+describe('a process whose output nobody reads any more', () => {
+  test('serves on, and ends in good order when it is asked to', async () => {
+    const run = runs.yardmaster(
+      'scheduler',
+      '--port',
+      '0',
+      '--log-level',
+      'debug',
+      '--no-dashboard',
+    );
+    const [address = ''] = await run.addresses(1);
+    run.child.stdout!.destroy();
+    run.child.stderr!.destroy();
+    for (let count = 0; count < 3; count++) {
+      const client = await Client.connect(address);
+      expect(await client.command('task-counts')).toBeDefined();
+      await client.close();
+    }
+    run.child.kill('SIGTERM');
+    expect(await run.exit).toBe(0);
+  });
+
+  test('ends in good order when it has shown what it was asked', async () => {
+    const run = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
+    const [address = ''] = await run.addresses(1);
+    const top = runs.yardmaster('top', '--scheduler', address);
+    top.child.stdout!.destroy();
+    expect([await top.exit, top.stderr]).toEqual([0, '']);
+  });
+});
+
 describe('the command line', () => {
   test('explains itself with examples', async () => {
     const lines = [['--help'], ['scheduler', '--help'], ['worker', '--help'], ['demo', '--help']];

@@ -2,7 +2,7 @@ import type { TaskGroup, TaskPrefix } from '../state/groups.ts';
 import type { ClientState, TaskFailure, TaskState, WorkerState } from '../state/task.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
 
-// The state of a kernel as plain data, in parts of bounded size. `docs/log.md` describes it for readers in other
+// The state of a kernel as plain data, in parts of bounded size. `docs/log.md` describes the parts for readers in other
 // languages. A task is named by its id, a worker, client, group or prefix by its position in the lists below. Times are
 // in milliseconds of the scheduler's clock unless the name says otherwise.
 

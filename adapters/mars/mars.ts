@@ -20,6 +20,8 @@ import { SystemClock } from '../clocks/index.ts';
 interface HeldSubtask {
   readonly subtask: Subtask;
   readonly future: Future<unknown>;
+  /** Futures of it that the program asked for: a cancellation ends them, too. */
+  readonly given: Future<unknown>[];
   priority: PriorityTuple;
   /** Undefined once its place in the order does not matter any more. */
   label: PriorityLabel | undefined;
@@ -560,7 +562,7 @@ export class SchedulingApi {
       futures.forEach((future, index) => {
         const subtask = subtasks[index] as Subtask;
         const priority = tuples[index] as PriorityTuple;
-        this.held.set(subtask.id, { subtask, future, priority, label: labels[index] });
+        this.held.set(subtask.id, { subtask, future, given: [], priority, label: labels[index] });
         this.history.delete(subtask.id);
       });
     });
@@ -662,7 +664,7 @@ export class SchedulingApi {
 
   /**
    * A future of the result of a subtask. It keeps the result, also when the subtask is finished, until it
-   * is released.
+   * is released. When the subtask is cancelled, it ends with `ERR_CANCELLED`.
    * @throws YardmasterError `ERR_GRAPH_INVALID` when the session has no such subtask (any more);
    *   `ERR_CLOSED`
    */
@@ -671,7 +673,9 @@ export class SchedulingApi {
     const held =
       this.held.get(id) ??
       refuseSubtask(id, 'is not in this session, or was finished or cancelled');
-    return held.future.clone();
+    const given = held.future.clone();
+    held.given.push(given);
+    return given;
   }
 
   /**
@@ -737,7 +741,7 @@ export class SchedulingApi {
       this.remember({ ...summary, isCancelled: true });
       if (state === 'processing') addTo(byWorker, bands[0] ?? '', key);
     }
-    const futures = open.map(({ future }) => future);
+    const futures = open.flatMap(({ future, given }) => [future, ...given]);
     this.client.cancel(futures, { killTimeoutMs, reason: 'its session cancelled the subtask' });
     const dependents = await this.cancelledWith(open);
     for (const held of dependents) this.remember(summaryOf(held, undefined));

@@ -59,7 +59,10 @@ export class TaskLinker {
       } else if (isTakenBy(task, description.runSpec)) {
         // Another client has defined it since the graph was walked through.
         this.taken ??= task.key;
-      } else if (task.runSpec !== undefined) warnIfOther(scope, task, description);
+      } else if (task.runSpec !== undefined) {
+        warnIfOther(scope, task, description);
+        extendTimeLimit(task, description);
+      }
       if (task.rank < 0) {
         // Not a unary minus: a priority of 0 must not become -0.
         task.negatedUserPriority = 0 - userPriorityOf(description);
@@ -150,6 +153,19 @@ function restrictionsOf(description: GraphTask): Restrictions | undefined {
     ...(amounts.size > 0 ? { resources: amounts } : {}),
     loose: allowOtherWorkers ?? false,
   };
+}
+
+/** The most patient of all submissions counts for the runs that are still to be sent. */
+function extendTimeLimit(known: TaskState, { runSpec, annotations }: GraphTask): void {
+  const limit = known.annotations?.['timeoutMs'];
+  if (typeof limit !== 'number' || runSpec === undefined) return;
+  const { timeoutMs } = annotations ?? {};
+  if (timeoutMs === undefined) {
+    const others = Object.entries(known.annotations ?? {}).filter(([name]) => name !== 'timeoutMs');
+    known.annotations = Object.fromEntries(others);
+  } else if (typeof timeoutMs === 'number' && timeoutMs > limit) {
+    known.annotations = { ...known.annotations, timeoutMs };
+  }
 }
 
 /** Dask keeps the first definition, too; here a warning is logged. What computes something else is refused before. */

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { task } from '../../../adapters/client/index.ts';
 import { failsFor, watch } from './retry-tasks.ts';
 import { calls, count, deaf, gates } from './tasks.ts';
 import { VirtualCluster } from './virtual-cluster.ts';
@@ -91,6 +92,23 @@ test('the priority that a call has raised outlives it', async () => {
   futures[6]!.clone().release();
   await cluster.passing(client.gather(futures));
   expect([...calls.keys()].join('')).toMatch(/^(gab|agb|abg)cdefh$/);
+});
+
+test('a graph that names a task again makes its time limit more patient, never stricter', async () => {
+  const { client } = cluster;
+  const submit = (options: { timeoutMs?: number }): void => {
+    futures.push(client.compute({ late: task(deaf, 'late').with(options) }, 'late'));
+  };
+  const futures: unknown[] = [client.submit(deaf, 'first')];
+  const seen: unknown[] = [];
+  for (const timeoutMs of [100, 300, 200, undefined, 50]) {
+    submit(timeoutMs === undefined ? {} : { timeoutMs });
+    await cluster.passing(client.whoHas(futures));
+    seen.push(cluster.local.scheduler.cluster.tasks.get('late')?.annotations?.['timeoutMs']);
+  }
+  expect(seen).toEqual([100, 300, 300, undefined, undefined]);
+  client.cancel(futures);
+  for (const open of gates.values()) open();
 });
 
 test('a failure and a retry reach every future of the key', async () => {

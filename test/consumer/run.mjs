@@ -26,7 +26,9 @@ try {
   const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const packed = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', project], root));
   const list = Array.isArray(packed) ? packed : Object.values(packed);
-  const tests = list[0].files.map(({ path }) => path).filter((path) => /(^|\/)test\//.test(path));
+  const tests = list[0].files
+    .map(({ path }) => path)
+    .filter((path) => /^(?!docs\/examples\/)(.*\/)?test\//.test(path));
   if (tests.length > 0)
     throw new Error(`the package contains tests: ${tests.slice(0, 5).join(', ')}`);
   const tarball = join(project, list[0].filename);

@@ -15,7 +15,7 @@ const FRAMES_OF_CONNECTION = 25;
 /** Operations that a peer may use to end the scheduler, or innocent work, or to write files. */
 const ENDING = /^(terminate|close|shutdown|restart|retire|dump|unregister|broadcast|run|remove)/;
 
-const FOLDERS = ['adapters/dask/rpc', 'adapters/dask/bridge', 'adapters/dask/extensions'];
+const FOLDERS = ['adapters/dask'];
 const OPERATIONS = namesInSources(FOLDERS, /^\s+(?:case )?'?([a-z]+(?:[_-][a-z]+)*)'?\s?[:(]/gm)
   .filter((name) => !ENDING.test(name))
   .concat('register-client', 'register-worker', 'heartbeat_worker', 'update-graph');

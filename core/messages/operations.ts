@@ -50,7 +50,7 @@ const internal = {
   holdsBackSender: false,
 } as const;
 
-/** What a client sends of its own accord changes nothing that a scheduler would have to remember. */
+/** The message changes nothing that a scheduler would have to remember. */
 const unremembered = { isJournalled: false, isSentAgain: false } as const;
 
 /**

@@ -1,6 +1,3 @@
-import { ClusterState } from '../state/cluster.ts';
-import { Insight } from '../kernel/insight.ts';
-import { SchedulerKernel } from '../kernel/kernel.ts';
 import { randomUUID } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Logger } from '../api/plugin.ts';
@@ -12,6 +9,8 @@ import {
   readConfigObject,
 } from '../config/load.ts';
 import { LogBook } from '../host/log.ts';
+import { Insight } from '../kernel/insight.ts';
+import { SchedulerKernel } from '../kernel/kernel.ts';
 import { RecordingKernel } from '../log/recording-kernel.ts';
 import { EventBus } from '../plugin-host/event-bus.ts';
 import { ProblemList } from '../plugin-host/extension-options.ts';
@@ -22,6 +21,7 @@ import { checkWorkerExtensions } from '../plugin-host/load-extensions.ts';
 import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
 import { PolicySlotTable } from '../plugin-host/policy-slots.ts';
 import { TransportTable } from '../plugin-host/transport-table.ts';
+import { ClusterState } from '../state/cluster.ts';
 import { ClientQueues } from './client-queues.ts';
 import { ClusterCommands, Diagnostics } from './cluster-commands.ts';
 import { Commands, type CommandSource, RecordingCommands } from './commands.ts';

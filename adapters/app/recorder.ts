@@ -31,7 +31,7 @@ import {
 } from '../../core/log/log-writer.ts';
 import { type KernelLog, RecordingKernel } from '../../core/log/recording-kernel.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
-import { CLOCK, CONFIG, CONFIG_FOLDER } from '../../core/plugin-host/injection.ts';
+import { CLOCK, CONFIG, CONFIG_FOLDER, SERVER_ID } from '../../core/plugin-host/injection.ts';
 import {
   noFolder,
   notRecording,
@@ -39,7 +39,7 @@ import {
   type SchedulerRecorder,
 } from '../../core/scheduler-host/journal.ts';
 import { PortsCompiler } from '../../core/scheduler-host/kernel-ports.ts';
-import { kernelOptions, SERVER_ID } from '../../core/scheduler-host/tokens.ts';
+import { kernelOptions } from '../../core/scheduler-host/tokens.ts';
 import { parseBytes, parseDurationMs } from '../../core/util/units.ts';
 import { MsgpackCodec } from '../codecs/msgpack.ts';
 import { removePrivateFolder } from '../log/private-folder.ts';

@@ -402,3 +402,4 @@ export const BUILTINS: Token<Builtins> = token('builtins');
 export const CONFIG: Token<Config> = token('config');
 export const CONFIG_FOLDER: Token<string> = token('config-folder');
 export const LOADED_CONFIG: Token<LoadedConfig> = token('loaded-config');
+export const SERVER_ID: Token<string> = token('server-id');

@@ -6,7 +6,7 @@ import { versionsHere } from '../host/handshakes.ts';
 import { LogBook, selectLines } from '../host/log.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
 import type { InspectReply, InspectRequest, LogLine } from '../messages/protocol.ts';
-import { collaborator, CLOCK, CONFIG, inject } from '../plugin-host/injection.ts';
+import { CLOCK, collaborator, CONFIG, inject, SERVER_ID } from '../plugin-host/injection.ts';
 import type { ClusterState } from '../state/cluster.ts';
 import { TASK_STATE_NAMES, type TaskStateName } from '../state/state-names.ts';
 import type { TaskState, WorkerState } from '../state/task.ts';
@@ -16,7 +16,6 @@ import { Gatherer } from './gatherer.ts';
 import { PluginTable } from './plugin-table.ts';
 import { IdleWatch } from './scheduler-life.ts';
 import { Sessions } from './sessions.ts';
-import { SERVER_ID } from './tokens.ts';
 import { type Answers, askWorkers, workersNamed } from './worker-commands.ts';
 
 /** Commands that read the state of the scheduler. Answers are plain data; keys and addresses come as pairs. */

@@ -16,7 +16,12 @@ import { EventBus } from '../plugin-host/event-bus.ts';
 import { ProblemList } from '../plugin-host/extension-options.ts';
 import { HookRegistry } from '../plugin-host/hook-table.ts';
 import * as given from '../plugin-host/injection.ts';
-import { Container, replaceForPlugins, replaceForProgram } from '../plugin-host/injection.ts';
+import {
+  Container,
+  replaceForPlugins,
+  replaceForProgram,
+  SERVER_ID,
+} from '../plugin-host/injection.ts';
 import { checkWorkerExtensions } from '../plugin-host/load-extensions.ts';
 import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
 import { PolicySlotTable } from '../plugin-host/policy-slots.ts';
@@ -37,7 +42,7 @@ import { SchedulerHost } from './scheduler-host.ts';
 import { Loading, SchedulerLife } from './scheduler-life.ts';
 import { type CreateSchedulerOptions, RunningScheduler, type Scheduler } from './scheduler.ts';
 import { STIMULI } from './stimulus-queue.ts';
-import { kernelOptions, ON_CRASH, SERVER_ID } from './tokens.ts';
+import { kernelOptions, ON_CRASH } from './tokens.ts';
 import { WorkerCommands } from './worker-commands.ts';
 
 export type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-host.ts';

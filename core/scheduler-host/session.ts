@@ -27,7 +27,7 @@ import {
 } from '../messages/protocol.ts';
 import type { Access } from '../messages/operations.ts';
 import type { ClientMessage, ClientReport } from '../messages/stimulus.ts';
-import { collaborator, CLOCK, CONFIG, inject } from '../plugin-host/injection.ts';
+import { CLOCK, collaborator, CONFIG, inject, SERVER_ID } from '../plugin-host/injection.ts';
 import { setAwakeTimer } from '../shared/timers.ts';
 import { ClusterState } from '../state/cluster.ts';
 import { ClientQueues } from './client-queues.ts';
@@ -61,7 +61,6 @@ import { checkHello, checkQuestion, checkReport } from './permissions.ts';
 import { NannyPluginRegistry, WorkerPluginRegistry } from './remote-plugin-registry.ts';
 import { type Peer, Sessions } from './sessions.ts';
 import { type Stimuli, STIMULI, StimulusQueue } from './stimulus-queue.ts';
-import { SERVER_ID } from './tokens.ts';
 
 /** Time for a peer that has said hello to register. */
 const REGISTRATION_MS = 60_000;

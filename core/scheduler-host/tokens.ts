@@ -5,7 +5,6 @@ import type { KernelOptions } from '../kernel/ports.ts';
 
 /** What a scheduler is given, besides collaborators, that is no class. */
 export const ON_CRASH: Token<(error: YardmasterError) => void> = token('on-crash');
-export const SERVER_ID: Token<string> = token('server-id');
 
 /**
  * Transitions after which a stimulus gives way to others: one to three milliseconds. The rest of its work

@@ -10,6 +10,7 @@ import {
   type ProvidingPlugin,
   replaceForPlugins,
   replaceForProgram,
+  SERVER_ID,
 } from '../plugin-host/injection.ts';
 import { localEntry } from '../plugin-host/local-plugins.ts';
 import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
@@ -17,7 +18,7 @@ import { WorkerKernel } from '../worker/worker-kernel.ts';
 import { DataServer, PeerRequests } from './data-server.ts';
 import { MemoryReactions } from './memory-reactions.ts';
 import { NETWORK, type Network, transportFor } from './peer-channels.ts';
-import { EXECUTOR, PEER_LISTENER, SERVER_ID, WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';
+import { EXECUTOR, PEER_LISTENER, WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';
 import { HostedWorker, WorkerHost } from './worker-host.ts';
 import { WorkerLife } from './worker-life.ts';
 import { identityOf, kernelSettings, type WorkerHostOptions } from './worker-options.ts';

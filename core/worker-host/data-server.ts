@@ -15,13 +15,13 @@ import {
   type PutDataReply,
 } from '../messages/protocol.ts';
 import { checkedResult } from '../plugin-host/contracts.ts';
-import { collaborator, CLOCK, inject } from '../plugin-host/injection.ts';
+import { CLOCK, collaborator, inject, SERVER_ID } from '../plugin-host/injection.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import { BytesReader, sharedMemoryOf, valueBytes, withoutSharedMemory } from '../util/bytes.ts';
 import { hostOf, isLoopback } from '../util/hosts.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
 import { resultRunId } from '../worker/worker-task.ts';
-import { EXECUTOR, SERVER_ID, WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';
+import { EXECUTOR, WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';
 import { WorkerDescription } from './worker-description.ts';
 import { WorkerInbox } from './worker-inbox.ts';
 import { takeIn } from './worker-intake.ts';

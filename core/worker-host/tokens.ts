@@ -6,7 +6,6 @@ import type { WorkerHostOptions } from './worker-options.ts';
 
 /** What a worker is given, besides collaborators, that is no class. */
 export const EXECUTOR: Token<Executor> = token('executor');
-export const SERVER_ID: Token<string> = token('server-id');
 export const WORKER_OPTIONS: Token<WorkerHostOptions> = token('worker-options');
 
 /** What is known once the worker listens. */

@@ -413,7 +413,7 @@ describe('a definition is checked field by field', () => {
 });
 
 describe('a definition that is missing or empty is refused where it is written', () => {
-  const module = 'file:///work/tasks.js';
+  const module = 'file:///srv/tasks.js';
   const definers: readonly (readonly [
     name: string,
     define: (definition: never) => unknown,

@@ -88,9 +88,9 @@ function addFigures(
     answers.send(request, reply, metrics.contentType, () => metrics.text()),
   );
   for (const path of ['/json', '/json/identity.json']) {
-    addData(app, answers, path, () => identityOf(context), 'figures');
+    addData(app, answers, path, () => identityOf(context), { need: 'figures' });
   }
-  addData(app, answers, '/json/counts.json', () => countsOf(context.cluster), 'figures');
+  addData(app, answers, '/json/counts.json', () => countsOf(context.cluster), { need: 'figures' });
 }
 
 /** As Dask's clients know it, when they are served. */

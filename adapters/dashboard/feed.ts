@@ -6,7 +6,19 @@ import type {
   Timer,
 } from '../../core/api/index.ts';
 import { clientCount } from './metrics.ts';
-import { PrefixNumbers, type StreamRequest, streamWindow, TaskRecorder } from './task-recorder.ts';
+import type {
+  Failure,
+  FailureSummary,
+  PageMessage,
+  PrefixRow,
+  StateFrame,
+  StreamAnswer,
+  StreamRequest,
+  TableChange,
+  Totals,
+  WorkerRow,
+} from './page-messages.ts';
+import { PrefixNumbers, streamWindow, TaskRecorder } from './task-recorder.ts';
 import { waitingIn } from './waiting.ts';
 
 /** Between two frames, at least. */
@@ -42,8 +54,8 @@ export class Feed {
   private readonly numbers = new PrefixNumbers();
   private readonly recorder: TaskRecorder;
   private readonly failures: Failures;
-  private readonly prefixes = new TableDelta();
-  private readonly workers = new TableDelta();
+  private readonly prefixes = new TableDelta<PrefixRow>('name');
+  private readonly workers = new TableDelta<WorkerRow>('address');
   private frame = 0;
   private nextMs = 0;
   private idleSinceMs = 0;
@@ -96,9 +108,9 @@ export class Feed {
     const nowMs = this.context.clock.nowMs();
     if (this.latest?.asked === asked && nowMs - this.latest.atMs < FRAME_MS)
       return this.latest.text;
-    const since = Math.round(this.recordingSinceMs) / 1000;
+    const sinceS = Math.round(this.recordingSinceMs) / 1000;
     const window = streamWindow(this.recorder, { fromS, toS, width });
-    const text = JSON.stringify({ since, ...window });
+    const text = JSON.stringify({ sinceS, ...window } satisfies Omit<StreamAnswer, 'type' | 'id'>);
     this.latest = { asked, atMs: nowMs, text };
     return text;
   }
@@ -155,14 +167,14 @@ export class Feed {
     const { cluster } = this.context;
     const before = this.frame++;
     const n = this.frame;
-    const common = {
+    const common: Omit<StateFrame, 'prefixes' | 'workers'> = {
       ...{ type: 'state', n, nowS: nowMs / 1000, totals: totalsOf(cluster) },
       waiting: waitingIn(cluster),
       failures: this.failures.summary,
     };
     const prefixes = this.prefixes.next(prefixRows(cluster, this.numbers));
     const workers = this.workers.next(workerRows(cluster, nowMs));
-    const change = Buffer.from(JSON.stringify({ ...common, prefixes, workers }));
+    const change = encode({ ...common, prefixes, workers });
     let whole: Buffer | undefined;
     for (const viewer of this.viewers) {
       if (!viewer.isReady) continue;
@@ -175,9 +187,9 @@ export class Feed {
     return change.length;
   }
 
-  private wholeFrame(common: object): Buffer {
+  private wholeFrame(common: Omit<StateFrame, 'prefixes' | 'workers'>): Buffer {
     const all = { prefixes: this.prefixes.all(), workers: this.workers.all() };
-    return Buffer.from(JSON.stringify({ ...common, isWhole: true, ...all }));
+    return encode({ ...common, isWhole: true, ...all });
   }
 
   private rest(nowMs: number): void {
@@ -190,8 +202,10 @@ export class Feed {
   }
 }
 
-/** A task that failed of its own, and not because of another one. */
-type Failure = readonly [key: string, text: string, atMs: number];
+/** The bytes of a frame. */
+export function encode(frame: StateFrame): Buffer {
+  return Buffer.from(JSON.stringify(frame));
+}
 
 /** How many of the first failures are kept, and how many of the newest. */
 const KEPT = 10;
@@ -209,8 +223,7 @@ export class Failures {
     return failures;
   }
 
-  /** All of it, as data. */
-  get summary(): object {
+  get summary(): FailureSummary {
     const { first, newest, count } = this;
     return { first, newest, count };
   }
@@ -218,7 +231,8 @@ export class Failures {
   /** A task failed. Of one that failed because of another one nothing is kept. */
   add({ key, failure, exceptionBlame }: TaskView, atMs: number): void {
     if (exceptionBlame !== undefined && exceptionBlame.key !== key) return;
-    const entry = [key, (failure?.exceptionText ?? '').slice(0, 300), Math.round(atMs)] as const;
+    const text = (failure?.exceptionText ?? '').slice(0, 300);
+    const entry: Failure = { key, text, atMs: Math.round(atMs) };
     this.count++;
     if (this.first.length < KEPT) this.first.push(entry);
     else if (this.newest.push(entry) > KEPT) this.newest.shift();
@@ -226,9 +240,6 @@ export class Failures {
 }
 
 // The cluster in a few tables. O(groups + workers), never O(tasks).
-
-/** Figures of the whole cluster. */
-export type Totals = Readonly<Record<string, number>>;
 
 /** Figures of the whole cluster. */
 export function totalsOf(cluster: ClusterView): Totals {
@@ -253,35 +264,31 @@ export function totalsOf(cluster: ClusterView): Totals {
   };
 }
 
-/**
- * Rows: name, number, released, waiting, no-worker, queued, processing, memory, erred, tasks ever computed, seconds of
- * one task (-1: unknown), bytes.
- */
-export function prefixRows({ prefixes }: ClusterView, numbers: PrefixNumbers): readonly Row[] {
-  return Array.from(prefixes.values(), (prefix): Row => {
+export function prefixRows({ prefixes }: ClusterView, numbers: PrefixNumbers): PrefixRow[] {
+  return Array.from(prefixes.values(), (prefix) => {
     const { name, states, stateCounts, durationAverageS, nbytesTotal } = prefix;
-    return [
-      ...([name, numbers.of(name), states.released, states.waiting, states['no-worker']] as const),
-      ...[states.queued, states.processing, states.memory, states.erred, stateCounts.memory],
-      ...[rounded(durationAverageS), nbytesTotal],
-    ];
+    const { released, waiting, queued, processing, memory, erred } = states;
+    return {
+      ...{ name, number: numbers.of(name), released, waiting, 'no-worker': states['no-worker'] },
+      ...{ queued, processing, memory, erred, finished: stateCounts.memory },
+      ...{ durationS: rounded(durationAverageS), nbytes: nbytesTotal },
+    };
   });
 }
 
-/**
- * Rows: address, name, status, threads, tasks processing, results, CPU (-1: unknown), bytes of memory that are managed,
- * unmanaged, recently allocated, spilled, limit (0: none), occupancy in seconds, seconds since it was last heard of.
- */
-export function workerRows({ workers }: ClusterView, nowMs: number): readonly Row[] {
-  return Array.from(workers.values(), (worker): Row => {
+export function workerRows({ workers }: ClusterView, nowMs: number): WorkerRow[] {
+  return Array.from(workers.values(), (worker) => {
     const { address, name, status, threadCount, processing, hasWhat, metrics, memory } = worker;
-    const recent = Math.max(0, memory.process - memory.managed - memory.unmanagedOld);
-    return [
-      ...([address, name, status, threadCount, processing.size, hasWhat.size] as const),
-      ...[Math.round(metrics.cpuPercent ?? -1), memory.managed, memory.unmanagedOld, recent],
-      ...[memory.spilled, worker.memoryLimitBytes, rounded(worker.occupancyS)],
-      Math.max(0, Math.round((nowMs - worker.lastSeenMs) / 1000)),
-    ];
+    const { managed, unmanagedOld, spilled } = memory;
+    return {
+      ...{ address, name, status, threads: threadCount },
+      ...{ processing: processing.size, results: hasWhat.size },
+      ...{ cpuPercent: Math.round(metrics.cpuPercent ?? -1), managed, unmanagedOld, spilled },
+      unmanagedRecent: Math.max(0, memory.process - managed - unmanagedOld),
+      memoryLimit: worker.memoryLimitBytes,
+      occupancyS: rounded(worker.occupancyS),
+      silentS: Math.max(0, Math.round((nowMs - worker.lastSeenMs) / 1000)),
+    };
   });
 }
 
@@ -290,55 +297,44 @@ function rounded(seconds: number): number {
   return Number(seconds.toPrecision(3));
 }
 
-/** A row of a table: its key first. */
-export type Row = readonly [key: string, ...cells: (string | number)[]];
-
-/** What changed in a table since the last time. */
-interface TableChange {
-  readonly changed: readonly Row[];
-  readonly gone: readonly string[];
-}
-
 /** Compares a table with what it was. */
-export class TableDelta {
+export class TableDelta<Row extends object> {
   private rows = new Map<string, Row>();
 
-  /** O(cells). */
-  next(rows: readonly Row[]): TableChange {
+  /** @param key - the field that names a row */
+  constructor(private readonly key: keyof Row) {}
+
+  /** O(fields of all rows). */
+  next(rows: readonly Row[]): TableChange<Row> {
     const before = this.rows;
-    const changed: Row[] = [];
+    const changed: Partial<Row>[] = [];
     this.rows = new Map();
     for (const row of rows) {
-      const [key] = row;
+      const key = String(row[this.key]);
       const old = before.get(key);
-      const isSame = old !== undefined && isEqual(old, row);
-      if (!isSame) changed.push(row);
-      this.rows.set(key, isSame ? old : row);
+      const change = old === undefined ? row : this.changeOf(old, row);
+      if (change !== undefined) changed.push(change);
+      this.rows.set(key, change === undefined ? (old ?? row) : row);
     }
-    const gone: string[] = [];
-    for (const key of before.keys()) if (!this.rows.has(key)) gone.push(key);
+    const gone = [...before.keys()].filter((key) => !this.rows.has(key));
     return { changed, gone };
   }
 
   /** The whole table, as a change of an empty one. */
-  all(): TableChange {
+  all(): { readonly changed: readonly Row[]; readonly gone: readonly string[] } {
     return { changed: [...this.rows.values()], gone: [] };
   }
-}
 
-function isEqual(a: Row, b: Row): boolean {
-  if (a.length !== b.length) return false;
-  for (let k = 0; k < a.length; k++) if (a[k] !== b[k]) return false;
-  return true;
+  /** @returns undefined when nothing has changed */
+  private changeOf(old: Row, row: Row): Partial<Row> | undefined {
+    const changed = (Object.keys(row) as (keyof Row)[]).filter(
+      (field) => old[field] !== row[field],
+    );
+    if (changed.length === 0) return undefined;
+    const fields = [this.key, ...changed].map((field) => [field, row[field]]);
+    return Object.fromEntries(fields) as Partial<Row>;
+  }
 }
-
-/** What a viewer sends. */
-type ViewerMessage =
-  /** It has shown the frame: it can take another one. */
-  | { readonly type: 'ack'; readonly n: number }
-  /** It wants to see another moment of what is over. */
-  | { readonly type: 'at'; readonly atS: number }
-  | ({ readonly type: 'stream'; readonly id: number } & StreamRequest);
 
 /** What the feed needs of a WebSocket. */
 export interface ViewerSocket {
@@ -388,7 +384,7 @@ export class Viewer {
 }
 
 /** Undefined when it is not of the form. */
-export function readViewerMessage(text: string): ViewerMessage | undefined {
+export function readViewerMessage(text: string): PageMessage | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -1,17 +1,27 @@
 import { type ClusterView, type HookTable, YardmasterError } from '../../core/api/index.ts';
 import { Access } from './access.ts';
 import {
+  encode,
   Failures,
   prefixRows,
   readViewerMessage,
-  type Row,
   TableDelta,
-  type Totals,
   totalsOf,
   Viewer,
   type ViewerSocket,
   workerRows,
 } from './feed.ts';
+import {
+  type Failure,
+  type PastDescription,
+  type PastSeries,
+  type PrefixRow,
+  type Sentence,
+  type StreamAnswer,
+  type Totals,
+  waitingTasks,
+  type WorkerRow,
+} from './page-messages.ts';
 import {
   addApi,
   addData,
@@ -23,12 +33,12 @@ import {
 } from './routes.ts';
 import { createServer, startServer, urlOf } from './server.ts';
 import { PrefixNumbers, streamWindow, TaskRecorder } from './task-recorder.ts';
-import { type Sentence, waitingIn } from './waiting.ts';
+import { waitingIn } from './waiting.ts';
 
 /** A scheduler that is gone. */
 export interface Past {
-  readonly kind: 'recording' | 'journal';
-  /** For people: the name of the file. */
+  readonly kind: PastDescription['kind'];
+  /** The name of the file. */
   readonly title: string;
   /** Sentences about what cannot be seen, or is not certain. */
   readonly notes: readonly string[];
@@ -68,17 +78,17 @@ export async function openPastDashboard(
   const access = new Access({ host, hosts: [], hasCertificates: false });
   const app = await createServer(access, undefined);
   const { range } = samples;
-  const [fromS, toS] = samples.recorder.range() ?? [range.fromS, range.toS];
+  const { fromS, toS } = samples.recorder.range() ?? range;
   const startS = samples.lastBusyMs / 1000;
   const stream = { fromS: fromS - 0.01, toS: toS + 0.01 };
+  const description: PastDescription = { kind, title, notes, ...range, startS, stream };
   const answers = new Answers();
-  await addPages(app, answers, cluster, access, { kind, title, notes, ...range, startS, stream });
+  await addPages(app, answers, cluster, access, description);
   addFeed(app, new PastFeed(samples));
-  addApi(app, answers, ({ query, url, routeOptions }) => {
-    const { at } = query as { at?: string };
-    const atS = Number(at ?? startS);
-    if (Number.isFinite(atS)) return past.at(atS * 1000, routeOptions.url === '/api/task');
-    throw new YardmasterError('ERR_PROTOCOL', `${url} needs at, seconds since 1970`, { at });
+  addApi(app, answers, (at, isExplained) => {
+    const atS = at === '' ? startS : Number(at);
+    if (Number.isFinite(atS)) return past.at(atS * 1000, isExplained);
+    throw new YardmasterError('ERR_PROTOCOL', `at is seconds since 1970, not ${at}`, { at });
   });
   addData(app, answers, '/api/history', () => samples.series());
   app.get('/health', { config: { need: 'nothing' } }, (_request, reply) =>
@@ -106,9 +116,9 @@ export class PastFeed implements PageFeed {
     else if (message.type === 'at') this.show(viewer, message.atS * 1000);
     else if (message.type === 'stream') {
       const { id, fromS, toS, width } = message;
-      const since = this.samples.range.fromS;
+      const sinceS = this.samples.range.fromS;
       const window = streamWindow(this.samples.recorder, { fromS, toS, width });
-      viewer.send(JSON.stringify({ type: 'stream', id, since, ...window }));
+      viewer.send(JSON.stringify({ type: 'stream', id, sinceS, ...window } satisfies StreamAnswer));
     }
   }
 
@@ -122,19 +132,17 @@ export class PastFeed implements PageFeed {
     if (sample === undefined) return;
     const { failures } = this.samples;
     const { totals, waiting, failureCount: count, prefixes, workers } = sample;
-    const until = ([, , failedMs]: readonly [string, string, number]): boolean =>
-      failedMs <= Math.round(sample.atMs);
+    const until = ({ atMs: failedMs }: Failure): boolean => failedMs <= Math.round(sample.atMs);
     const n = ++this.frame;
-    const nowS = sample.atMs / 1000;
-    const frame = {
-      ...{ type: 'state', n, nowS, totals, waiting, isWhole: true },
+    const frame = encode({
+      ...{ type: 'state', n, nowS: sample.atMs / 1000, totals, waiting, isWhole: true },
       failures: {
         ...{ first: failures.first.filter(until), newest: failures.newest.filter(until), count },
       },
       prefixes: { changed: prefixes, gone: [] },
       workers: { changed: workers, gone: [] },
-    };
-    viewer.sendFrame(n, Buffer.from(JSON.stringify(frame)), 0);
+    });
+    viewer.sendFrame(n, frame, 0);
   }
 }
 
@@ -159,16 +167,8 @@ export interface PastSample {
   readonly totals: Totals;
   readonly waiting: readonly Sentence[];
   readonly failureCount: number;
-  readonly prefixes: readonly Row[];
-  readonly workers: readonly Row[];
-}
-
-/** Figures over the whole time, for charts. */
-export interface PastSeries {
-  readonly timesS: readonly number[];
-  readonly finishedPerS: readonly number[];
-  readonly processing: readonly number[];
-  readonly waiting: readonly number[];
+  readonly prefixes: readonly PrefixRow[];
+  readonly workers: readonly WorkerRow[];
 }
 
 /** What a replay shows of a cluster that is gone: every run, and the cluster at up to a thousand moments. */
@@ -179,8 +179,8 @@ export class PastSamples {
   private samples: PastSample[] = [];
   private gapMs = GAP_MS;
   private nowMs = 0;
-  private readonly prefixes = new TableDelta();
-  private readonly workers = new TableDelta();
+  private readonly prefixes = new TableDelta<PrefixRow>('name');
+  private readonly workers = new TableDelta<WorkerRow>('address');
 
   readonly hooks = {
     taskTransition: (task, start, finish, _stimulusId, details) => {
@@ -234,7 +234,7 @@ export class PastSamples {
   /** The last moment at which there were tasks: later ones have little to show. */
   get lastBusyMs(): number {
     const { samples } = this;
-    const busy = samples.findLast(({ totals }) => (totals['tasks'] ?? 0) > 0) ?? samples.at(-1);
+    const busy = samples.findLast(({ totals }) => totals.tasks > 0) ?? samples.at(-1);
     return busy?.atMs ?? 0;
   }
 
@@ -253,8 +253,8 @@ export class PastSamples {
   /** O(samples · prefixes). */
   series(): PastSeries {
     const { samples } = this;
-    const sum = ({ prefixes }: PastSample, columns: readonly number[]): number =>
-      prefixes.reduce((all, row) => columns.reduce((s, k) => s + Number(row[k]), all), 0);
+    const sum = ({ prefixes }: PastSample, count: (row: PrefixRow) => number): number =>
+      prefixes.reduce((all, row) => all + count(row), 0);
     const { fromS, toS } = this.range;
     const rateMs = Math.max(RATE_MS, (1000 * (toS - fromS)) / RATES);
     let first = 0;
@@ -264,11 +264,11 @@ export class PastSamples {
         while ((samples[first + 1]?.atMs ?? Infinity) <= atMs - rateMs) first++;
         const before = samples[first];
         if (before === undefined || before.atMs >= atMs) return 0;
-        const done = (totals['finished'] ?? 0) - (before.totals['finished'] ?? 0);
+        const done = totals.finished - before.totals.finished;
         return Math.max(0, (1000 * done) / Math.max(rateMs, atMs - before.atMs));
       }),
-      processing: samples.map((sample) => sum(sample, [6])),
-      waiting: samples.map((sample) => sum(sample, [3, 4, 5])),
+      processing: samples.map((sample) => sum(sample, (row) => row.processing)),
+      waiting: samples.map((sample) => sum(sample, waitingTasks)),
     };
   }
 

@@ -3,13 +3,13 @@ import {
   type ClusterView,
   type PluginContext,
   type SlotName,
-  type TaskStateName,
   YardmasterError,
 } from '../../core/api/index.ts';
 import type { Access, Need } from './access.ts';
 import { asset } from './asset.ts';
 import type { Viewer, ViewerSocket } from './feed.ts';
 import { tasksByState } from './metrics.ts';
+import type { GraphAnswer, HeldResult, MemoryAnswer, WorkerAnswer } from './page-messages.ts';
 import { pagePaths, plotsForJupyter } from './paths.ts';
 
 /** Keys of neighbours that are listed. */
@@ -45,9 +45,6 @@ const KEPT_MS = 250;
 const KEPT_MAX = 100;
 const KEPT_BYTES_MAX = 32 * 1024 * 1024;
 
-/** Parameters that answers depend on. Others do not make an address another one. */
-const PARAMETERS = ['key', 'worker', 'filter', 'level', 'at'] as const;
-
 /**
  * Answers of the last moments, each as it was sent. Many readers of one address cost the thread of the scheduler as much as one:
  * equal requests get the same answer for {@link KEPT_MS} after it was made, and wait together for one that is being made. Errors are
@@ -59,16 +56,17 @@ export class Answers {
 
   /**
    * Sends the answer to a request, made anew or kept.
+   * @param parameters - those that the answer depends on; an address with others has the same answer
    * @param make - called unless the same was asked a moment ago; its text is what is sent
    */
   async send(
-    { routeOptions, query }: FastifyRequest,
+    { routeOptions: { url = '' } }: FastifyRequest,
     reply: FastifyReply,
     type: string,
     make: () => string | Promise<string>,
+    parameters: Parameters = {},
   ): Promise<FastifyReply> {
-    const given = query as Readonly<Record<string, unknown>>;
-    const key = JSON.stringify([routeOptions.url, ...PARAMETERS.map((name) => given[name])]);
+    const key = JSON.stringify([url, parameters]);
     const answer = await (this.made.get(key) ?? this.add(key, make));
     return reply.type(type).send(answer);
   }
@@ -104,19 +102,25 @@ export class Answers {
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
+/** The values of the parameters that an answer depends on. One that is not given is ''. */
+type Parameters<Name extends string = string> = Readonly<Record<Name, string>>;
+
 /** Adds a path whose answer is plain data, and kept for a moment. */
-export function addData(
+export function addData<Name extends string = never>(
   app: FastifyInstance,
   answers: Answers,
   path: string,
-  of: (request: FastifyRequest) => unknown,
-  need: Need = 'read',
+  of: (parameters: Parameters<Name>, request: FastifyRequest) => unknown,
+  { names = [], need = 'read' }: { names?: readonly Name[]; need?: Need } = {},
 ): void {
-  app.get(path, { config: { need } }, (request, reply) =>
-    answers.send(request, reply, JSON_TYPE, async () =>
-      JSON.stringify((await of(request)) ?? null),
-    ),
-  );
+  app.get(path, { config: { need } }, (request, reply) => {
+    const query = request.query as Readonly<Record<string, unknown>>;
+    const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+    const pairs = names.map((name) => [name, textOf(query[name])]);
+    const parameters = Object.fromEntries(pairs) as Parameters<Name>;
+    const make = async () => JSON.stringify((await of(parameters, request)) ?? null);
+    return answers.send(request, reply, JSON_TYPE, make, parameters);
+  });
 }
 
 /** The scheduler that pages ask about: a live one, or one of the past at a moment. */
@@ -124,38 +128,44 @@ export type ApiSource = Pick<PluginContext, 'cluster' | 'run'>;
 
 /**
  * Adds what the pages ask for now and then, beside the feed.
- * @param sourceOf - the scheduler that a request is about
+ * @param sourceOf - the scheduler that a request is about, and whether its decisions are asked for; `at` is the moment of a past one
  */
 export function addApi(
   app: FastifyInstance,
   answers: Answers,
-  sourceOf: (request: FastifyRequest) => ApiSource | Promise<ApiSource>,
+  sourceOf: (at: string, isExplained: boolean) => ApiSource | Promise<ApiSource>,
 ): void {
-  const answer = (path: string, of: (source: ApiSource, request: FastifyRequest) => unknown) =>
-    addData(app, answers, path, async (request) => of(await sourceOf(request), request));
-  answer('/api/task', (source, request) => taskOf(source, textIn(request, 'key')));
-  answer('/api/graph', ({ cluster }) => graphOf(cluster));
-  answer('/api/memory', (source) => ({
-    ...largestResults(source.cluster),
-    replicated: source.cluster.replicated.size,
-    amm: orNull(() => source.run('amm.status')),
-  }));
-  answer('/api/policies', (source) => policiesOf(source));
-  answer('/api/worker', (source, request) => workerOf(source, textIn(request, 'worker')));
-  answer('/api/stacks', (source, request) =>
-    source.run('call-stacks', { workers: [textIn(request, 'worker')] }),
+  const answer = <Name extends string = never>(
+    path: string,
+    names: readonly Name[],
+    of: (source: ApiSource, parameters: Parameters<Name>) => unknown,
+  ) =>
+    addData(
+      app,
+      answers,
+      path,
+      async (parameters) =>
+        of(await sourceOf(parameters.at, path === '/api/task'), parameters as Parameters<Name>),
+      { names: [...names, 'at'] as const },
+    );
+  answer('/api/task', ['key'], (source, { key }) => taskOf(source, given('key', key)));
+  answer('/api/graph', [], ({ cluster }) => graphOf(cluster));
+  answer('/api/memory', [], (source) => memoryOf(source));
+  answer('/api/policies', [], (source) => policiesOf(source));
+  answer('/api/worker', ['worker'], (source, { worker }) => workerOf(source, worker));
+  answer('/api/stacks', ['worker'], (source, { worker }) =>
+    source.run('call-stacks', { workers: [given('worker', worker)] }),
   );
-  answer('/api/logs', (source, request) =>
-    source.run('logs', { workers: [textIn(request, 'worker')], count: LINES_MAX }),
+  answer('/api/logs', ['worker'], (source, { worker }) =>
+    source.run('logs', { workers: [given('worker', worker)], count: LINES_MAX }),
   );
-  answer('/api/log', (source, request) => logOf(source, request));
+  answer('/api/log', ['filter', 'level'], logOf);
 }
 
 /** @throws YardmasterError `ERR_PROTOCOL` when it is missing */
-function textIn(request: FastifyRequest, name: string, source: unknown = request.query): string {
-  const value = (source as Readonly<Record<string, unknown>> | null | undefined)?.[name];
+function given(name: string, value: unknown): string {
   if (typeof value === 'string' && value !== '') return value;
-  throw new YardmasterError('ERR_PROTOCOL', `${request.url} needs ${name}, a text`, { name });
+  throw new YardmasterError('ERR_PROTOCOL', `the request needs ${name}, a text`, { name });
 }
 
 function taskOf(context: ApiSource, key: string): object {
@@ -181,8 +191,8 @@ function policiesOf(context: ApiSource): object {
   return { policies, shadows, known: POLICIES };
 }
 
-function workerOf({ cluster }: ApiSource, address: string): object {
-  const worker = cluster.workers.get(address);
+function workerOf({ cluster }: ApiSource, address: string): WorkerAnswer {
+  const worker = cluster.workers.get(given('worker', address));
   if (worker === undefined) {
     throw new YardmasterError('ERR_NO_WORKER', `there is no worker ${address} any more`, {
       worker: address,
@@ -198,11 +208,13 @@ function workerOf({ cluster }: ApiSource, address: string): object {
   };
 }
 
-async function logOf(context: ApiSource, request: FastifyRequest): Promise<object> {
-  const { filter = '', level = 'info' } = request.query as { filter?: string; level?: string };
+async function logOf(
+  context: ApiSource,
+  { filter, level }: Parameters<'filter' | 'level'>,
+): Promise<object> {
   const keys = filter === '' ? {} : { keys: [filter] };
   const story = context.run('story', keys) as readonly Transition[];
-  const asked = { workers: [], count: LINES_MAX, level };
+  const asked = { workers: [], count: LINES_MAX, level: level || 'info' };
   const { scheduler } = (await context.run('logs', asked)) as { scheduler: readonly object[] };
   return {
     lines: scheduler.toReversed(),
@@ -229,6 +241,11 @@ function firstOf<T>(items: Iterable<T>, count: number): T[] {
   return found;
 }
 
+/** A text in the body of a request. */
+function textIn({ body }: FastifyRequest, name: string): string {
+  return given(name, (body as Readonly<Record<string, unknown>> | null | undefined)?.[name]);
+}
+
 /** Adds what changes the cluster. Each is a POST that carries the token of a page, and empties the answers. */
 export function addChanges(app: FastifyInstance, answers: Answers, context: PluginContext): void {
   const change = (path: string, make: (request: FastifyRequest) => unknown): void => {
@@ -241,7 +258,7 @@ export function addChanges(app: FastifyInstance, answers: Answers, context: Plug
     });
   };
   change('/api/policy', async (request) => {
-    const slot = textIn(request, 'slot', request.body);
+    const slot = textIn(request, 'slot');
     const { use } = request.body as { use?: unknown };
     if (use === undefined) await context.run('restore-policy', { slot });
     else await context.run('replace-policy', { slot, use });
@@ -249,8 +266,8 @@ export function addChanges(app: FastifyInstance, answers: Answers, context: Plug
     return {};
   });
   change('/api/shadow', async (request) => {
-    const slot = textIn(request, 'slot', request.body);
-    const use = textIn(request, 'use', request.body);
+    const slot = textIn(request, 'slot');
+    const use = textIn(request, 'use');
     await context.run('start-shadow', { slot, use });
     return {};
   });
@@ -260,7 +277,7 @@ export function addChanges(app: FastifyInstance, answers: Answers, context: Plug
     return {};
   });
   change('/api/retire', (request) => {
-    const worker = knownWorker(context, textIn(request, 'worker', request.body));
+    const worker = knownWorker(context, textIn(request, 'worker'));
     context.log.warn({ worker }, `the dashboard retires the worker ${worker}`);
     const retired = Promise.resolve(context.run('amm.retireWorkers', { names: [worker] }));
     retired.catch((error: unknown) => {
@@ -269,7 +286,7 @@ export function addChanges(app: FastifyInstance, answers: Answers, context: Plug
     return {};
   });
   change('/api/restart', (request) => {
-    const worker = knownWorker(context, textIn(request, 'worker', request.body));
+    const worker = knownWorker(context, textIn(request, 'worker'));
     context.log.warn({ worker }, `the dashboard restarts the worker ${worker}`);
     return context.run('restart-workers', { workers: [worker], wait: false });
   });
@@ -312,61 +329,52 @@ const GRAPH_TASKS_MAX = 2000;
 /** Groups that are drawn; beyond that, prefixes are. */
 const GROUPS_MAX = 400;
 
-type States = Readonly<Partial<Record<TaskStateName, number>>>;
-
-/** Nodes with their tasks by state, and the edges between them by their numbers. */
-interface DrawnGraph {
-  readonly kind: 'tasks' | 'groups' | 'prefixes';
-  /** Tasks in all. */
-  readonly total: number;
-  readonly nodes: readonly (readonly [name: string, states: States])[];
-  readonly edges: readonly (readonly [from: number, to: number])[];
-}
-
 /** The graph, grouped when it has too many tasks to be drawn. */
-function graphOf(cluster: ClusterView): DrawnGraph {
+function graphOf(cluster: ClusterView): GraphAnswer {
   const total = cluster.tasks.size;
   if (total <= GRAPH_TASKS_MAX) return { kind: 'tasks', total, ...tasksOf(cluster) };
   const isFine = cluster.groups.size <= GROUPS_MAX;
   return { kind: isFine ? 'groups' : 'prefixes', total, ...groupsOf(cluster, isFine) };
 }
 
-function tasksOf({ tasks }: ClusterView): Pick<DrawnGraph, 'nodes' | 'edges'> {
+function tasksOf({ tasks }: ClusterView): Pick<GraphAnswer, 'nodes' | 'edges'> {
   const numbers = new Map([...tasks.keys()].map((key, number) => [key, number]));
-  const nodes = Array.from(tasks.values(), ({ key, state }) => [key, { [state]: 1 }] as const);
-  const edges: (readonly [number, number])[] = [];
+  const nodes = Array.from(tasks.values(), ({ key, state }) => ({
+    name: key,
+    states: { [state]: 1 },
+  }));
+  const edges: { readonly from: number; readonly to: number }[] = [];
   for (const task of tasks.values()) {
     const to = numbers.get(task.key);
     for (const { key } of task.dependencies) {
       const from = numbers.get(key);
-      if (from !== undefined && to !== undefined) edges.push([from, to]);
+      if (from !== undefined && to !== undefined) edges.push({ from, to });
     }
   }
   return { nodes, edges };
 }
 
 /** O(groups and their dependencies). */
-function groupsOf({ groups }: ClusterView, isFine: boolean): Pick<DrawnGraph, 'nodes' | 'edges'> {
-  const nodes: (readonly [string, Partial<Record<TaskStateName, number>>])[] = [];
+function groupsOf({ groups }: ClusterView, isFine: boolean): Pick<GraphAnswer, 'nodes' | 'edges'> {
+  const nodes: { readonly name: string; readonly states: Record<string, number> }[] = [];
   const numbers = new Map<string, number>();
   const numberOf = (name: string): number => {
     const known = numbers.get(name);
     if (known !== undefined) return known;
     numbers.set(name, nodes.length);
-    return nodes.push([name, {}]) - 1;
+    return nodes.push({ name, states: {} }) - 1;
   };
-  const edges = new Map<string, readonly [number, number]>();
+  const edges = new Map<string, { readonly from: number; readonly to: number }>();
   for (const group of groups.values()) {
     const nameOf = ({ name, prefix }: typeof group): string => (isFine ? name : prefix.name);
     const to = numberOf(nameOf(group));
-    const states = nodes[to]?.[1] ?? {};
-    for (const [name, count] of Object.entries(group.states)) {
-      const state = name as TaskStateName;
+    const states = nodes[to]?.states ?? {};
+    for (const [state, count] of Object.entries(group.states)) {
       if (count > 0 && state !== 'forgotten') states[state] = (states[state] ?? 0) + count;
     }
     for (const dependency of group.dependencies) {
       const from = numberOf(nameOf(dependency));
-      if (from !== to) edges.set(`${from} ${to}`, [from, to]);
+      if (from !== to) edges.set(`${from} ${to}`, { from, to });
     }
   }
   return { nodes, edges: [...edges.values()] };
@@ -378,17 +386,18 @@ const LISTED = 30;
 /** Results that are looked at; more would hold the scheduler up. */
 const LOOKED_AT = 20_000;
 
-/** The largest results that workers hold, with the addresses of these. */
-interface LargestResults {
-  readonly results: readonly (readonly [key: string, nbytes: number, workers: readonly string[]])[];
-  /** Whether there are more results than were looked at. */
-  readonly isPart: boolean;
+function memoryOf(source: ApiSource): MemoryAnswer {
+  return {
+    ...largestResults(source.cluster),
+    replicated: source.cluster.replicated.size,
+    amm: orNull(() => source.run('amm.status')) as MemoryAnswer['amm'],
+  };
 }
 
 /** O(results), at most twenty thousand of them, taken evenly from all workers. */
-function largestResults({ workers }: ClusterView): LargestResults {
+function largestResults({ workers }: ClusterView): Pick<MemoryAnswer, 'results' | 'isPart'> {
   const each = Math.ceil(LOOKED_AT / Math.max(1, workers.size));
-  const found = new Map<string, readonly [string, number, readonly string[]]>();
+  const found = new Map<string, HeldResult>();
   let isPart = false;
   let least = 0;
   for (const { hasWhat } of workers.values()) {
@@ -399,7 +408,7 @@ function largestResults({ workers }: ClusterView): LargestResults {
         break;
       }
       if (nbytes < least || found.has(key)) continue;
-      found.set(key, [key, nbytes, whoHas.items.map(({ address }) => address)]);
+      found.set(key, { key, nbytes, workers: whoHas.items.map(({ address }) => address) });
       if (found.size > 4 * LISTED) least = shrink(found);
     }
   }
@@ -408,11 +417,11 @@ function largestResults({ workers }: ClusterView): LargestResults {
 }
 
 /** Keeps the largest. @returns the size of the smallest that is kept */
-function shrink(found: Map<string, readonly [string, number, readonly string[]]>): number {
-  const kept = [...found.values()].toSorted(([, a], [, b]) => b - a).slice(0, LISTED);
+function shrink(found: Map<string, HeldResult>): number {
+  const kept = [...found.values()].toSorted((a, b) => b.nbytes - a.nbytes).slice(0, LISTED);
   found.clear();
-  for (const entry of kept) found.set(entry[0], entry);
-  return kept.length < LISTED ? 0 : (kept.at(-1)?.[1] ?? 0);
+  for (const result of kept) found.set(result.key, result);
+  return kept.length < LISTED ? 0 : (kept.at(-1)?.nbytes ?? 0);
 }
 
 /**

@@ -5,12 +5,21 @@ import type {
   TaskView,
   TransitionDetails,
 } from '../../core/api/index.ts';
+import {
+  type Bin,
+  type Columns,
+  type Lane,
+  type Span,
+  type StreamRequest,
+  type StreamWindow,
+  toColumns,
+} from './page-messages.ts';
 
 /** What a thread did, by number. */
 const ACTIONS = ['compute', 'transfer', 'disk-read', 'disk-write', 'deserialize', 'other'];
 
-/** One action of a task on a thread. */
-interface Span {
+/** One action of a task, as it is remembered. */
+interface Recorded {
   readonly key: string;
   readonly prefix: number;
   readonly action: number;
@@ -103,14 +112,14 @@ export class TaskRecorder {
   }
 
   /** Earliest start and latest stop; undefined when nothing is remembered. O(size). */
-  range(): readonly [fromS: number, toS: number] | undefined {
+  range(): { readonly fromS: number; readonly toS: number } | undefined {
     if (this.size === 0) return undefined;
     let [fromS, toS] = [Infinity, -Infinity];
     for (let slot = 0; slot < this.size; slot++) {
       fromS = Math.min(fromS, this.startS[slot] ?? Infinity);
       toS = Math.max(toS, this.stopS[slot] ?? -Infinity);
     }
-    return [fromS, toS];
+    return { fromS, toS };
   }
 
   /** Calls with the slot of each span that touches the window, oldest first. O(size). */
@@ -122,7 +131,7 @@ export class TaskRecorder {
     }
   }
 
-  at(slot: number): Span {
+  at(slot: number): Recorded {
     const action = this.actions[slot] ?? 0;
     return {
       key: this.keys[slot] ?? '',
@@ -155,20 +164,12 @@ const LANES_MAX = 512;
 /** Workers start clocks a little apart. */
 const TOLERANCE_S = 0.0005;
 
-/** A thread of a worker in the task stream. */
-interface Lane {
-  readonly worker: string;
-  readonly lane: number;
-  /** Name of the worker, when no table has it: it has left. */
-  name?: string;
-}
-
 /**
  * Gives each computation a row such that those of one row do not overlap. Reports come in the order of their ends, so
  * that the row whose last end is the latest one before the start leaves the others free for longer tasks.
  */
 class Lanes {
-  readonly rows: Lane[] = [];
+  readonly rows: { -readonly [Field in keyof Lane]: Lane[Field] }[] = [];
   private readonly workers = new Map<string, { readonly row: number; stopS: number }[]>();
 
   rowFor(worker: string, startS: number, stopS: number): number {
@@ -214,34 +215,6 @@ class Lanes {
   }
 }
 
-/** What a viewer shows of the task stream. */
-export interface StreamRequest {
-  readonly fromS: number;
-  readonly toS: number;
-  /** Pixels across: more detail than that is not sent. */
-  readonly width: number;
-}
-
-/** The window: each span, or the busiest prefix of each pixel when there are too many. */
-interface StreamWindow {
-  readonly fromS: number;
-  readonly toS: number;
-  /** Of all that is remembered. */
-  readonly range: readonly [fromS: number, toS: number] | null;
-  /** With the name of a worker that has left. */
-  readonly rows: readonly (readonly [worker: string, lane: number, name?: string])[];
-  readonly actions: readonly string[];
-  /** Row, prefix, action, start and stop in milliseconds from `fromS`, 1 for an error, key. */
-  readonly spans?: readonly (readonly [number, number, number, number, number, 0 | 1, string])[];
-  /** Row, number of the bin, prefix, busy share in percent, 1 when one of them failed. */
-  readonly bins?: readonly (readonly [number, number, number, number, 0 | 1])[];
-  readonly binMs?: number;
-  /** Spans in the window. */
-  readonly count: number;
-  /** Spans that are not remembered any more. */
-  readonly dropped: number;
-}
-
 /** More spans than this are sent as bins. */
 const SPANS_MAX = 4000;
 const BINS_MAX = 4096;
@@ -254,9 +227,7 @@ export function streamWindow(recorder: TaskRecorder, request: StreamRequest): St
   const { fromS, toS } = request;
   const slots: number[] = [];
   recorder.within(fromS, toS, (slot) => slots.push(slot));
-  const rows = recorder.lanes.rows.map(({ worker, lane, name }) =>
-    name === undefined ? ([worker, lane] as const) : ([worker, lane, name] as const),
-  );
+  const { rows } = recorder.lanes;
   const { count, capacity } = recorder;
   const common = {
     ...{ fromS, toS, rows, actions: ACTIONS },
@@ -275,16 +246,13 @@ export function streamWindow(recorder: TaskRecorder, request: StreamRequest): St
   };
 }
 
-function spansOf(
-  recorder: TaskRecorder,
-  slots: readonly number[],
-  originS: number,
-): NonNullable<StreamWindow['spans']> {
+function spansOf(recorder: TaskRecorder, slots: readonly number[], originS: number): Columns<Span> {
   const ms = (s: number): number => Math.round((s - originS) * 1e5) / 100;
-  return slots.map((slot) => {
-    const { row, prefix, action, startS, stopS, isError, key } = recorder.at(slot);
-    return [row, prefix, action, ms(startS), ms(stopS), isError ? 1 : 0, key] as const;
+  const spans = slots.map((slot): Span => {
+    const { startS, stopS, ...span } = recorder.at(slot);
+    return { ...span, startMs: ms(startS), stopMs: ms(stopS) };
   });
+  return toColumns(spans);
 }
 
 interface Grid {
@@ -293,7 +261,7 @@ interface Grid {
   readonly binCount: number;
 }
 
-interface Bin {
+interface Sum {
   busyS: number;
   longestS: number;
   prefix: number;
@@ -304,8 +272,8 @@ function binsOf(
   recorder: TaskRecorder,
   slots: readonly number[],
   { fromS, binS, binCount }: Grid,
-): NonNullable<StreamWindow['bins']> {
-  const bins = new Map<number, Bin>();
+): Columns<Bin> {
+  const sums = new Map<number, Sum>();
   for (const slot of slots) {
     const { row, prefix, action, startS, stopS, isError } = recorder.at(slot);
     if (action !== 0) continue;
@@ -315,20 +283,21 @@ function binsOf(
       const at = fromS + k * binS;
       const busyS = Math.min(stopS, at + binS) - Math.max(startS, at);
       const index = row * BINS_MAX + k;
-      let bin = bins.get(index);
-      if (bin === undefined) {
-        bins.set(index, (bin = { busyS: 0, longestS: -1, prefix, hasError: false }));
+      let sum = sums.get(index);
+      if (sum === undefined) {
+        sums.set(index, (sum = { busyS: 0, longestS: -1, prefix, hasError: false }));
       }
-      bin.busyS += busyS;
-      bin.hasError ||= isError;
-      if (busyS <= bin.longestS) continue;
-      bin.longestS = busyS;
-      bin.prefix = prefix;
+      sum.busyS += busyS;
+      sum.hasError ||= isError;
+      if (busyS <= sum.longestS) continue;
+      sum.longestS = busyS;
+      sum.prefix = prefix;
     }
   }
-  return Array.from(bins, ([index, { busyS, prefix, hasError }]) => {
-    const percent = Math.min(100, Math.round((100 * busyS) / binS));
+  const bins = Array.from(sums, ([index, { busyS, prefix, hasError }]): Bin => {
+    const busyPercent = Math.min(100, Math.round((100 * busyS) / binS));
     const row = Math.floor(index / BINS_MAX);
-    return [row, index % BINS_MAX, prefix, percent, hasError ? 1 : 0] as const;
+    return { row, bin: index % BINS_MAX, prefix, busyPercent, hasError };
   });
+  return toColumns(bins);
 }

@@ -1,12 +1,12 @@
 import type { ClusterView, TaskView, WorkerView } from '../../core/api/index.ts';
+import type { Sentence } from './page-messages.ts';
 
 /** Tasks that are looked at for what they ask for, or wait for. */
 const LOOKED_AT = 100;
 /** Limits that have a sentence of their own. */
 const LIMITS_NAMED = 3;
 
-/** A sentence, and keys of tasks in it. */
-export type Sentence = readonly [text: string, ...keys: string[]];
+const sentence = (text: string, ...keys: readonly string[]): Sentence => ({ text, keys });
 
 /** What waits, and why: one sentence each, the most urgent first. O(workers + prefixes + limits). */
 export function waitingIn(cluster: ClusterView): readonly Sentence[] {
@@ -23,7 +23,9 @@ function* withoutWorker({ workers, unrunnable, ...others }: ClusterView): Iterab
     let waiting = unrunnable.size + others.queued.size;
     for (const { queuedCount } of others.limits) waiting += queuedCount;
     if (waiting > 0)
-      yield [`${count(waiting, 'task waits', 'tasks wait')} for the first worker: start one.`];
+      yield sentence(
+        `${count(waiting, 'task waits', 'tasks wait')} for the first worker: start one.`,
+      );
     return;
   }
   const demands = new Map<string, { readonly example: TaskView; tasks: number }>();
@@ -39,10 +41,10 @@ function* withoutWorker({ workers, unrunnable, ...others }: ClusterView): Iterab
     const more = unrunnable.size > LOOKED_AT ? ' at least' : '';
     const why = demand === '' ? 'the policy gives it to no worker' : `it asks for ${demand}`;
     const { key } = example;
-    yield [
+    yield sentence(
       `No worker may run${more} ${count(tasks, 'task', 'tasks')}, such as ${key}: ${why}.`,
       key,
-    ];
+    );
   }
 }
 
@@ -56,7 +58,7 @@ function* impairedWorkers({ workers }: ClusterView): Iterable<Sentence> {
     first = memoryLimitBytes > 0 ? `${name} uses ${share} % of its memory` : `${name} was paused`;
   }
   if (paused > 0)
-    yield [`${count(paused, 'worker takes', 'workers take')} no new tasks: ${first}.`];
+    yield sentence(`${count(paused, 'worker takes', 'workers take')} no new tasks: ${first}.`);
 }
 
 function* limited({ limits, workers }: ClusterView): Iterable<Sentence> {
@@ -70,9 +72,9 @@ function* limited({ limits, workers }: ClusterView): Iterable<Sentence> {
       continue;
     }
     const waiting = count(queuedCount, 'task waits', 'tasks wait');
-    yield [`${waiting} for the limit ${name}: ${runningCount} of ${max} run.`];
+    yield sentence(`${waiting} for the limit ${name}: ${runningCount} of ${max} run.`);
   }
-  if (others > 0) yield [`${count(others, 'task waits', 'tasks wait')} for other limits.`];
+  if (others > 0) yield sentence(`${count(others, 'task waits', 'tasks wait')} for other limits.`);
 }
 
 function* inLine(cluster: ClusterView): Iterable<Sentence> {
@@ -85,20 +87,22 @@ function* inLine(cluster: ClusterView): Iterable<Sentence> {
   if (queued.size > 0 && workers.size > 0) {
     const next = queued.peek();
     const first = next === undefined ? '' : `, ${next.key} first`;
-    yield [
+    yield sentence(
       `${count(queued.size, 'task is', 'tasks are')} queued until one of ${count(totalThreads, 'thread', 'threads')} is free${first}.`,
       ...(next === undefined ? [] : [next.key]),
-    ];
+    );
   }
   const behind = processing - totalThreads;
   if (behind > 0)
-    yield [`${count(behind, 'task waits', 'tasks wait')} on the workers behind those that run.`];
+    yield sentence(
+      `${count(behind, 'task waits', 'tasks wait')} on the workers behind those that run.`,
+    );
   if (waiting === 0) return;
   const pair = waitingPair(workers.values());
   const wait = `${count(waiting, 'task waits', 'tasks wait')} for the results of others`;
   yield pair === undefined
-    ? [`${wait}.`]
-    : [`${wait}, such as ${pair[0]} for ${pair[1]}.`, ...pair];
+    ? sentence(`${wait}.`)
+    : sentence(`${wait}, such as ${pair[0]} for ${pair[1]}.`, ...pair);
 }
 
 /** A task that waits for one that is being processed, and that one, if it is found soon. */

@@ -39,8 +39,8 @@ export function stateColour(state: string): string {
 /** Kinds of memory of a worker. */
 export const MEMORY = [
   ['managed', '#0072b2', 'results'],
-  ['unmanaged old', '#e69f00', 'unmanaged'],
-  ['unmanaged recent', '#56b4e9', 'unmanaged, recent'],
+  ['unmanagedOld', '#e69f00', 'unmanaged'],
+  ['unmanagedRecent', '#56b4e9', 'unmanaged, recent'],
   ['spilled', '#8a94a0', 'spilled to disk'],
 ] as const;
 

@@ -1,3 +1,5 @@
+import type { GraphAnswer } from '../page-messages.ts';
+
 /** A place in units of the distance between two nodes. */
 export interface Point {
   readonly x: number;
@@ -8,14 +10,11 @@ export interface Point {
 const WIDE = 2.6;
 
 /** Columns by the longest path to a node; within a column near the nodes that it follows. O(nodes + edges). */
-export function layered(
-  nodes: number,
-  edges: readonly (readonly [from: number, to: number])[],
-): readonly Point[] {
+export function layered(nodes: number, edges: GraphAnswer['edges']): readonly Point[] {
   const before: number[][] = Array.from({ length: nodes }, () => []);
   const after: number[][] = Array.from({ length: nodes }, () => []);
   const open = new Array<number>(nodes).fill(0);
-  for (const [from, to] of edges) {
+  for (const { from, to } of edges) {
     after[from]?.push(to);
     before[to]?.push(from);
     open[to] = (open[to] ?? 0) + 1;

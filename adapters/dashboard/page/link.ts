@@ -1,52 +1,24 @@
-/** A row of a table: its key first. */
-export type Row = readonly [key: string, ...cells: (string | number)[]];
+import type {
+  FailureSummary,
+  PageMessage,
+  PrefixRow,
+  Sentence,
+  StateFrame,
+  StreamAnswer,
+  TableChange,
+  Totals,
+  WorkerRow,
+} from '../page-messages.ts';
 
-/** What is known of the cluster. */
+/** The cluster, as far as the page knows it. */
 export interface State {
   nowS: number;
-  totals: Readonly<Record<string, number>>;
-  /** Sentences, each with the keys of tasks in it. */
-  waiting: readonly (readonly [text: string, ...keys: string[]])[];
-  failures: {
-    readonly first: readonly Failure[];
-    readonly newest: readonly Failure[];
-    readonly count: number;
-  };
-  readonly prefixes: Map<string, Row>;
-  readonly workers: Map<string, Row>;
-}
-
-export type Failure = readonly [key: string, text: string, atMs: number];
-
-/** A part of the task stream. */
-export interface StreamWindow {
-  readonly fromS: number;
-  readonly toS: number;
-  readonly since: number;
-  readonly range: readonly [number, number] | null;
-  readonly rows: readonly (readonly [worker: string, lane: number, name?: string])[];
-  readonly actions: readonly string[];
-  readonly spans?: readonly Span[];
-  readonly bins?: readonly (readonly [number, number, number, number, 0 | 1])[];
-  readonly binMs?: number;
-  readonly count: number;
-  readonly dropped: number;
-}
-
-/** Row, prefix, action, start and stop in milliseconds from the window's start, 1 for an error, key. */
-export type Span = readonly [number, number, number, number, number, 0 | 1, string];
-
-interface Change {
-  readonly changed: readonly Row[];
-  readonly gone: readonly string[];
-}
-
-interface Frame extends Omit<State, 'prefixes' | 'workers'> {
-  readonly type: 'state';
-  readonly n: number;
-  readonly isWhole?: boolean;
-  readonly prefixes: Change;
-  readonly workers: Change;
+  /** Undefined until the first frame. */
+  totals: Totals | undefined;
+  waiting: readonly Sentence[];
+  failures: FailureSummary;
+  readonly prefixes: Map<string, PrefixRow>;
+  readonly workers: Map<string, WorkerRow>;
 }
 
 const RETRY_MS = 1000;
@@ -54,11 +26,23 @@ const RETRY_MS = 1000;
 /** The event of the window after another moment is shown. */
 export const MOMENT = 'yardmaster-moment';
 
-/** Where views read what they show. */
-export interface Source {
-  readonly state: State;
+/** The source of the task stream, with the names of what it shows. */
+export interface StreamSource {
+  readonly state: {
+    readonly nowS: number;
+    readonly prefixes: ReadonlyMap<string, Pick<PrefixRow, 'name' | 'number'>>;
+    readonly workers: ReadonlyMap<string, Pick<WorkerRow, 'address' | 'name'>>;
+  };
   /** A part of the task stream; never answered when the connection breaks meanwhile. */
-  stream(fromS: number, toS: number, width: number): Promise<StreamWindow>;
+  stream(fromS: number, toS: number, width: number): Promise<StreamPart>;
+}
+
+/** A part of the task stream, and when recording began. */
+export type StreamPart = Omit<StreamAnswer, 'type' | 'id'>;
+
+/** The source of everything that views show. */
+export interface Source extends StreamSource {
+  readonly state: State;
 }
 
 /** The moment that the pages show of a scheduler that is gone; requests ask about the same one. */
@@ -67,13 +51,14 @@ let momentS: number | undefined;
 /** The connection to the scheduler. It acknowledges each frame after it was shown. */
 export class Link implements Source {
   readonly state: State = {
-    ...{ nowS: 0, totals: {}, waiting: [], failures: { first: [], newest: [], count: 0 } },
-    ...{ prefixes: new Map<string, Row>(), workers: new Map<string, Row>() },
+    ...{ nowS: 0, totals: undefined, waiting: [] },
+    failures: { first: [], newest: [], count: 0 },
+    ...{ prefixes: new Map<string, PrefixRow>(), workers: new Map<string, WorkerRow>() },
   };
   onState: () => void = () => undefined;
   onConnection: (isOpen: boolean) => void = () => undefined;
   private socket: WebSocket | undefined;
-  private readonly asked = new Map<number, (answer: StreamWindow) => void>();
+  private readonly asked = new Map<number, (answer: StreamPart) => void>();
   private requests = 0;
 
   /** @param startS - the scheduler is gone: the moment that is shown first */
@@ -103,14 +88,14 @@ export class Link implements Source {
     });
   }
 
-  stream(fromS: number, toS: number, width: number): Promise<StreamWindow> {
+  stream(fromS: number, toS: number, width: number): Promise<StreamPart> {
     const id = ++this.requests;
     this.send({ type: 'stream', id, fromS, toS, width });
     return new Promise((resolve) => this.asked.set(id, resolve));
   }
 
   private receive(text: string): void {
-    const message = JSON.parse(text) as Frame | ({ type: 'stream'; id: number } & StreamWindow);
+    const message = JSON.parse(text) as StateFrame | StreamAnswer;
     if (message.type === 'stream') {
       this.asked.get(message.id)?.(message);
       this.asked.delete(message.id);
@@ -118,8 +103,8 @@ export class Link implements Source {
     }
     const { n, isWhole = false, prefixes, workers, ...rest } = message;
     Object.assign(this.state, rest);
-    apply(this.state.prefixes, prefixes, isWhole);
-    apply(this.state.workers, workers, isWhole);
+    apply(this.state.prefixes, 'name', prefixes, isWhole);
+    apply(this.state.workers, 'address', workers, isWhole);
     if (momentS !== undefined) momentS = this.state.nowS;
     // A page in the background gets no animation frames, and so it is sent no others.
     requestAnimationFrame(() => {
@@ -129,14 +114,23 @@ export class Link implements Source {
     });
   }
 
-  private send(message: object): void {
+  private send(message: PageMessage): void {
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
   }
 }
 
-function apply(rows: Map<string, Row>, { changed, gone }: Change, isWhole: boolean): void {
+function apply<Row extends object>(
+  rows: Map<string, Row>,
+  key: keyof Row,
+  { changed, gone }: TableChange<Row>,
+  isWhole: boolean,
+): void {
   if (isWhole) rows.clear();
-  for (const row of changed) rows.set(row[0], row);
+  for (const change of changed) {
+    const name = String(change[key]);
+    // A row that is not known yet comes whole.
+    rows.set(name, { ...rows.get(name), ...change } as Row);
+  }
   for (const key of gone) rows.delete(key);
 }
 

@@ -1,23 +1,11 @@
+import type { PastDescription } from '../page-messages.ts';
 import { h, on, setText } from './dom.ts';
 import { preciseClock, seconds } from './format.ts';
 
-/** A scheduler that is gone, as the server describes it in the page. */
-export interface Past {
-  readonly kind: 'recording' | 'journal';
-  readonly title: string;
-  readonly notes: readonly string[];
-  readonly fromS: number;
-  readonly toS: number;
-  /** The moment that is shown first. */
-  readonly startS: number;
-  /** When the first task ran, and the last one. */
-  readonly stream: { readonly fromS: number; readonly toS: number };
-}
-
 /** Undefined when the scheduler runs. */
-export function readPast(): Past | undefined {
+export function readPast(): PastDescription | undefined {
   const text = document.querySelector<HTMLMetaElement>('meta[name=past]')?.content ?? '';
-  return text === '' ? undefined : (JSON.parse(text) as Past);
+  return text === '' ? undefined : (JSON.parse(text) as PastDescription);
 }
 
 /** Steps of the slider. */
@@ -33,7 +21,7 @@ export class MomentBar {
   private isDue = false;
 
   constructor(
-    private readonly past: Past,
+    private readonly past: PastDescription,
     private readonly onMove: (atS: number) => void,
   ) {
     on(this.slider, { input: () => this.move() });

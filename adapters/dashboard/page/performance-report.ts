@@ -1,5 +1,4 @@
 import { PrefixNumbers, streamWindow, TaskRecorder } from '../task-recorder.ts';
-import type { Row, State } from './link.ts';
 import { Stream } from './views/stream.ts';
 
 /** What the report brings: key, prefix, numbers of the worker and of its thread, 1 for an error, then action, start and stop in milliseconds. */
@@ -32,12 +31,12 @@ function show(): void {
     const [address = ''] = workers[worker] ?? [];
     recorder.add(key, prefix, { worker: address, lane, timings, isError: isError === 1 });
   }
-  const state: State = {
-    ...{ nowS: stopS, totals: {}, waiting: [], failures: { first: [], newest: [], count: 0 } },
-    prefixes: new Map<string, Row>(numbers.names.map((name, k) => [name, [name, k]])),
-    workers: new Map<string, Row>(workers.map(([address, name]) => [address, [address, name]])),
+  const state = {
+    nowS: stopS,
+    prefixes: new Map(numbers.names.map((name, number) => [name, { name, number }])),
+    workers: new Map(workers.map(([address, name]) => [address, { address, name }])),
   };
-  const [fromS, toS] = recorder.range() ?? [startS, stopS];
+  const { fromS, toS } = recorder.range() ?? { fromS: startS, toS: stopS };
   const margin = MARGIN * (toS - fromS) + 0.001;
   const stream = new Stream(
     {
@@ -45,7 +44,7 @@ function show(): void {
         state,
         stream: (from, to, width) =>
           Promise.resolve({
-            since: startS,
+            sinceS: startS,
             ...streamWindow(recorder, { fromS: from, toS: to, width }),
           }),
       },

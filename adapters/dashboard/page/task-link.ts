@@ -1,9 +1,9 @@
 import { type Child, h, on } from './dom.ts';
-import { MOMENT } from './link.ts';
+import { MOMENT, type StreamSource } from './link.ts';
 import type { Around } from './view.ts';
 
 /** The key of a task, which opens its story. */
-export function taskLink(around: Around, key: string): HTMLElement {
+export function taskLink(around: Around<StreamSource>, key: string): HTMLElement {
   const element = h('a', { href: `?task=${encodeURIComponent(key)}`, class: 'key' }, key);
   return on(element, {
     click: (event) => {
@@ -14,7 +14,11 @@ export function taskLink(around: Around, key: string): HTMLElement {
 }
 
 /** A sentence in which these keys, in their order, open the stories of their tasks. */
-export function linked(around: Around, text: string, keys: readonly string[]): Child[] {
+export function linked(
+  around: Around<StreamSource>,
+  text: string,
+  keys: readonly string[],
+): Child[] {
   const parts: Child[] = [];
   let rest = text;
   for (const key of keys) {
@@ -27,7 +31,7 @@ export function linked(around: Around, text: string, keys: readonly string[]): C
 }
 
 /** A link to another view. */
-export function viewLink(around: Around, path: string, text: string): HTMLElement {
+export function viewLink(around: Around<StreamSource>, path: string, text: string): HTMLElement {
   return on(h('a', { href: path }, text), {
     click: (event) => {
       event.preventDefault();
@@ -40,7 +44,11 @@ export function viewLink(around: Around, path: string, text: string): HTMLElemen
  * Calls now and at an interval; of what is over, once for each moment that is shown. Failures are said once.
  * @returns what ends it
  */
-export function poll(around: Around, intervalMs: number, run: () => Promise<void>): () => void {
+export function poll(
+  around: Around<StreamSource>,
+  intervalMs: number,
+  run: () => Promise<void>,
+): () => void {
   let isOver = false;
   let timer = 0;
   let failed = '';
@@ -64,7 +72,7 @@ export function poll(around: Around, intervalMs: number, run: () => Promise<void
 }
 
 /** One call at a time; moments that come meanwhile are one. */
-function eachMoment(around: Around, run: () => Promise<void>): () => void {
+function eachMoment(around: Around<StreamSource>, run: () => Promise<void>): () => void {
   let isRunning = false;
   let isDue = false;
   const turn = async (): Promise<void> => {

@@ -1,11 +1,11 @@
-import type { Source } from './link.ts';
-import type { Past } from './past.ts';
+import type { PastDescription } from '../page-messages.ts';
+import type { Source, StreamSource } from './link.ts';
 
 /** What views can do. */
-export interface Around {
-  readonly link: Source;
+export interface Around<Link extends StreamSource = Source> {
+  readonly link: Link;
   /** What the pages show is over: nothing can be changed or asked of workers. */
-  readonly past?: Past | undefined;
+  readonly past?: PastDescription | undefined;
   /** Opens the story of a task. */
   showTask(key: string): void;
   /** Opens another view. */

@@ -7,6 +7,7 @@ import {
   TaskRecorder,
 } from '../../../adapters/dashboard/task-recorder.ts';
 import { TableDelta } from '../../../adapters/dashboard/feed.ts';
+import { fromColumns } from '../../../adapters/dashboard/page-messages.ts';
 import type { Client } from '../../../adapters/client/index.ts';
 import { ask, startCluster } from './bench.ts';
 import { fail, spin } from './fixtures/tasks.mjs';
@@ -41,7 +42,9 @@ describe('the feed of the pages', () => {
     const future = client.with({ key: 'late-1' }).submit(spin, 5);
     await future.result();
     const names = (): string[] =>
-      viewer.frames.slice(before).flatMap((frame) => frame.prefixes.changed.map(([name]) => name));
+      viewer.frames
+        .slice(before)
+        .flatMap((frame) => frame.prefixes.changed.map(({ name = '' }) => name));
     await expect.poll(names).toContain('late');
     expect(names()).not.toContain('early');
     expect(viewer.frames.slice(before).every(({ isWhole }) => isWhole === undefined)).toBe(true);
@@ -56,9 +59,9 @@ describe('the feed of the pages', () => {
     viewer.send({ type: 'stream', id: 1, fromS: nowS - 60, toS: nowS + 60, width: 800 });
     await expect.poll(() => viewer.streams.length).toBe(1);
     const [answer] = viewer.streams;
-    const span = answer?.spans?.find(([, , , , , , key]) => key === 'seen-1');
-    expect((span?.[4] ?? 0) - (span?.[3] ?? 0)).toBeGreaterThanOrEqual(19);
-    expect(answer?.rows[span?.[0] ?? -1]?.[0]).toMatch(/^inmemory:/);
+    const span = fromColumns(answer!.spans!).find(({ key }) => key === 'seen-1')!;
+    expect(span.stopMs - span.startMs).toBeGreaterThanOrEqual(19);
+    expect(answer?.rows[span.row]?.worker).toMatch(/^inmemory:/);
     viewer.close();
   });
 
@@ -69,10 +72,13 @@ describe('the feed of the pages', () => {
     await expect(failed.result()).rejects.toThrow('<i>no</i>');
     await expect
       .poll(() => viewer.frames.at(-1)?.waiting)
-      .toContainEqual(['No worker may run 1 task, such as gpu-1: it asks for GPU=1.', 'gpu-1']);
+      .toContainEqual({
+        text: 'No worker may run 1 task, such as gpu-1: it asks for GPU=1.',
+        keys: ['gpu-1'],
+      });
     await expect
-      .poll(() => viewer.frames.at(-1)?.failures.first[0]?.slice(0, 2))
-      .toEqual(['broken-1', expect.stringContaining('<i>no</i>')]);
+      .poll(() => viewer.frames.at(-1)?.failures.first[0])
+      .toMatchObject({ key: 'broken-1', text: expect.stringContaining('<i>no</i>') as string });
     impossible.release();
     viewer.close();
   });
@@ -168,15 +174,10 @@ describe('the task recorder', () => {
     add('x-5', 2, 3);
     const { spans, rows, count } = streamWindow(recorder, { fromS: 0, toS: 10, width: 100 });
     expect(count).toBe(4);
-    expect(spans?.map(([row, , , , , , key]) => [row, key])).toEqual([
-      [1, 'x-2'],
-      [0, 'x-3'],
-      [1, 'x-4'],
-      [0, 'x-5'],
-    ]);
+    expect(spans).toMatchObject({ row: [1, 0, 1, 0], key: ['x-2', 'x-3', 'x-4', 'x-5'] });
     expect(rows).toEqual([
-      ['a', 0],
-      ['a', 1],
+      { worker: 'a', lane: 0 },
+      { worker: 'a', lane: 1 },
     ]);
   });
 
@@ -188,9 +189,10 @@ describe('the task recorder', () => {
     }
     const { spans, bins } = streamWindow(recorder, { fromS: 0, toS: 60, width: 60 });
     expect(spans).toBeUndefined();
-    expect(bins).toHaveLength(60);
-    expect(bins?.[0]).toEqual([0, 0, 0, 50, 1]);
-    expect(bins?.[1]).toEqual([0, 1, 0, 50, 0]);
+    const all = fromColumns(bins!);
+    expect(all).toHaveLength(60);
+    expect(all[0]).toEqual({ row: 0, bin: 0, prefix: 0, busyPercent: 50, hasError: true });
+    expect(all[1]).toEqual({ row: 0, bin: 1, prefix: 0, busyPercent: 50, hasError: false });
   });
 
   it('stays small when there are very many threads', () => {
@@ -200,40 +202,23 @@ describe('the task recorder', () => {
       const timings = [{ action: 'compute', startS, stopS: startS + 1 }];
       recorder.add(`x-${k}`, 'x', { worker: `w-${k % 1000}`, timings, isError: false });
     }
-    const { rows, bins = [] } = streamWindow(recorder, { fromS: 0, toS: 20, width: 1100 });
+    const { rows, bins } = streamWindow(recorder, { fromS: 0, toS: 20, width: 1100 });
     expect(rows).toHaveLength(1000);
-    expect(bins.length).toBeLessThanOrEqual(30_000);
-    expect(new Set(bins.map(([row]) => row)).size).toBe(1000);
+    expect(bins?.row?.length).toBeLessThanOrEqual(30_000);
+    expect(new Set(bins?.row).size).toBe(1000);
   });
 });
 
 describe('a table of the feed', () => {
-  it('tells which rows changed and which are gone', () => {
-    const table = new TableDelta();
-    expect(
-      table.next([
-        ['a', 1],
-        ['b', 2],
-      ]),
-    ).toEqual({
-      changed: [
-        ['a', 1],
-        ['b', 2],
-      ],
-      gone: [],
+  it('tells which rows are new, which fields changed, and which rows are gone', () => {
+    const table = new TableDelta<{ name: string; n: number; m: number }>('name');
+    const [a, b, c] = ['a', 'b', 'c'].map((name) => ({ name, n: 1, m: 1 }));
+    expect(table.next([a!, b!])).toEqual({ changed: [a, b], gone: [] });
+    expect(table.next([{ ...b!, m: 2 }, c!])).toEqual({
+      changed: [{ name: 'b', m: 2 }, c],
+      gone: ['a'],
     });
-    expect(
-      table.next([
-        ['b', 2],
-        ['c', 3],
-      ]),
-    ).toEqual({ changed: [['c', 3]], gone: ['a'] });
-    expect(table.all()).toEqual({
-      changed: [
-        ['b', 2],
-        ['c', 3],
-      ],
-      gone: [],
-    });
+    expect(table.next([{ ...b!, m: 2 }, c!])).toEqual({ changed: [], gone: [] });
+    expect(table.all()).toEqual({ changed: [{ ...b!, m: 2 }, c], gone: [] });
   });
 });

@@ -97,7 +97,7 @@ describe.skipIf(!hasBrowser)('the dashboard over a recording, in a browser', () 
 
   it('has no button that would change something', async () => {
     const worker = await page.evaluate<string>(
-      `fetch('api/graph?at=1').then(() => fetch('api/memory?at=1')).then((r) => r.json()).then(({ results }) => results[0][2][0])`,
+      `fetch('api/graph?at=1').then(() => fetch('api/memory?at=1')).then((r) => r.json()).then(({ results }) => results[0].workers[0])`,
     );
     for (const path of ['decisions', `workers?worker=${encodeURIComponent(worker)}`]) {
       await page.goto(`${at}/${path}`);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { openPast } from '../../../adapters/app/past.ts';
+import type { GraphAnswer } from '../../../adapters/dashboard/page-messages.ts';
 import {
   openPastDashboard,
   type Past,
@@ -50,14 +51,14 @@ describe('the dashboard over a recording', () => {
   it('shows the moment that is asked for, first the last one with tasks', async () => {
     const viewer = await TestViewer.open(at);
     await expect.poll(() => viewer.frames.length).toBe(1);
-    expect(viewer.frames[0]?.totals['tasks']).toBeGreaterThan(0);
+    expect(viewer.frames[0]?.totals.tasks).toBeGreaterThan(0);
     viewer.send({ type: 'at', atS: 1.7 });
     await expect.poll(() => viewer.frames.length).toBe(2);
     const [, frame] = viewer.frames;
     expect(frame?.nowS).toBeLessThanOrEqual(1.7);
     expect(frame?.nowS).toBeGreaterThan(1.5);
     expect(frame?.totals).toMatchObject({ workers: 3, threads: 6 });
-    expect(frame?.failures.first[0]?.[0]).toBe('parse-header');
+    expect(frame?.failures.first[0]?.key).toBe('parse-header');
     viewer.send({ type: 'at', atS: 0 });
     await expect.poll(() => viewer.frames.length).toBe(3);
     expect(viewer.frames[2]?.failures.first).toEqual([]);
@@ -69,9 +70,9 @@ describe('the dashboard over a recording', () => {
     viewer.send({ type: 'stream', id: 1, fromS: 0, toS: 60, width: 800 });
     await expect.poll(() => viewer.streams.length).toBe(1);
     const [answer] = viewer.streams;
-    const keys = new Set(answer?.spans?.map(([, , , , , , key]) => key));
+    const keys = new Set(answer?.spans?.key);
     expect(keys).toContain('total');
-    expect(answer?.rows.filter(([, , name]) => name === 'w3')).toHaveLength(2);
+    expect(answer?.rows.filter(({ name }) => name === 'w3')).toHaveLength(2);
     viewer.close();
   });
 
@@ -91,12 +92,9 @@ describe('the dashboard over a recording', () => {
 
   it('draws the graph of the moment', async () => {
     const answer = await fetch(`${at}/api/graph?at=1`);
-    const { total, nodes } = (await answer.json()) as {
-      readonly total: number;
-      readonly nodes: readonly (readonly [string, Readonly<Record<string, number>>])[];
-    };
+    const { total, nodes } = (await answer.json()) as GraphAnswer;
     expect(total).toBe(81);
-    expect(nodes.find(([key]) => key === 'total')?.[1]).toEqual({ waiting: 1 });
+    expect(nodes.find(({ name }) => name === 'total')?.states).toEqual({ waiting: 1 });
   });
 
   it('has no way to change anything, and nothing to ask of workers', async () => {
@@ -135,7 +133,7 @@ it('what a killed scheduler knew is read from its journal, and what it lacks is 
   const { cluster: known } = past;
   expect(known.tasks.get('broken-1')?.state).toBe('erred');
   expect(known.tasks.has('slow-1')).toBe(true);
-  expect(past.samples.failures.first[0]?.[0]).toBe('broken-1');
+  expect(past.samples.failures.first[0]?.key).toBe('broken-1');
 }, 60_000);
 
 it('a folder without a journal is refused with what to give', async () => {

@@ -1,37 +1,10 @@
 import { once } from 'node:events';
 import WebSocket from 'ws';
-
-interface Change {
-  readonly changed: readonly (readonly [string, ...(string | number)[]])[];
-  readonly gone: readonly string[];
-}
-
-/** A frame of the feed. */
-export interface Frame {
-  readonly type: 'state';
-  readonly n: number;
-  readonly nowS: number;
-  readonly isWhole?: true;
-  readonly totals: Readonly<Record<string, number>>;
-  readonly prefixes: Change;
-  readonly workers: Change;
-  readonly waiting: readonly (readonly [text: string, ...keys: string[]])[];
-  readonly failures: { readonly first: readonly (readonly [string, string, number])[] };
-}
-
-/** A part of the task stream. */
-export interface StreamAnswer {
-  readonly type: 'stream';
-  readonly range: readonly [number, number] | null;
-  readonly rows: readonly (readonly [string, number, string?])[];
-  readonly spans?: readonly (readonly [number, number, number, number, number, number, string])[];
-  readonly bins?: readonly (readonly [number, number, number, number, number])[];
-  readonly count: number;
-}
+import type { StateFrame, StreamAnswer } from '../../../adapters/dashboard/page-messages.ts';
 
 /** What an open page says and hears, without a browser. */
 export class TestViewer {
-  readonly frames: Frame[] = [];
+  readonly frames: StateFrame[] = [];
   readonly streams: StreamAnswer[] = [];
   isClosed = false;
 
@@ -41,7 +14,7 @@ export class TestViewer {
   ) {
     socket.on('close', () => (this.isClosed = true));
     socket.on('message', (data: Buffer) => {
-      const message = JSON.parse(data.toString()) as Frame | StreamAnswer;
+      const message = JSON.parse(data.toString()) as StateFrame | StreamAnswer;
       if (message.type === 'stream') this.streams.push(message);
       else {
         this.frames.push(message);

@@ -10,10 +10,10 @@ it('says which limits tasks wait for, and sums up those beyond three', () => {
   const names = ['a', 'b', 'c', 'd', 'e'];
   const tasks = names.flatMap((name) => [1, 2, 3].map((n) => [`${name}${n}`, limited(name)]));
   env.submit(Object.fromEntries(tasks) as Record<string, object>);
-  expect(waitingIn(env.cluster)).toEqual([
-    ['2 tasks wait for the limit a: 1 of 1 run.'],
-    ['2 tasks wait for the limit b: 1 of 1 run.'],
-    ['2 tasks wait for the limit c: 1 of 1 run.'],
-    ['4 tasks wait for other limits.'],
+  expect(waitingIn(env.cluster).map(({ text }) => text)).toEqual([
+    '2 tasks wait for the limit a: 1 of 1 run.',
+    '2 tasks wait for the limit b: 1 of 1 run.',
+    '2 tasks wait for the limit c: 1 of 1 run.',
+    '4 tasks wait for other limits.',
   ]);
 });

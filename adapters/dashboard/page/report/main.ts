@@ -1,4 +1,5 @@
 import { button, h, on } from '../dom.ts';
+import type { StreamSource } from '../link.ts';
 import { switchTheme } from '../theme.ts';
 import type { Around } from '../view.ts';
 import { Stream } from '../views/stream.ts';
@@ -17,7 +18,7 @@ import './report.css';
 const data = await loadReport();
 const link = new RecordedLink(data);
 const panel = new RunPanel(link.history);
-const around: Around = {
+const around: Around<StreamSource> = {
   link,
   showTask: (key) => panel.show(key),
   go: () => undefined,

@@ -1,18 +1,18 @@
 import { type History, unpackHistory } from '../../../report/history.ts';
 import type { ReportData } from '../../../report/report-data.ts';
 import { PrefixNumbers, streamWindow, TaskRecorder } from '../../task-recorder.ts';
-import type { Row, Source, State, StreamWindow } from '../link.ts';
+import type { StreamPart, StreamSource } from '../link.ts';
 
-/** What the views of the dashboard ask for, from the figures of a report. */
-export class RecordedLink implements Source {
-  readonly state: State;
+/** Serves the task stream from the figures of a report. */
+export class RecordedLink implements StreamSource {
+  readonly state: StreamSource['state'];
   readonly history: History;
   private readonly recorder: TaskRecorder;
 
   /** From the first action to the last one. */
   get range(): { readonly fromS: number; readonly toS: number } {
     const { fromS: beganS, toS: endedS } = this.history;
-    const [fromS, toS] = this.recorder.range() ?? [beganS, endedS];
+    const { fromS, toS } = this.recorder.range() ?? { fromS: beganS, toS: endedS };
     return { fromS: fromS - 0.01, toS: toS + 0.01 };
   }
 
@@ -27,18 +27,16 @@ export class RecordedLink implements Source {
       const worker = workers[number]?.address ?? '';
       this.recorder.add(key, prefixes[prefix] ?? '', { worker, timings, isError });
     }
-    const rows = <T>(list: readonly T[], row: (item: T, number: number) => Row): Map<string, Row> =>
-      new Map(list.map(row).map((one) => [one[0], one]));
     this.history = history;
     this.state = {
-      ...{ nowS: toS, totals: {}, waiting: [], failures: { first: [], newest: [], count: 0 } },
-      prefixes: rows(prefixes, (name, number) => [name, number]),
-      workers: rows(workers, ({ address, name }) => [address, name]),
+      nowS: toS,
+      prefixes: new Map(prefixes.map((name, number) => [name, { name, number }])),
+      workers: new Map(workers.map((worker) => [worker.address, worker])),
     };
   }
 
-  stream(fromS: number, toS: number, width: number): Promise<StreamWindow> {
-    const since = this.history.fromS;
-    return Promise.resolve({ since, ...streamWindow(this.recorder, { fromS, toS, width }) });
+  stream(fromS: number, toS: number, width: number): Promise<StreamPart> {
+    const sinceS = this.history.fromS;
+    return Promise.resolve({ sinceS, ...streamWindow(this.recorder, { fromS, toS, width }) });
   }
 }

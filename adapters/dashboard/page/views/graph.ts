@@ -3,20 +3,13 @@ import { legend } from '../bar.ts';
 import { button, h, on, section, setText } from '../dom.ts';
 import { count } from '../format.ts';
 import { layered, type Point } from '../layout.ts';
+import type { GraphAnswer, TasksByState } from '../../page-messages.ts';
 import { get } from '../link.ts';
 import { poll } from '../task-link.ts';
 import type { Around, View } from '../view.ts';
 
 /** Pixels between two neighbours of a graph that is fitted, at most. */
 const FIT_MAX = 24;
-
-interface Answer {
-  readonly kind: 'tasks' | 'groups' | 'prefixes';
-  readonly total: number;
-  /** Name, state or states with counts. */
-  readonly nodes: readonly (readonly [name: string, states: Readonly<Record<string, number>>])[];
-  readonly edges: readonly (readonly [from: number, to: number])[];
-}
 
 /** Tasks and what they need, from left to right. */
 export class Graph implements View {
@@ -27,7 +20,7 @@ export class Graph implements View {
   });
   private readonly note = h('p', { class: 'note', role: 'status' });
   private readonly tip = h('div', { class: 'tip', hidden: true });
-  private answer: Answer | undefined;
+  private answer: GraphAnswer | undefined;
   private shape = '';
   private points: readonly Point[] = [];
   private view = { x: 0, y: 0, scale: 1 };
@@ -49,7 +42,7 @@ export class Graph implements View {
     this.listen();
     this.resized.observe(this.canvas);
     this.stop = poll(around, 1000, async () => {
-      this.show(await get<Answer>('api/graph'));
+      this.show(await get<GraphAnswer>('api/graph'));
     });
   }
 
@@ -58,10 +51,10 @@ export class Graph implements View {
     this.resized.disconnect();
   }
 
-  private show(answer: Answer): void {
+  private show(answer: GraphAnswer): void {
     this.answer = answer;
     const { nodes, edges, kind, total } = answer;
-    const shape = JSON.stringify([nodes.map(([name]) => name), edges]);
+    const shape = JSON.stringify([nodes.map(({ name }) => name), edges]);
     if (shape !== this.shape) {
       this.shape = shape;
       this.points = layered(nodes.length, edges);
@@ -148,7 +141,7 @@ export class Graph implements View {
   }
 
   private radius(index: number): number {
-    const [, states] = this.answer?.nodes[index] ?? ['', {}];
+    const states = this.answer?.nodes[index]?.states ?? {};
     const tasks = Object.values(states).reduce((sum, n) => sum + n, 0);
     const unit = Math.min(9, Math.max(2.5, this.view.scale * 0.36));
     return this.answer?.kind === 'tasks' ? unit : Math.min(26, 6 + 3 * Math.log2(1 + tasks));
@@ -170,13 +163,13 @@ export class Graph implements View {
     context.strokeStyle = themed('edge');
     context.lineWidth = 1;
     context.beginPath();
-    for (const [from, to] of answer.edges) {
+    for (const { from, to } of answer.edges) {
       const [a, b] = [at(from), at(to)];
       context.moveTo(a.x, a.y);
       context.bezierCurveTo((a.x + b.x) / 2, a.y, (a.x + b.x) / 2, b.y, b.x, b.y);
     }
     context.stroke();
-    answer.nodes.forEach(([name, states], index) =>
+    answer.nodes.forEach(({ name, states }, index) =>
       this.drawNode(context, { ...at(index), index, name, states }),
     );
   }
@@ -186,7 +179,7 @@ export class Graph implements View {
     node: Point & {
       readonly index: number;
       readonly name: string;
-      readonly states: Readonly<Record<string, number>>;
+      readonly states: TasksByState;
     },
   ): void {
     const { x, y, index, name, states } = node;
@@ -222,14 +215,14 @@ export class Graph implements View {
         Math.hypot(view.x + x * view.scale - offsetX, view.y + y * view.scale - offsetY) <= reach
       );
     });
-    return this.answer?.nodes[found]?.[0];
+    return this.answer?.nodes[found]?.name;
   }
 
   private hover(event: PointerEvent): void {
     const name = this.nodeAt(event);
     this.tip.hidden = name === undefined;
     if (name === undefined) return;
-    const states = this.answer?.nodes.find(([one]) => one === name)?.[1] ?? {};
+    const states = this.answer?.nodes.find((node) => node.name === name)?.states ?? {};
     const words = Object.entries(states).map(([state, n]) =>
       this.answer?.kind === 'tasks' ? state : `${count(n)} ${state}`,
     );

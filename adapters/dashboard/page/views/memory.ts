@@ -2,17 +2,10 @@ import { Bar, legend } from '../bar.ts';
 import { MEMORY } from '../colours.ts';
 import { h, section, setText, Table } from '../dom.ts';
 import { bytes, count } from '../format.ts';
+import type { MemoryAnswer } from '../../page-messages.ts';
 import { get } from '../link.ts';
 import { poll, taskLink } from '../task-link.ts';
 import type { Around, View } from '../view.ts';
-
-interface Answer {
-  readonly results: readonly (readonly [key: string, nbytes: number, workers: readonly string[]])[];
-  readonly isPart: boolean;
-  readonly replicated: number;
-  readonly amm: Readonly<Record<string, unknown>> | null;
-  readonly replicas: readonly (readonly [worker: string, results: number, nbytes: number])[];
-}
 
 /** Who holds what, and what the Active Memory Manager does about it. */
 export class Memory implements View {
@@ -48,7 +41,7 @@ export class Memory implements View {
       around.past === undefined && section('Active Memory Manager', this.amm),
     );
     this.stop = poll(around, 2000, async () => {
-      this.show(await get<Answer>('api/memory'));
+      this.show(await get<MemoryAnswer>('api/memory'));
     });
   }
 
@@ -59,45 +52,37 @@ export class Memory implements View {
   update(): void {
     const { workers, prefixes } = this.around.link.state;
     this.workers.show(
-      [...workers.values()].map(
-        ([address, name, , , , results, , managed, old, recent, spilled, limit]) => {
-          const parts = [managed, old, recent, spilled].map(Number);
-          const sum = parts.reduce((total, part) => total + part, 0);
-          const scale = Math.max(Number(limit), sum, 1);
-          let bar = this.bars.get(address);
-          if (bar === undefined) this.bars.set(address, (bar = new Bar()));
-          bar.show(
-            MEMORY.map(([kind, colour], k) => ({
-              name: kind,
-              colour,
-              share: (parts[k] ?? 0) / scale,
-            })),
-            MEMORY.map(([, , text], k) => `${bytes(parts[k] ?? 0)} ${text}`).join(', '),
-          );
-          const shownLimit = Number(limit) > 0 ? bytes(Number(limit)) : 'none';
-          return {
-            key: address,
-            cells: [String(name), bar.element, Number(results), bytes(parts[0] ?? 0), shownLimit],
-          };
-        },
-      ),
+      [...workers.values()].map((row) => {
+        const { address, name, results, managed, memoryLimit } = row;
+        const parts = MEMORY.map(([kind]) => row[kind]);
+        const sum = parts.reduce((total, part) => total + part, 0);
+        const scale = Math.max(memoryLimit, sum, 1);
+        let bar = this.bars.get(address);
+        if (bar === undefined) this.bars.set(address, (bar = new Bar()));
+        bar.show(
+          MEMORY.map(([kind, colour]) => ({ name: kind, colour, share: row[kind] / scale })),
+          MEMORY.map(([kind, , text]) => `${bytes(row[kind])} ${text}`).join(', '),
+        );
+        const shownLimit = memoryLimit > 0 ? bytes(memoryLimit) : 'none';
+        return { key: address, cells: [name, bar.element, results, bytes(managed), shownLimit] };
+      }),
     );
-    const held = [...prefixes.values()].filter((row) => Number(row[7]) > 0);
     this.prefixes.show(
-      held
-        .toSorted((a, b) => Number(b[11]) - Number(a[11]))
-        .map((row) => ({
-          key: row[0],
-          cells: [row[0], count(Number(row[7])), bytes(Number(row[11]))],
+      [...prefixes.values()]
+        .filter(({ memory }) => memory > 0)
+        .toSorted((a, b) => b.nbytes - a.nbytes)
+        .map(({ name, memory, nbytes }) => ({
+          key: name,
+          cells: [name, count(memory), bytes(nbytes)],
         })),
     );
   }
 
-  private show({ results, isPart, replicated, amm }: Answer): void {
+  private show({ results, isPart, replicated, amm }: MemoryAnswer): void {
     const { workers } = this.around.link.state;
-    const name = (address: string): string => String(workers.get(address)?.[1] ?? address);
+    const name = (address: string): string => workers.get(address)?.name ?? address;
     this.results.show(
-      results.map(([key, nbytes, holders]) => ({
+      results.map(({ key, nbytes, workers: holders }) => ({
         key,
         cells: [this.link(key), bytes(nbytes), holders.length, holders.map(name).join(', ')],
       })),
@@ -107,7 +92,7 @@ export class Memory implements View {
     this.amm.replaceChildren(...this.describe(amm));
   }
 
-  private describe(amm: Answer['amm']): HTMLElement[] {
+  private describe(amm: MemoryAnswer['amm']): HTMLElement[] {
     if (amm === null) return [h('p', {}, 'It is not there.')];
     const entries = Object.entries(amm).filter(([, value]) => typeof value !== 'object');
     const { policies, lastRound } = amm as {

@@ -3,28 +3,15 @@ import { Chart } from '../chart.ts';
 import { MEMORY, prefixColour, STATES } from '../colours.ts';
 import { type Cell, h, section, setText, Table } from '../dom.ts';
 import { bytes, clock, count, seconds } from '../format.ts';
-import { get, type Row } from '../link.ts';
+import {
+  type PastSeries,
+  type PrefixRow,
+  waitingTasks,
+  type WorkerRow,
+} from '../../page-messages.ts';
+import { get } from '../link.ts';
 import { linked, taskLink, viewLink } from '../task-link.ts';
 import type { Around, View } from '../view.ts';
-
-/** Columns of a prefix, by the state that they count. */
-const COLUMN: Readonly<Record<string, number>> = {
-  released: 2,
-  waiting: 3,
-  'no-worker': 4,
-  queued: 5,
-  processing: 6,
-  memory: 7,
-  erred: 8,
-};
-
-/** Figures over the whole time of a scheduler that is gone. */
-interface History {
-  readonly timesS: readonly number[];
-  readonly finishedPerS: readonly number[];
-  readonly processing: readonly number[];
-  readonly waiting: readonly number[];
-}
 
 /** What the cluster does, why it waits, and what failed. */
 export class Overview implements View {
@@ -58,7 +45,7 @@ export class Overview implements View {
     count,
   );
   private hasHistory = false;
-  private history: History | undefined;
+  private history: PastSeries | undefined;
   private last: { readonly atS: number; readonly finished: number } | undefined;
   readonly element: HTMLElement;
 
@@ -98,46 +85,53 @@ export class Overview implements View {
   update(): void {
     const { state } = this.around.link;
     this.showTotals();
-    const waiting = state.waiting.length === 0 ? [['Nothing waits.'] as const] : state.waiting;
-    if (this.waiting.textContent !== waiting.map(([text]) => text).join('')) {
+    const nothing = [{ text: 'Nothing waits.', keys: [] }];
+    const waiting = state.waiting.length === 0 ? nothing : state.waiting;
+    if (this.waiting.textContent !== waiting.map(({ text }) => text).join('')) {
       this.waiting.replaceChildren(
-        ...waiting.map(([text, ...keys]) => h('li', {}, ...linked(this.around, text, keys))),
+        ...waiting.map(({ text, keys }) => h('li', {}, ...linked(this.around, text, keys))),
       );
     }
     this.showFailures();
     this.prefixes.show(
-      [...state.prefixes.values()].map((row) => ({ key: row[0], cells: this.prefixCells(row) })),
+      [...state.prefixes.values()].map((row) => ({ key: row.name, cells: this.prefixCells(row) })),
     );
     this.workers.show(
-      [...state.workers.values()].map((row) => ({ key: row[0], cells: this.workerCells(row) })),
+      [...state.workers.values()].map((row) => ({
+        key: row.address,
+        cells: this.workerCells(row),
+      })),
     );
   }
 
   private showTotals(): void {
     const { state } = this.around.link;
     const { totals, nowS } = state;
-    const sum = (name: string): number => {
+    if (totals === undefined) return;
+    const sum = (of: (row: PrefixRow) => number): number => {
       let total = 0;
-      for (const row of state.prefixes.values()) total += Number(row[COLUMN[name] ?? 0]);
+      for (const row of state.prefixes.values()) total += of(row);
       return total;
     };
-    const { finished = 0 } = totals;
+    const processing = sum((row) => row.processing);
+    const waiting = sum(waitingTasks);
+    const { finished } = totals;
     const { last } = this;
     if (this.around.past !== undefined) this.showHistory(nowS);
     else if (last === undefined || nowS - last.atS >= 0.9) {
       const rate = last === undefined ? 0 : (finished - last.finished) / (nowS - last.atS);
       this.last = { atS: nowS, finished };
       this.rate.add(nowS, [Math.max(0, rate)]);
-      this.load.add(nowS, [sum('processing'), sum('waiting') + sum('queued') + sum('no-worker')]);
+      this.load.add(nowS, [processing, waiting]);
       this.tile('tasks/s', count(Math.max(0, rate)));
     }
-    this.tile('processing', count(sum('processing')));
-    this.tile('waiting', count(sum('waiting') + sum('queued') + sum('no-worker')));
-    this.tile('in memory', count(sum('memory')));
-    this.tile('failed', count(sum('erred')));
-    this.tile('workers', count(totals['workers'] ?? 0));
-    this.tile('threads', count(totals['threads'] ?? 0));
-    this.tile('clients', count(totals['clients'] ?? 0));
+    this.tile('processing', count(processing));
+    this.tile('waiting', count(waiting));
+    this.tile('in memory', count(sum((row) => row.memory)));
+    this.tile('failed', count(sum((row) => row.erred)));
+    this.tile('workers', count(totals.workers));
+    this.tile('threads', count(totals.threads));
+    this.tile('clients', count(totals.clients));
   }
 
   /** The charts show the whole time, and the tiles the moment. */
@@ -149,7 +143,7 @@ export class Overview implements View {
     }
     if (this.hasHistory || nowS === 0) return;
     this.hasHistory = true;
-    get<History>('api/history').then(
+    get<PastSeries>('api/history').then(
       (found) => {
         this.history = found;
         this.rate.showAll(found.timesS, [found.finishedPerS]);
@@ -171,7 +165,7 @@ export class Overview implements View {
     this.failed.hidden = first.length === 0;
     if (this.failures.dataset['count'] === String(all)) return;
     this.failures.dataset['count'] = String(all);
-    const items = first.slice(0, 5).map(([key, text, atMs]) => {
+    const items = first.slice(0, 5).map(({ key, text, atMs }) => {
       return h('li', {}, `${clock(atMs / 1000)} `, taskLink(this.around, key), ` ${text}`);
     });
     const more = all - items.length;
@@ -179,9 +173,9 @@ export class Overview implements View {
     this.failures.replaceChildren(...items);
   }
 
-  private prefixCells(row: Row): Cell[] {
-    const [name, number, ...rest] = row;
-    const known = STATES.map(([state]) => Number(row[COLUMN[state] ?? 0]));
+  private prefixCells(row: PrefixRow): Cell[] {
+    const { name, number, finished, durationS, nbytes } = row;
+    const known = STATES.map(([state]) => row[state]);
     const total = known.reduce((sum, n) => sum + n, 0);
     const words = STATES.flatMap(([, , text], k) =>
       known[k] === 0 ? [] : [`${count(known[k] ?? 0)} ${text}`],
@@ -196,36 +190,22 @@ export class Overview implements View {
       words.length === 0 ? 'none left' : words.join(', '),
     );
     return [
-      this.mark(name, Number(number)),
+      this.mark(name, number),
       bar.element,
-      count(Number(rest[7])),
-      seconds(Number(rest[8])),
-      bytes(Number(rest[9])),
+      count(finished),
+      seconds(durationS),
+      bytes(nbytes),
     ];
   }
 
-  private workerCells(row: Row): Cell[] {
-    const [
-      address,
-      name,
-      status,
-      threads,
-      processing,
-      ,
-      cpu,
-      managed,
-      old,
-      recent,
-      spilled,
-      limit,
-      occupancyS,
-    ] = row;
-    const parts = [managed, old, recent, spilled].map(Number);
+  private workerCells(row: WorkerRow): Cell[] {
+    const { address, name, status, threads, processing, cpuPercent, memoryLimit } = row;
+    const parts = MEMORY.map(([kind]) => row[kind]);
     const sum = parts.reduce((total, part) => total + part, 0);
-    const scale = Number(limit) > 0 ? Math.max(Number(limit), sum) : sum;
+    const scale = memoryLimit > 0 ? Math.max(memoryLimit, sum) : sum;
     const bar = this.bar(`worker ${address}`);
     const words = MEMORY.map(([, , text], k) => `${bytes(parts[k] ?? 0)} ${text}`).join(', ');
-    const of = Number(limit) > 0 ? ` of ${bytes(Number(limit))}` : '';
+    const of = memoryLimit > 0 ? ` of ${bytes(memoryLimit)}` : '';
     bar.show(
       MEMORY.map(([kind, colour], k) => ({
         name: kind,
@@ -236,18 +216,11 @@ export class Overview implements View {
     );
     let link = this.marks.get(`worker ${address}`);
     if (link === undefined) {
-      link = viewLink(this.around, `workers?worker=${encodeURIComponent(address)}`, String(name));
+      link = viewLink(this.around, `workers?worker=${encodeURIComponent(address)}`, name);
       this.marks.set(`worker ${address}`, link);
     }
-    const used = Number(cpu) < 0 ? '–' : `${cpu} %`;
-    return [
-      link,
-      String(status),
-      `${processing} / ${threads}`,
-      seconds(Number(occupancyS)),
-      used,
-      bar.element,
-    ];
+    const used = cpuPercent < 0 ? '–' : `${cpuPercent} %`;
+    return [link, status, `${processing} / ${threads}`, seconds(row.occupancyS), used, bar.element];
   }
 
   private bar(key: string): Bar {

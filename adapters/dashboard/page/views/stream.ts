@@ -1,7 +1,8 @@
 import { ACTION_COLOURS, prefixColour, themed } from '../colours.ts';
 import { button, h, on, section, setText, Table } from '../dom.ts';
 import { clock, count, seconds } from '../format.ts';
-import type { Span, StreamWindow } from '../link.ts';
+import { type Bin, fromColumns, type Span } from '../../page-messages.ts';
+import type { StreamPart, StreamSource } from '../link.ts';
 import { AXIS, drawMoment, drawTimes, LEFT } from '../stream-axes.ts';
 import { orderOf, pause, sizeOf } from '../stream-answer.ts';
 import { poll } from '../task-link.ts';
@@ -30,7 +31,10 @@ export class Stream implements View {
   private window = { fromS: 0, toS: 0 };
   /** Numbers of the rows as they are drawn, from top to bottom. */
   private order: readonly number[] = [];
-  private shown: StreamWindow | undefined;
+  private shown: StreamPart | undefined;
+  private spans: readonly Span[] = [];
+  /** Undefined when each span is shown. */
+  private bins: readonly Bin[] | undefined;
   private isLive = true;
   private wantedAt = 0;
   private readonly stop: () => void;
@@ -39,7 +43,7 @@ export class Stream implements View {
 
   /** @param past - the time that is shown first of work that is over; default: live */
   constructor(
-    private readonly around: Around,
+    private readonly around: Around<StreamSource>,
     past?: { readonly fromS: number; readonly toS: number },
   ) {
     if (past !== undefined) {
@@ -105,7 +109,7 @@ export class Stream implements View {
       pointerup: (event) => {
         const span = drag?.moved === false ? this.spanAt(event as PointerEvent) : undefined;
         drag = undefined;
-        if (span !== undefined) this.around.showTask(span[6]);
+        if (span !== undefined) this.around.showTask(span.key);
       },
       pointerleave: () => (this.tip.hidden = true),
       keydown: (event) => this.press(event as KeyboardEvent),
@@ -145,7 +149,7 @@ export class Stream implements View {
 
   private showAll(): void {
     const range = this.shown?.range ?? undefined;
-    if (range !== undefined) this.look(range[0] - 0.01, range[1] + 0.01);
+    if (range !== undefined) this.look(range.fromS - 0.01, range.toS + 0.01);
   }
 
   private pan(share: number): void {
@@ -183,6 +187,8 @@ export class Stream implements View {
     ]);
     if (answer === undefined) return;
     this.shown = answer;
+    this.spans = answer.spans === undefined ? [] : fromColumns(answer.spans);
+    this.bins = answer.bins === undefined ? undefined : fromColumns(answer.bins);
     this.order = orderOf(answer);
     this.draw();
     this.describe(answer);
@@ -192,12 +198,13 @@ export class Stream implements View {
   /** The last half minute; when nothing ran in it, the time in which something did. */
   private liveWindow(nowS: number): { fromS: number; toS: number } {
     const range = this.shown?.range ?? undefined;
-    const endS = range !== undefined && range[1] < nowS - LIVE_S / 2 ? range[1] + 1 : nowS;
+    const endS = range !== undefined && range.toS < nowS - LIVE_S / 2 ? range.toS + 1 : nowS;
     return { fromS: endS - LIVE_S, toS: endS };
   }
 
-  private describe({ since, count: spans, dropped, bins, spans: all = [] }: StreamWindow): void {
-    const parts = [`Recording since ${clock(since)}; ${count(spans)} actions in this window.`];
+  private describe({ sinceS, count: actions, dropped }: StreamPart): void {
+    const { spans, bins } = this;
+    const parts = [`Recording since ${clock(sinceS)}; ${count(actions)} actions in this window.`];
     if (bins !== undefined)
       parts.push('Each pixel shows the longest of its tasks: zoom in to see each one.');
     if (dropped > 0)
@@ -207,17 +214,17 @@ export class Stream implements View {
     setText(this.note, parts.join(' '));
     const names = this.names();
     const sums = new Map<number, { tasks: number; ms: number }>();
-    for (const [, prefix, action, start, stop] of all) {
+    for (const { prefix, action, startMs, stopMs } of spans) {
       const sum = sums.get(prefix) ?? { tasks: 0, ms: 0 };
       sums.set(prefix, sum);
       if (action !== 0) continue;
       sum.tasks++;
-      sum.ms += stop - start;
+      sum.ms += stopMs - startMs;
     }
-    for (const [, , prefix, percent] of bins ?? []) {
+    for (const { prefix, busyPercent } of bins ?? []) {
       const sum = sums.get(prefix) ?? { tasks: 0, ms: 0 };
       sums.set(prefix, sum);
-      sum.ms += (percent / 100) * (this.shown?.binMs ?? 0);
+      sum.ms += (busyPercent / 100) * (this.shown?.binMs ?? 0);
     }
     const rows = [...sums].toSorted(([a], [b]) => a - b);
     this.table.show(
@@ -248,7 +255,7 @@ export class Stream implements View {
 
   private names(): Map<number, string> {
     return new Map(
-      [...this.around.link.state.prefixes.values()].map(([name, number]) => [Number(number), name]),
+      [...this.around.link.state.prefixes.values()].map(({ name, number }) => [number, name]),
     );
   }
 
@@ -288,15 +295,16 @@ export class Stream implements View {
     const { fromS, toS } = this.window;
     const x = (ms: number): number =>
       LEFT + ((shown.fromS - fromS + ms / 1000) / (toS - fromS)) * (width - LEFT);
-    for (const span of shown.spans ?? []) {
-      const top = (place.get(span[0]) ?? 0) * rowHeight;
-      this.drawSpan(context, span, { left: x(span[3]), right: x(span[4]), top, height: rowHeight });
+    for (const span of this.spans) {
+      const top = (place.get(span.row) ?? 0) * rowHeight;
+      const [left, right] = [x(span.startMs), x(span.stopMs)];
+      this.drawSpan(context, span, { left, right, top, height: rowHeight });
     }
-    for (const [row, bin, prefix, percent, isError] of shown.bins ?? []) {
+    for (const { row, bin, prefix, busyPercent, hasError } of this.bins ?? []) {
       const binMs = shown.binMs ?? 0;
       const top = (place.get(row) ?? 0) * rowHeight;
-      const filled = Math.max(1, ((rowHeight - 1) * percent) / 100);
-      context.fillStyle = isError === 1 ? '#d55e00' : prefixColour(prefix);
+      const filled = Math.max(1, ((rowHeight - 1) * busyPercent) / 100);
+      context.fillStyle = hasError ? '#d55e00' : prefixColour(prefix);
       const left = x(bin * binMs);
       context.fillRect(
         left,
@@ -310,10 +318,9 @@ export class Stream implements View {
 
   private drawSpan(
     context: CanvasRenderingContext2D,
-    span: Span,
+    { prefix, action, isError }: Span,
     { left, right, top, height }: { left: number; right: number; top: number; height: number },
   ): void {
-    const [, prefix, action, , , isError] = span;
     const wide = Math.max(1, right - left - (right - left > 4 ? 1 : 0));
     if (action !== 0) {
       const name = this.shown?.actions[action] ?? 'other';
@@ -324,7 +331,7 @@ export class Stream implements View {
     }
     context.fillStyle = prefixColour(prefix);
     context.fillRect(left, top, wide, height - 1);
-    if (isError === 0) return;
+    if (!isError) return;
     context.strokeStyle = themed('text');
     context.lineWidth = 2;
     context.strokeRect(left + 1, top + 1, Math.max(2, wide - 2), Math.max(1, height - 3));
@@ -333,17 +340,15 @@ export class Stream implements View {
   private drawNames(context: CanvasRenderingContext2D): void {
     context.fillStyle = themed('muted');
     context.textAlign = 'left';
-    const names = new Map(
-      [...this.around.link.state.workers.values()].map((row) => [row[0], String(row[1])]),
-    );
+    const { workers } = this.around.link.state;
     const { rowHeight } = this;
     let last = '';
     this.order.forEach((row, index) => {
-      const [worker = '', , leftAs = ''] = this.shown?.rows[row] ?? [];
+      const { worker = '', name: leftAs = '' } = this.shown?.rows[row] ?? {};
       if (worker === last) return;
       last = worker;
       context.fillText(
-        (names.get(worker) ?? (leftAs || worker)).slice(-17),
+        (workers.get(worker)?.name ?? (leftAs || worker)).slice(-17),
         2,
         index * rowHeight + Math.max(6, rowHeight / 2),
       );
@@ -352,12 +357,16 @@ export class Stream implements View {
 
   private spanAt({ offsetX, offsetY }: PointerEvent): Span | undefined {
     const { shown } = this;
-    if (shown?.spans === undefined || offsetX < LEFT) return undefined;
+    if (shown === undefined || offsetX < LEFT) return undefined;
     const row = this.order[Math.floor(offsetY / this.rowHeight)];
     const ms = (this.timeAt(offsetX) - shown.fromS) * 1000;
     const slack = ((this.window.toS - this.window.fromS) * 2000) / this.plotWidth;
-    return shown.spans.findLast(
-      (span) => span[0] === row && span[3] - slack <= ms && ms <= span[4] + slack && span[2] === 0,
+    return this.spans.findLast(
+      (span) =>
+        span.row === row &&
+        span.startMs - slack <= ms &&
+        ms <= span.stopMs + slack &&
+        span.action === 0,
     );
   }
 
@@ -367,7 +376,7 @@ export class Stream implements View {
     if (span === undefined) return;
     setText(
       this.tip,
-      `${span[6]} · ${seconds((span[4] - span[3]) / 1000)}${span[5] === 1 ? ' · failed' : ''}`,
+      `${span.key} · ${seconds((span.stopMs - span.startMs) / 1000)}${span.isError ? ' · failed' : ''}`,
     );
     this.tip.style.left = `${Math.min(event.offsetX + 12, this.canvas.clientWidth - 220)}px`;
     this.tip.style.top = `${event.offsetY + 14}px`;

@@ -1,22 +1,10 @@
+import type { WorkerAnswer } from '../../page-messages.ts';
 import { isConfirmed } from '../confirm.ts';
 import { button, h, on, section, setText, Table } from '../dom.ts';
 import { bytes, clock, seconds } from '../format.ts';
 import { get, post } from '../link.ts';
 import { poll, taskLink, viewLink } from '../task-link.ts';
 import type { Around, View } from '../view.ts';
-
-interface Details {
-  readonly address: string;
-  readonly name: string;
-  readonly host: string;
-  readonly status: string;
-  readonly language: string;
-  readonly resources: readonly (readonly [string, number])[];
-  readonly processing: readonly string[];
-  readonly processingCount: number;
-  readonly results: number;
-  readonly nbytes: number;
-}
 
 interface LogLine {
   readonly atMs?: number;
@@ -75,49 +63,31 @@ export class Workers implements View {
     const rows = [...this.around.link.state.workers.values()];
     this.table.show(
       rows
-        .filter(([address, name, status]) =>
+        .filter(({ address, name, status }) =>
           `${address} ${name} ${status}`.toLowerCase().includes(wanted),
         )
         .map((row) => {
-          const [
-            address,
-            name,
-            status,
-            threads,
-            processing,
-            results,
-            cpu,
-            managed,
-            old,
-            recent,
-            ,
-            limit,
-            occupancyS,
-            silentS,
-          ] = row;
+          const { address, name, status, threads, processing, cpuPercent, memoryLimit, silentS } =
+            row;
           let link = this.links.get(address);
           if (link === undefined) {
-            link = viewLink(
-              this.around,
-              `workers?worker=${encodeURIComponent(address)}`,
-              String(name),
-            );
+            link = viewLink(this.around, `workers?worker=${encodeURIComponent(address)}`, name);
             this.links.set(address, link);
           }
-          const used = Number(managed) + Number(old) + Number(recent);
-          const of = Number(limit) > 0 ? ` of ${bytes(Number(limit))}` : '';
-          const heard = Number(silentS) < 2 ? 'now' : `${silentS} s ago`;
+          const used = row.managed + row.unmanagedOld + row.unmanagedRecent;
+          const of = memoryLimit > 0 ? ` of ${bytes(memoryLimit)}` : '';
+          const heard = silentS < 2 ? 'now' : `${silentS} s ago`;
           return {
             key: address,
             cells: [
               link,
               address,
-              String(status),
+              status,
               `${processing} / ${threads}`,
-              Number(results),
-              Number(cpu) < 0 ? '–' : `${cpu} %`,
+              row.results,
+              cpuPercent < 0 ? '–' : `${cpuPercent} %`,
               bytes(used) + of,
-              seconds(Number(occupancyS)),
+              seconds(row.occupancyS),
               heard,
             ],
           };
@@ -196,7 +166,7 @@ export class Workers implements View {
       ),
     );
     this.stop = poll(this.around, 1000, async () => {
-      const details = await get<Details>('api/worker', { worker });
+      const details = await get<WorkerAnswer>('api/worker', { worker });
       setText(title, details.name);
       const entries: readonly (readonly [string, string])[] = [
         ['address', details.address],

@@ -3,10 +3,14 @@ import { prefixColour } from '../../colours.ts';
 import { h, section, Table } from '../../dom.ts';
 import { count, seconds } from '../../format.ts';
 import { taskLink } from '../../task-link.ts';
+import type { StreamSource } from '../../link.ts';
 import type { Around } from '../../view.ts';
 
 /** The tasks that the end of the work waited for. */
-export function pathSection({ path, history }: ReportData, around: Around): HTMLElement {
+export function pathSection(
+  { path, history }: ReportData,
+  around: Around<StreamSource>,
+): HTMLElement {
   const table = new Table(
     'Critical path',
     ['task', 'worker', 'queued', 'waited', 'fetching', 'ran'],

@@ -1,0 +1,262 @@
+/**
+ * The messages between the server of the dashboard and its pages. Both import these types, so that the compiler names every reader
+ * of a field that changes.
+ */
+
+/** Figures of the whole cluster. */
+export interface Totals {
+  readonly tasks: number;
+  readonly workers: number;
+  readonly threads: number;
+  readonly clients: number;
+  readonly queued: number;
+  readonly unrunnable: number;
+  readonly occupancyS: number;
+  /** Tasks ever computed. */
+  readonly finished: number;
+  readonly nbytes: number;
+  readonly cpuPercent: number;
+}
+
+/** The tasks of a prefix: how many there are in each state, and what was computed. */
+export interface PrefixRow {
+  readonly name: string;
+  /** The number of its colour. */
+  readonly number: number;
+  readonly released: number;
+  readonly waiting: number;
+  readonly 'no-worker': number;
+  readonly queued: number;
+  readonly processing: number;
+  readonly memory: number;
+  readonly erred: number;
+  /** Tasks ever computed. */
+  readonly finished: number;
+  /** Mean duration of a task; -1: unknown. */
+  readonly durationS: number;
+  /** Bytes of all results that tasks of the prefix have produced. */
+  readonly nbytes: number;
+}
+
+/** Tasks that have not begun, for whatever reason. */
+export const waitingTasks = (row: PrefixRow): number => row.waiting + row.queued + row['no-worker'];
+
+/** A worker, with its tasks and its memory in bytes. */
+export interface WorkerRow {
+  readonly address: string;
+  readonly name: string;
+  readonly status: string;
+  readonly threads: number;
+  readonly processing: number;
+  readonly results: number;
+  /** -1: unknown. */
+  readonly cpuPercent: number;
+  readonly managed: number;
+  readonly unmanagedOld: number;
+  readonly unmanagedRecent: number;
+  readonly spilled: number;
+  /** 0: none. */
+  readonly memoryLimit: number;
+  readonly occupancyS: number;
+  /** Seconds since the scheduler last heard of the worker. */
+  readonly silentS: number;
+}
+
+/** The rows that changed since the last frame: whole when they are new, else their key and the fields that changed. */
+export interface TableChange<Row> {
+  readonly changed: readonly Partial<Row>[];
+  readonly gone: readonly string[];
+}
+
+/** A sentence, and the keys of tasks in it, in their order. */
+export interface Sentence {
+  readonly text: string;
+  readonly keys: readonly string[];
+}
+
+/** A task that failed of its own, and not because of another one. */
+export interface Failure {
+  readonly key: string;
+  readonly text: string;
+  readonly atMs: number;
+}
+
+/** The first and the newest failures, and how many there were in all. */
+export interface FailureSummary {
+  readonly first: readonly Failure[];
+  readonly newest: readonly Failure[];
+  readonly count: number;
+}
+
+/** The state of the cluster, or how it changed since the frame before. */
+export interface StateFrame {
+  readonly type: 'state';
+  readonly n: number;
+  readonly nowS: number;
+  /** True when the tables are complete, and not a change. */
+  readonly isWhole?: true;
+  readonly totals: Totals;
+  readonly waiting: readonly Sentence[];
+  readonly failures: FailureSummary;
+  readonly prefixes: TableChange<PrefixRow>;
+  readonly workers: TableChange<WorkerRow>;
+}
+
+/** Many objects of one form as a list for each field, a third of the size. */
+export type Columns<Item> = { readonly [Field in keyof Item]?: readonly Item[Field][] };
+
+/** All items have the same fields. No items have no columns. */
+export function toColumns<Item extends object>(items: readonly Item[]): Columns<Item> {
+  const names = Object.keys(items[0] ?? {}) as (keyof Item)[];
+  const columns = names.map((name) => [name, items.map((item) => item[name])]);
+  return Object.fromEntries(columns) as Columns<Item>;
+}
+
+/** The inverse of {@link toColumns}. */
+export function fromColumns<Item extends object>(columns: Columns<Item>): Item[] {
+  const items: Item[] = [];
+  for (const name of Object.keys(columns) as (keyof Item)[]) {
+    columns[name]?.forEach((value, k) => ((items[k] ??= {} as Item)[name] = value));
+  }
+  return items;
+}
+
+/** An action of a task on a thread. */
+export interface Span {
+  readonly row: number;
+  readonly prefix: number;
+  /** Its number among the actions of the window. */
+  readonly action: number;
+  /** From the start of the window. */
+  readonly startMs: number;
+  readonly stopMs: number;
+  readonly isError: boolean;
+  readonly key: string;
+}
+
+/** The busiest prefix of a row in a part of the window. */
+export interface Bin {
+  readonly row: number;
+  readonly bin: number;
+  readonly prefix: number;
+  readonly busyPercent: number;
+  /** True when one of the tasks failed. */
+  readonly hasError: boolean;
+}
+
+/** A thread of a worker in the task stream. */
+export interface Lane {
+  readonly worker: string;
+  readonly lane: number;
+  /** The name of a worker that has left. */
+  readonly name?: string;
+}
+
+/** The part of the task stream that a page asks for. */
+export interface StreamRequest {
+  readonly fromS: number;
+  readonly toS: number;
+  /** Pixels across: more detail than that is not sent. */
+  readonly width: number;
+}
+
+/** A part of the task stream: each span, or the busiest prefix of each pixel when there are too many. */
+export interface StreamWindow {
+  readonly fromS: number;
+  readonly toS: number;
+  /** The time of everything that is remembered. */
+  readonly range: { readonly fromS: number; readonly toS: number } | null;
+  readonly rows: readonly Lane[];
+  readonly actions: readonly string[];
+  readonly spans?: Columns<Span>;
+  readonly bins?: Columns<Bin>;
+  readonly binMs?: number;
+  /** Spans in the window. */
+  readonly count: number;
+  /** Spans that are not remembered any more. */
+  readonly dropped: number;
+}
+
+/** The answer to a request for a part of the task stream. */
+export interface StreamAnswer extends StreamWindow {
+  readonly type: 'stream';
+  readonly id: number;
+  /** When recording began. */
+  readonly sinceS: number;
+}
+
+/** A message of a page. */
+export type PageMessage =
+  /** The page has shown the frame, and can take another one. */
+  | { readonly type: 'ack'; readonly n: number }
+  /** The page wants to see another moment of a scheduler that is gone. */
+  | { readonly type: 'at'; readonly atS: number }
+  | ({ readonly type: 'stream'; readonly id: number } & StreamRequest);
+
+/** A scheduler that is gone, as its pages describe it. */
+export interface PastDescription {
+  readonly kind: 'recording' | 'journal';
+  readonly title: string;
+  /** Sentences about what cannot be seen, or is not certain. */
+  readonly notes: readonly string[];
+  readonly fromS: number;
+  readonly toS: number;
+  /** The moment that is shown first. */
+  readonly startS: number;
+  /** When the first task ran, and the last one. */
+  readonly stream: { readonly fromS: number; readonly toS: number };
+}
+
+/** Figures over the whole time of a scheduler that is gone. */
+export interface PastSeries {
+  readonly timesS: readonly number[];
+  readonly finishedPerS: readonly number[];
+  readonly processing: readonly number[];
+  readonly waiting: readonly number[];
+}
+
+/** The number of tasks in each state that has any. */
+export type TasksByState = Readonly<Record<string, number>>;
+
+/** A graph of tasks, or of groups or prefixes of tasks when there are too many. */
+export interface GraphAnswer {
+  readonly kind: 'tasks' | 'groups' | 'prefixes';
+  /** Tasks in all. */
+  readonly total: number;
+  readonly nodes: readonly { readonly name: string; readonly states: TasksByState }[];
+  /** Numbers of nodes. */
+  readonly edges: readonly { readonly from: number; readonly to: number }[];
+}
+
+/** A result, and the addresses of the workers that hold it. */
+export interface HeldResult {
+  readonly key: string;
+  readonly nbytes: number;
+  readonly workers: readonly string[];
+}
+
+/** The largest results of the cluster. */
+export interface MemoryAnswer {
+  readonly results: readonly HeldResult[];
+  /** True when there are more results than were searched. */
+  readonly isPart: boolean;
+  /** Results with two or more copies. */
+  readonly replicated: number;
+  /** The status of the Active Memory Manager; null: there is none. */
+  readonly amm: Readonly<Record<string, unknown>> | null;
+}
+
+/** A worker, in detail. */
+export interface WorkerAnswer {
+  readonly address: string;
+  readonly name: string;
+  readonly host: string;
+  readonly status: string;
+  readonly language: string;
+  readonly nbytes: number;
+  readonly resources: readonly (readonly [name: string, amount: number])[];
+  /** Keys of the first tasks. */
+  readonly processing: readonly string[];
+  readonly processingCount: number;
+  readonly results: number;
+}

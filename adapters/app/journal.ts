@@ -11,6 +11,7 @@ import { byFactory, byValue, type Provider, type Services } from '../../core/api
 import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import { actorOf, checkpointOf, failureOf, isData } from '../../core/log/checkpoint.ts';
 import { entryOf, reportNumberOf } from '../../core/log/log-writer.ts';
+import { changesNoWants } from '../../core/messages/operations.ts';
 import type { RestoreTasks, Stimulus } from '../../core/messages/stimulus.ts';
 import { CLOCK, SERVER_ID } from '../../core/plugin-host/injection.ts';
 import { JOURNAL, type SchedulerJournal } from '../../core/scheduler-host/journal.ts';
@@ -264,7 +265,7 @@ export class Journal implements SchedulerJournal {
       readonly items?: readonly { readonly key: string }[];
     };
     const given = keys ?? items?.map(({ key }) => key);
-    if (given === undefined || stimulus.op === 'set-priority') return;
+    if (given === undefined || changesNoWants(stimulus.op)) return;
     const op = 'client-releases-keys';
     this.pending.push({ op, client, keys: given, stimulusId: 'journal' });
   }

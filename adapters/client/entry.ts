@@ -1,3 +1,4 @@
+import type { GraphTask } from '../../core/api/index.ts';
 import type { CallSite } from './call-site.ts';
 
 /** Where a future is: `lost` waits for the result to be computed again, the last three are final. */
@@ -24,11 +25,13 @@ export class KeyEntry {
   references = 0;
   /** Given up, cancelled, or the connection is over. */
   detached = false;
-  // The next two count in the entry that the table has, and pass on to its heir.
+  // The next ones count in the entry that the table has, and pass on to its heir.
   /** The key was cancelled before; the echo of that is still to come and means nothing to us. */
   expectsOldCancellation = false;
   /** The highest priority with which this client has submitted it, or the one that it was given since. */
-  priority = 0;
+  priority = -Infinity;
+  /** Milliseconds that its most patient submission by this client lets a run take; Infinity: no limit. */
+  timeLimitMs = 0;
   /** Hash of all that its result follows from, if that is known. */
   contentKey: string | undefined = undefined;
   /** Where the result was according to the scheduler's last message. */
@@ -90,6 +93,7 @@ export class KeyEntry {
     if (next === this) return undefined;
     if (isInherited) {
       next.priority = this.priority;
+      next.timeLimitMs = this.timeLimitMs;
       next.contentKey ??= this.contentKey;
       next.expectsOldCancellation = this.expectsOldCancellation;
     }
@@ -99,6 +103,19 @@ export class KeyEntry {
     this.previous = this;
     this.value = undefined;
     return next;
+  }
+
+  /**
+   * The client submits its task, for the first time or again.
+   * @returns whether that asks for more than earlier submissions
+   */
+  noteSubmission({ userPriority = 0, annotations }: GraphTask): boolean {
+    const limit = annotations?.['timeoutMs'];
+    const timeLimitMs = typeof limit === 'number' ? limit : Infinity;
+    const isMore = userPriority > this.priority || timeLimitMs > this.timeLimitMs;
+    this.priority = Math.max(this.priority, userPriority);
+    this.timeLimitMs = Math.max(this.timeLimitMs, timeLimitMs);
+    return isMore;
   }
 
   /** The task has ended well, for all wants of the key. */

@@ -1,6 +1,7 @@
 import {
   type CancelledKeys,
   type ErrorPayload,
+  type GraphTask,
   type KeyInMemory,
   LOST_INPUT,
   RemoteError,
@@ -147,6 +148,18 @@ export class KeyTable {
       keys: open.map(([entry]) => entry.key),
       userPriorities: open.map(([, priority]) => priority),
       raiseInputs,
+    });
+  }
+
+  /** A task that is held is submitted again: it has the best of what its submissions ask for. */
+  submitAgain(entry: KeyEntry, task: GraphTask): void {
+    if (!entry.noteSubmission(task)) return;
+    const { key, priority, timeLimitMs } = entry;
+    this.outgoing.report({
+      op: 'submit-again',
+      keys: [key],
+      userPriorities: [priority],
+      timeLimitsMs: [timeLimitMs],
     });
   }
 

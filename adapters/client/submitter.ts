@@ -272,7 +272,7 @@ export class Submitter {
     const known = table.check(key, item.definition);
     if (known !== undefined) {
       known.contentKey ??= kept?.contentKeys.get(key);
-      this.raise([[known, item.task.userPriority]]);
+      table.submitAgain(known, item.task);
       return new Future(this.session, table.add(key, item.definition));
     }
     outgoing.submit({
@@ -284,7 +284,7 @@ export class Submitter {
       mayBeKept: kept !== undefined,
     });
     const entry = table.add(key, item.definition);
-    entry.priority = item.task.userPriority ?? 0;
+    entry.noteSubmission(item.task);
     entry.contentKey = kept?.contentKeys.get(key);
     return new Future(this.session, entry);
   }
@@ -317,8 +317,7 @@ export class Submitter {
       submittingTask: this.session.submittingTask,
       mayBeKept: kept !== undefined,
     });
-    const priorities = new Map(packed.map(({ task }) => [task.key, task.userPriority]));
-    this.raise(keys.map((key) => [table.get(key), priorities.get(key)] as const));
+    const tasks = new Map(packed.map(({ task }) => [task.key, task]));
     const definitions = new Map(packed.map(({ task, definition }) => [task.key, definition]));
     table.definitions.add(definitions, [...new Set(keys)]);
     return keys.map((key) => {
@@ -326,21 +325,12 @@ export class Submitter {
       const contentKey = kept?.contentKeys.get(key);
       if (known !== undefined) known.contentKey ??= contentKey;
       const entry = table.add(key, definitions.get(key));
-      if (known === undefined) entry.priority = priorities.get(key) ?? 0;
+      const task = tasks.get(key);
+      // The scheduler compares the graph with what was submitted before.
+      if (task !== undefined) (known ?? entry).noteSubmission(task);
       entry.contentKey ??= contentKey;
       return new Future(this.session, entry);
     });
-  }
-
-  /** A task that was submitted before has the best priority of all calls. */
-  private raise(
-    submitted: readonly (readonly [entry: KeyEntry | undefined, priority: number | undefined])[],
-  ): void {
-    const higher = new Map<KeyEntry, number>();
-    for (const [entry, priority = 0] of submitted) {
-      if (entry !== undefined && priority > entry.priority) higher.set(entry, priority);
-    }
-    if (higher.size > 0) this.session.table.setPriorities(higher, false);
   }
 
   /** Undefined when no result of these is to be kept. */

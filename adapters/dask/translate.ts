@@ -1,6 +1,7 @@
 import type {
   ActionTiming,
   ComputeTask,
+  ExtendTimeLimits,
   ReplicaLocations,
   SetTaskPriorities,
   StealRequest,
@@ -226,7 +227,10 @@ const STATUS_TO_DASK: Readonly<Record<string, string>> = {
 
 /** Everything but what the bridge has to remember: `steal-request`, and tasks that are not Python's. */
 export function toWorker(
-  message: Exclude<ToWorkerMessage, ComputeTask | StealRequest | SetTaskPriorities>,
+  message: Exclude<
+    ToWorkerMessage,
+    ComputeTask | StealRequest | SetTaskPriorities | ExtendTimeLimits
+  >,
   dialect: Dialect,
   keys: KeyTable,
   relay: Sources,

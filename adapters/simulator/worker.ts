@@ -245,8 +245,9 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
         return this.world.report(this, instruction.message);
       case 'abort-execution':
         return this.runs.abort(instruction.key);
+      case 'limit-time':
       case 'rejoined':
-        return; // No simulated run gives its thread away.
+        return; // Simulated runs have no time limits, and give no thread away.
       case 'retry-busy-later': {
         const { worker } = instruction;
         const stimulusId = `retry-${worker}`;

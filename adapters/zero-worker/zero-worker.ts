@@ -139,6 +139,7 @@ export class ZeroWorker {
       case 'remove-replicas':
       case 'refresh-who-has':
       case 'set-priority':
+      case 'extend-time-limits':
       case 'remove-worker':
       case 'worker-status-change':
         break; // There is nothing that could be dropped, fetched, reordered or stopped.

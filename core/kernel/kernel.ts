@@ -27,7 +27,7 @@ import {
   onUpdateData,
   onWantReplicas,
 } from './on-data.ts';
-import { onReleaseTasks, onSetPriority, onSetRestrictions } from './on-keys.ts';
+import { onReleaseTasks, onSetPriority, onSetRestrictions, onSubmitAgain } from './on-keys.ts';
 import {
   onCheckNoWorkersTimeout,
   onCheckWorkerTtl,
@@ -286,6 +286,7 @@ const HANDLERS: {
   'cancel-keys': onCancelKeys,
   retry: onRetry,
   'set-priority': onSetPriority,
+  'submit-again': onSubmitAgain,
   'update-data': onUpdateData,
   'report-key': onReportKey,
   'move-replicas': onMoveReplicas,

@@ -5,6 +5,7 @@ import type {
   Retry,
   SetPriority,
   SetRestrictions,
+  SubmitAgain,
 } from '../messages/stimulus.ts';
 import type { ClientState, Priority, Restrictions, TaskState, WorkerState } from '../state/task.ts';
 import { IdSet } from '../util/collections.ts';
@@ -185,15 +186,9 @@ function raiseInputs(scope: KernelScope, start: TaskState, moved: Set<TaskState>
 /** One message for each worker that was sent some of them. */
 function tellWorkers(scope: KernelScope, moved: ReadonlySet<TaskState>): void {
   const { stimulusId } = scope;
-  const tasksByWorker = new Map<WorkerState, TaskState[]>();
-  for (const task of moved) {
-    const worker = task.processingOn;
-    if (worker === undefined || worker.longRunning.has(task)) continue;
-    const tasks = tasksByWorker.get(worker);
-    if (tasks === undefined) tasksByWorker.set(worker, [task]);
-    else tasks.push(task);
-  }
-  for (const [worker, tasks] of tasksByWorker) {
+  for (const [worker, all] of byWorker(moved)) {
+    const tasks = all.filter((task) => !worker.longRunning.has(task));
+    if (tasks.length === 0) continue;
     scope.outbox.toWorker(worker, {
       op: 'set-priority',
       keys: tasks.map(keyOf),
@@ -202,6 +197,80 @@ function tellWorkers(scope: KernelScope, moved: ReadonlySet<TaskState>): void {
       stimulusId,
     });
   }
+}
+
+function byWorker(tasks: Iterable<TaskState>): Map<WorkerState, TaskState[]> {
+  const tasksByWorker = new Map<WorkerState, TaskState[]>();
+  for (const task of tasks) {
+    const worker = task.processingOn;
+    if (worker === undefined) continue;
+    const others = tasksByWorker.get(worker);
+    if (others === undefined) tasksByWorker.set(worker, [task]);
+    else others.push(task);
+  }
+  return tasksByWorker;
+}
+
+// A task that is submitted again gets the best of what its submissions ask for.
+
+/** O(keys · log queue). */
+export function onSubmitAgain(scope: KernelScope, stimulus: SubmitAgain): void {
+  const { cluster } = scope;
+  const client = cluster.clients.get(stimulus.client);
+  if (client === undefined) return;
+  const again = new Resubmission(scope);
+  for (const [index, key] of stimulus.keys.entries()) {
+    const task = cluster.tasks.get(key);
+    const { [index]: userPriority = -Infinity } = stimulus.userPriorities;
+    const { [index]: timeLimitMs = 0 } = stimulus.timeLimitsMs;
+    if (task !== undefined && client.wantsWhat.has(task)) {
+      again.improve(task, userPriority, timeLimitMs);
+    }
+  }
+  again.tellWorkers();
+}
+
+/** Improves tasks that were submitted before, and lets the workers know that have them. */
+export class Resubmission {
+  private readonly raised = new Set<TaskState>();
+  private readonly extended = new Set<TaskState>();
+
+  constructor(private readonly scope: KernelScope) {}
+
+  /** @param timeLimitMs - Infinity: no limit */
+  improve(task: TaskState, userPriority: number, timeLimitMs: number): void {
+    // Not a unary minus: a priority of 0 must not become -0.
+    const negated = 0 - userPriority;
+    if (task.rank >= 0 && negated < task.negatedUserPriority) {
+      move(this.scope, task, negated, this.raised);
+    }
+    if (timeLimitMs <= timeLimitOf(task.annotations)) return;
+    const others = Object.entries(task.annotations ?? {}).filter(([name]) => name !== 'timeoutMs');
+    if (timeLimitMs < Infinity) others.push(['timeoutMs', timeLimitMs]);
+    task.annotations = Object.fromEntries(others);
+    this.extended.add(task);
+  }
+
+  tellWorkers(): void {
+    const { scope, raised, extended } = this;
+    tellWorkers(scope, raised);
+    const { stimulusId } = scope;
+    for (const [worker, tasks] of byWorker(extended)) {
+      scope.outbox.toWorker(worker, {
+        op: 'extend-time-limits',
+        keys: tasks.map(keyOf),
+        runIds: tasks.map((task) => task.runId),
+        timeLimitsMs: tasks.map(({ annotations }) => timeLimitOf(annotations)),
+        stimulusId,
+      });
+    }
+  }
+}
+
+/** Milliseconds that a run may take; Infinity: no limit. */
+export function timeLimitOf(annotations: TaskState['annotations']): number {
+  const limit = annotations?.['timeoutMs'];
+  return typeof limit === 'number' && limit > 0 ? limit : Infinity;
 }
 
 const PRIORITY_CHANGED: Question<'queuing', TaskState, void> = {

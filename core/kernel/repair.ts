@@ -4,6 +4,7 @@
  * which runs were sent, what has failed, and who wants what.
  */
 import { YardmasterError } from '../api/errors.ts';
+import { changesNoWants } from '../messages/operations.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import {
   blamesWhatHoldsItBack,
@@ -199,7 +200,7 @@ class Repair {
     this.freeUnknown(freed);
     const { client: name, op } = stimulus as { readonly client?: string; readonly op: string };
     const client = name === undefined ? undefined : cluster.clients.get(name);
-    if (client === undefined || op === 'set-priority') return;
+    if (client === undefined || changesNoWants(op)) return;
     const keys = keysOf(stimulus);
     if (op === 'cancel-keys') {
       const reason = 'stimulus-failed';
@@ -240,7 +241,7 @@ class Repair {
       sender.wantsWhat.clear();
       cluster.clients.delete(sender.key);
       for (const hook of scope.ports.hooks.clientRemoved) hook(sender, scope.stimulusId);
-    } else if (sender !== undefined && op !== 'set-priority') {
+    } else if (sender !== undefined && !changesNoWants(op)) {
       for (const key of keysOf(stimulus)) {
         const task = cluster.tasks.get(key);
         if (task !== undefined) sender.wantsWhat.delete(task);

@@ -4,6 +4,7 @@ import { linkDependencies, setWantedReplicas } from '../state/relations.ts';
 import type { Restrictions, TaskState } from '../state/task.ts';
 import type { GraphPlan } from './graph-intake.ts';
 import { DependencyRows, isPlaceholder, isTakenBy, wantsGraphs } from './graph-table.ts';
+import { Resubmission, timeLimitOf } from './on-keys.ts';
 import { generationOf, setGenerations, submissionOf } from './priorities.ts';
 import type { KernelScope } from './scope.ts';
 
@@ -21,6 +22,7 @@ export class TaskLinker {
   private readonly submission: Submission;
   private readonly generation: number;
   private readonly arrival: number;
+  private readonly again: Resubmission;
   /** Tasks that got a priority now, if each task has its own generation. */
   private readonly ranked: TaskState[] | undefined;
 
@@ -33,6 +35,7 @@ export class TaskLinker {
   ) {
     const isEmpty = plan.order.length === 0;
     this.rows = new DependencyRows(plan);
+    this.again = new Resubmission(scope);
     this.submission = submissionOf(scope, stimulus);
     this.generation = isEmpty ? 0 : generationOf(scope, this.submission);
     this.arrival = isEmpty ? 0 : scope.nextArrival++;
@@ -61,7 +64,11 @@ export class TaskLinker {
         this.taken ??= task.key;
       } else if (task.runSpec !== undefined) {
         warnIfOther(scope, task, description);
-        extendTimeLimit(task, description);
+        this.again.improve(
+          task,
+          userPriorityOf(description),
+          description.runSpec === undefined ? 0 : timeLimitOf(description.annotations),
+        );
       }
       if (task.rank < 0) {
         // Not a unary minus: a priority of 0 must not become -0.
@@ -77,6 +84,7 @@ export class TaskLinker {
 
   /** All have been taken. */
   finish(): void {
+    this.again.tellWorkers();
     if (this.ranked !== undefined) setGenerations(this.scope, this.submission, this.ranked);
   }
 }
@@ -153,19 +161,6 @@ function restrictionsOf(description: GraphTask): Restrictions | undefined {
     ...(amounts.size > 0 ? { resources: amounts } : {}),
     loose: allowOtherWorkers ?? false,
   };
-}
-
-/** The most patient of all submissions counts for the runs that are still to be sent. */
-function extendTimeLimit(known: TaskState, { runSpec, annotations }: GraphTask): void {
-  const limit = known.annotations?.['timeoutMs'];
-  if (typeof limit !== 'number' || runSpec === undefined) return;
-  const { timeoutMs } = annotations ?? {};
-  if (timeoutMs === undefined) {
-    const others = Object.entries(known.annotations ?? {}).filter(([name]) => name !== 'timeoutMs');
-    known.annotations = Object.fromEntries(others);
-  } else if (typeof timeoutMs === 'number' && timeoutMs > limit) {
-    known.annotations = { ...known.annotations, timeoutMs };
-  }
 }
 
 /** Dask keeps the first definition, too; here a warning is logged. What computes something else is refused before. */

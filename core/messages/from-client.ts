@@ -135,6 +135,19 @@ export interface SetPriority extends FromClient {
   readonly raiseInputs?: boolean;
 }
 
+/**
+ * A client submits tasks again that it holds: each keeps the higher priority and the more patient time limit. Keys that are
+ * not wanted by the client are ignored, so the message may cross a cancellation. Parallel arrays.
+ */
+export interface SubmitAgain extends FromClient {
+  readonly op: 'submit-again';
+  readonly keys: readonly Name[];
+  /** As {@link GraphTask.userPriority}. */
+  readonly userPriorities: readonly Finite[];
+  /** Milliseconds for a run, as the annotation `timeoutMs`. Infinity: no limit. */
+  readonly timeLimitsMs: readonly Limit[];
+}
+
 /** The client put data on workers itself. */
 export interface UpdateData extends FromClient {
   readonly op: 'update-data';
@@ -168,6 +181,7 @@ export type ClientStimulus =
   | CancelKeys
   | Retry
   | SetPriority
+  | SubmitAgain
   | UpdateData
   | ReportKey;
 

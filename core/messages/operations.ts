@@ -81,6 +81,7 @@ export const OPERATIONS = {
   'cancel-keys': { ...ofClient, holdsBackSender: true },
   retry: { ...ofClient, holdsBackSender: true },
   'set-priority': ofClient,
+  'submit-again': ofClient,
   'update-data': ofClient,
   'report-key': { ...ofClient, ...unremembered },
   'heartbeat-client': { ...ofClient, ...unremembered, sender: 'viewer' },
@@ -115,6 +116,11 @@ export const OPERATIONS = {
 /** The rules of an operation, or undefined for a name that comes from elsewhere and means none. O(1). */
 export function ruleOf(op: string): OperationRule | undefined {
   return Object.hasOwn(OPERATIONS, op) ? OPERATIONS[op as Operation] : undefined;
+}
+
+/** Whether a message of a client changes how tasks run and not who wants them, so that its failure ends no want. */
+export function changesNoWants(op: string): boolean {
+  return op === 'set-priority' || op === 'submit-again';
 }
 
 /** The least key that permits each request to the scheduler. A command has a role of its own besides. */

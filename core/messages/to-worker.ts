@@ -78,6 +78,16 @@ export interface SetTaskPriorities extends Caused {
   readonly priorities: readonly Priority[];
 }
 
+/** More patient time limits of tasks that were sent to the worker, also of those that run. Parallel arrays. */
+export interface ExtendTimeLimits extends Caused {
+  readonly op: 'extend-time-limits';
+  readonly keys: readonly string[];
+  /** The assignments that are meant. */
+  readonly runIds: readonly number[];
+  /** Milliseconds from the beginning of the run. Infinity: no limit. */
+  readonly timeLimitsMs: readonly number[];
+}
+
 /** Fetch copies of these. */
 export interface AcquireReplicas extends Caused {
   readonly op: 'acquire-replicas';
@@ -122,6 +132,7 @@ export type ToWorkerMessage =
   | FreeKeys
   | StealRequest
   | SetTaskPriorities
+  | ExtendTimeLimits
   | AcquireReplicas
   | RemoveReplicas
   | RefreshWhoHas

@@ -85,6 +85,7 @@ export class SchedulerMessages implements LinkedWorker {
       case 'free-keys':
       case 'steal-request':
       case 'set-priority':
+      case 'extend-time-limits':
       case 'acquire-replicas':
       case 'remove-replicas':
       case 'refresh-who-has':

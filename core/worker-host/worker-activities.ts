@@ -15,7 +15,7 @@ import { checkedResult } from '../plugin-host/contracts.ts';
 import { collaborator, CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
 import type { ActionTiming } from '../state/groups.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
-import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/events.ts';
+import type { AbortExecution, Execute, Gather, LimitTime, WorkerEvent } from '../worker/events.ts';
 import { localFailure, toTaskFailure } from '../worker/transitions.ts';
 import { compact, IncomingResults, PeerChannels } from './peer-channels.ts';
 import { EXECUTOR, WORKER_IDENTITY } from './tokens.ts';
@@ -144,18 +144,21 @@ export class WorkerActivities {
             ...(isRepeated === true ? { isRepeated } : {}),
           };
     run.abort = this.begin(task, run);
-    this.limitTime(run, instruction);
+    const timeLimitMs = instruction.annotations?.['timeoutMs'];
+    if (typeof timeLimitMs === 'number') this.limitTime({ key, timeLimitMs });
   }
 
   /**
-   * Fails the run when it takes longer than its annotation `timeoutMs` says, at that time, whatever its code does. The
-   * executor ends the code behind it.
+   * Fails the run when it takes longer than that, at that time, whatever its code does. The executor ends the code behind
+   * it.
    */
-  private limitTime(run: Run, { annotations }: Execute): void {
-    const timeoutMs = annotations?.['timeoutMs'];
-    if (typeof timeoutMs !== 'number' || !(timeoutMs > 0) || timeoutMs === Infinity) return;
-    run.timeout = this.clock.setTimer(timeoutMs, () => {
-      const { key } = run;
+  limitTime({ key, timeLimitMs: timeoutMs }: Omit<LimitTime, 'kind'>): void {
+    const run = this.runs.get(key);
+    if (run === undefined) return;
+    run.timeout?.cancel();
+    if (!(timeoutMs > 0) || timeoutMs === Infinity) return;
+    const leftMs = run.startedMs + timeoutMs - this.clock.nowMs();
+    run.timeout = this.clock.setTimer(Math.max(0, leftMs), () => {
       const message = `"${key}" was stopped: it ran for longer than ${timeoutMs} ms, as its timeoutMs says`;
       run.stoppedBy ??= new YardmasterError('ERR_TASK_TIMEOUT', message, { key, timeoutMs });
       run.abort(new RunAborted(TIMEOUT_GRACE_MS, true));

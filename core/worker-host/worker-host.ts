@@ -33,6 +33,8 @@ export class WorkerHost implements InstructionConsumer {
         return this.activities.gather(instruction);
       case 'abort-execution':
         return this.activities.abortExecution(instruction);
+      case 'limit-time':
+        return this.activities.limitTime(instruction);
       case 'rejoined':
         return this.activities.rejoined(instruction.key);
       case 'retry-busy-later':

@@ -2,6 +2,7 @@ import type { WorkerReport } from '../messages/stimulus.ts';
 import type {
   AcquireReplicas,
   ComputeTask,
+  ExtendTimeLimits,
   FreeKeys,
   PeerRemoved,
   RefreshWhoHas,
@@ -160,6 +161,7 @@ export type WorkerEvent =
   | FreeKeys
   | StealRequest
   | SetTaskPriorities
+  | ExtendTimeLimits
   | AcquireReplicas
   | RemoveReplicas
   | RefreshWhoHas
@@ -220,6 +222,14 @@ export interface AbortExecution {
   readonly killTimeoutMs?: number;
 }
 
+/** A run gets a more patient time limit. */
+export interface LimitTime {
+  readonly kind: 'limit-time';
+  readonly key: string;
+  /** Milliseconds from its beginning. Infinity: no limit. */
+  readonly timeLimitMs: number;
+}
+
 /** The run has a thread again. */
 interface Rejoined {
   readonly kind: 'rejoined';
@@ -245,4 +255,4 @@ export interface Send {
 
 /** What the host of a worker has to do, in this order. */
 export type Instruction =
-  Execute | Gather | AbortExecution | Rejoined | RetryBusyLater | DropData | Send;
+  Execute | Gather | AbortExecution | LimitTime | Rejoined | RetryBusyLater | DropData | Send;

@@ -2,6 +2,7 @@ import type { HeldResults, HeldRuns } from '../messages/protocol.ts';
 import type {
   AcquireReplicas,
   ComputeTask,
+  ExtendTimeLimits,
   FreeKeys,
   PeerRemoved,
   RefreshWhoHas,
@@ -114,6 +115,19 @@ export function onSetPriorities(scope: WorkerScope, event: SetTaskPriorities): v
       if (input.state === 'memory' || input.isComing) continue;
       tables.setPriority(input, urgencyOf(input));
     }
+  }
+}
+
+/** Runs that have begun get the rest of the time; the others get all of it. */
+export function onExtendTimeLimits(scope: WorkerScope, event: ExtendTimeLimits): void {
+  const { tables } = scope;
+  for (const [index, key] of event.keys.entries()) {
+    const task = tables.tasks.get(key);
+    const timeLimitMs = event.timeLimitsMs[index];
+    if (task === undefined || timeLimitMs === undefined) continue;
+    if (task.runId !== event.runIds[index]) continue;
+    task.annotations = { ...task.annotations, timeoutMs: timeLimitMs };
+    if (tables.executing.has(task)) scope.emit({ kind: 'limit-time', key, timeLimitMs });
   }
 }
 

@@ -97,6 +97,8 @@ export class WorkerKernel {
         return scheduler.onStealRequest(scope, event);
       case 'set-priority':
         return scheduler.onSetPriorities(scope, event);
+      case 'extend-time-limits':
+        return scheduler.onExtendTimeLimits(scope, event);
       case 'acquire-replicas':
         return scheduler.onAcquireReplicas(scope, event);
       case 'remove-replicas':

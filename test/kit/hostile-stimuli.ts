@@ -166,6 +166,13 @@ const MAKERS = {
     userPriorities: keys.slice(seed % 2).map((_, index) => ((seed + index) % 5) - 2),
     raiseInputs: seed % 2 === 0,
   }),
+  'submit-again': ({ client, keys, seed }) => ({
+    op: 'submit-again',
+    client,
+    keys,
+    userPriorities: keys.slice(seed % 2).map((_, index) => ((seed + index) % 5) - 2),
+    timeLimitsMs: keys.slice(seed % 3).map((_, index) => [50, Infinity][(seed + index) % 2]!),
+  }),
   'update-data': ({ client, keys, seed }) => ({
     op: 'update-data',
     client,

@@ -29,6 +29,10 @@ export function workerMessageInShort(message: ToWorkerMessage): string {
       );
       return `${message.op} ${moved.join(', ')}`;
     }
+    case 'extend-time-limits': {
+      const extended = message.keys.map((key, index) => `${key} ${message.timeLimitsMs[index]}`);
+      return `${message.op} ${extended.join(', ')}`;
+    }
     case 'acquire-replicas':
     case 'refresh-who-has':
       return `${message.op} ${locationsInShort(message.replicas)}`;

@@ -63,9 +63,10 @@ export class WorkerMirror {
         });
         return;
       case 'set-priority':
+      case 'extend-time-limits':
         message.keys.forEach((key, index) => {
           const isInForce = this.running.get(key) === message.runIds[index];
-          check(isInForce, () => `${this.address} is to move ${key}, which it does not have`);
+          check(isInForce, () => `${this.address} is to change ${key}, which it does not have`);
         });
         return;
       case 'remove-replicas':

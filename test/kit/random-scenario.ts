@@ -37,6 +37,7 @@ const STEPS = [
   ...many('cancel', 2),
   ...many('retry', 2),
   ...many('set-priority', 2),
+  'submit-again',
   'set-restrictions',
   'release-tasks',
   'remove-client',

@@ -31,6 +31,7 @@ const SAID_BY_CLIENTS: ReadonlySet<Step['what']> = new Set([
   'cancel',
   'retry',
   'set-priority',
+  'submit-again',
   'scatter',
   'report-key',
 ]);
@@ -164,6 +165,14 @@ export class RandomWorld {
         keys,
         userPriorities: keys.map((_, index) => ((seed + 3 * index) % 5) - 2),
         raiseInputs: seed % 2 === 0,
+      }),
+    'submit-again': ({ client, keys, seed }) =>
+      this.send({
+        op: 'submit-again',
+        client,
+        keys,
+        userPriorities: keys.map((_, index) => ((seed + 3 * index) % 5) - 2),
+        timeLimitsMs: keys.map((_, index) => [50, 1000, Infinity][(seed + index) % 3]!),
       }),
     'set-restrictions': ({ keys, address, worker, seed }) =>
       this.send({

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { task } from '../../../adapters/client/index.ts';
+import { asCompleted, type Future, task } from '../../../adapters/client/index.ts';
+import type { TaskView } from '../../../core/api/index.ts';
 import { failsFor, watch } from './retry-tasks.ts';
 import { calls, count, deaf, gates } from './tasks.ts';
 import { VirtualCluster } from './virtual-cluster.ts';
@@ -109,6 +110,78 @@ test('a graph that names a task again makes its time limit more patient, never s
   expect(seen).toEqual([100, 300, 300, undefined, undefined]);
   client.cancel(futures);
   for (const open of gates.values()) open();
+});
+
+test('an equal call makes the time limit of a run more patient while it runs, never stricter', async () => {
+  const { client, clock } = cluster;
+  const late = (ms: number): Promise<void> =>
+    cluster.passing(clock.advanceToAsync(clock.nowMs() + ms));
+  const first = client.with({ timeoutMs: 100 }).submit(deaf, 'a');
+  await cluster.until(() => gates.has('a'));
+  const second = client.with({ timeoutMs: 1000 }).submit(deaf, 'a');
+  const third = client.with({ timeoutMs: 50 }).submit(deaf, 'a');
+  await late(150);
+  expect([first.status, second.status, third.status]).toEqual(['pending', 'pending', 'pending']);
+  client.submit(deaf, 'a').release();
+  await cluster.passing(client.whoHas([first]));
+  await late(5000);
+  expect(first.status).toBe('pending');
+  gates.get('a')!();
+  expect(await cluster.passing(first.result())).toBe('done');
+});
+
+test('another client makes a task more patient and more urgent as well', async () => {
+  const { client, local } = cluster;
+  const other = await cluster.passing(cluster.local.client());
+  const task = (): TaskView | undefined => local.scheduler.cluster.tasks.get(future.key);
+  client.submit(deaf, 'before');
+  client.submit(deaf, 'beside');
+  const future = client.with({ timeoutMs: 100, priority: -1 }).submit(count, 'a');
+  await cluster.until(() => task() !== undefined);
+  other.with({ timeoutMs: 300, priority: 3 }).submit(count, 'a');
+  other.with({ priority: 1 }).submit(count, 'a');
+  await cluster.until(() => task()?.annotations?.['timeoutMs'] === undefined);
+  expect(task()?.negatedUserPriority).toBe(-3);
+  for (const open of gates.values()) open();
+  client.cancel(future, { force: true });
+});
+
+test('an equal call that crosses a forced cancellation is cancelled with the others, once', async () => {
+  const { client } = cluster;
+  const other = await cluster.passing(cluster.local.client());
+  const first = client.with({ timeoutMs: 100 }).submit(deaf, 'a');
+  await cluster.until(() => gates.has('a'));
+  const foreign = other.submit(deaf, 'a');
+  await cluster.passing(other.whoHas([foreign]));
+  foreign.cancel({ force: true });
+  const second = client.with({ timeoutMs: 500 }).submit(deaf, 'a');
+  for (const future of [first, second]) {
+    await expect(cluster.passing(future.result())).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+  }
+  const third = client.submit(deaf, 'a');
+  gates.get('a')!();
+  await cluster.passing(client.whoHas([third]));
+  expect(third.status).not.toBe('cancelled');
+  gates.get('a')!();
+  expect(await cluster.passing(third.result())).toBe('done');
+});
+
+test('asCompleted gives each of several futures of one key, also after one was cancelled', async () => {
+  const { client } = cluster;
+  const [first, second, third] = [1, 2, 3].map(() => client.submit(count, 'a')) as [
+    Future<number>,
+    Future<number>,
+    Future<number>,
+  ];
+  const seen: unknown[] = [];
+  const reading = (async () => {
+    for await (const future of asCompleted([first, second, third, first])) seen.push(future);
+  })();
+  second.cancel();
+  await cluster.passing(reading);
+  expect(seen[0]).toBe(second);
+  expect(new Set(seen)).toEqual(new Set([first, second, third]));
+  expect(seen).toHaveLength(3);
 });
 
 test('a failure and a retry reach every future of the key', async () => {

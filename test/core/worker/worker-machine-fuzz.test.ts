@@ -32,6 +32,7 @@ const STEPS = [
   'free-many',
   'steal',
   'set-priority',
+  'extend-time-limits',
   'set-priority',
   'acquire',
   'remove-replicas',
@@ -112,6 +113,11 @@ class World {
         const runIds = some.map((moved) => (this.expected.get(moved) ?? 0) - (mask % 5 ? 0 : 1));
         const priorities = some.map((_, bit) => [((mask + bit) % 5) - 2, 1, bit] as const);
         return this.play({ op: 'set-priority', keys: some, runIds, priorities });
+      }
+      case 'extend-time-limits': {
+        const runIds = some.map((moved) => (this.expected.get(moved) ?? 0) - (mask % 5 ? 0 : 1));
+        const timeLimitsMs = some.map((_, bit) => [mask, Infinity][bit % 2]!);
+        return this.play({ op: 'extend-time-limits', keys: some, runIds, timeLimitsMs });
       }
       case 'acquire':
         return this.play({
@@ -262,6 +268,7 @@ class World {
         expect(this.store.delete(instruction.key)).toBe(true);
         break;
       case 'rejoined':
+      case 'limit-time':
       case 'abort-execution':
         expect(this.runs.has(instruction.key)).toBe(true);
         break;

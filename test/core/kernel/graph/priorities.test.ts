@@ -48,11 +48,13 @@ it('what a boosted task submits comes even earlier', () => {
   expect(env.task('child').priority).toEqual([0, -10.01, 0]);
 });
 
-it('a task keeps its first priority for life', () => {
+it('a task that is submitted again keeps its generation and rank, and gets the higher priority', () => {
   const env = cluster();
   env.submit({ a: [] });
   env.advance(1).submit({ b: [], a: { userPriority: 5 } });
-  expect(env.task('a').priority).toEqual([0, 1, 0]);
+  expect(env.task('a').priority).toEqual([-5, 1, 0]);
+  env.submit({ a: { userPriority: 2 } });
+  expect(env.task('a').priority).toEqual([-5, 1, 0]);
 });
 
 it('ranks that the client gives are taken, and the ordering policy is not asked', () => {

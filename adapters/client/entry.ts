@@ -32,6 +32,8 @@ export class KeyEntry {
   priority = -Infinity;
   /** Milliseconds that its most patient submission by this client lets a run take; Infinity: no limit. */
   timeLimitMs = 0;
+  /** Graphs with it that were sent, or are to be. */
+  graphs = 0;
   /** Hash of all that its result follows from, if that is known. */
   contentKey: string | undefined = undefined;
   /** Where the result was according to the scheduler's last message. */
@@ -94,6 +96,7 @@ export class KeyEntry {
     if (isInherited) {
       next.priority = this.priority;
       next.timeLimitMs = this.timeLimitMs;
+      next.graphs = this.graphs;
       next.contentKey ??= this.contentKey;
       next.expectsOldCancellation = this.expectsOldCancellation;
     }

@@ -185,11 +185,11 @@ export class KeyTable {
     this.outgoing.report({ op: 'report-key', key: entry.key });
   }
 
-  /** These could not be submitted: their futures fail, and the keys are free again. */
+  /** These could not be submitted: their futures fail, and the keys are free again, unless another graph has them. */
   fail(keys: readonly string[], error: YardmasterError): void {
     for (const key of keys) {
       const entry = this.entries.get(key);
-      if (entry === undefined || entry.isSettled) continue;
+      if (entry === undefined || entry.isSettled || --entry.graphs > 0) continue;
       for (const each of this.forget(key)) each.fail(() => unsentError(key, error));
     }
   }

@@ -285,6 +285,7 @@ export class Submitter {
     });
     const entry = table.add(key, item.definition);
     entry.noteSubmission(item.task);
+    entry.graphs = 1;
     entry.contentKey = kept?.contentKeys.get(key);
     return new Future(this.session, entry);
   }
@@ -320,7 +321,7 @@ export class Submitter {
     const tasks = new Map(packed.map(({ task }) => [task.key, task]));
     const definitions = new Map(packed.map(({ task, definition }) => [task.key, definition]));
     table.definitions.add(definitions, [...new Set(keys)]);
-    return keys.map((key) => {
+    const futures = keys.map((key) => {
       const known = table.get(key);
       const contentKey = kept?.contentKeys.get(key);
       if (known !== undefined) known.contentKey ??= contentKey;
@@ -331,6 +332,11 @@ export class Submitter {
       entry.contentKey ??= contentKey;
       return new Future(this.session, entry);
     });
+    for (const key of new Set(keys)) {
+      const held = table.get(key);
+      if (held !== undefined) held.graphs++;
+    }
+    return futures;
   }
 
   /** Undefined when no result of these is to be kept. */

@@ -204,6 +204,22 @@ describe('with a limit of 64 KiB for a message', () => {
     expect(await client.submit(inc, 3).result()).toBe(4);
   });
 
+  test.each([
+    ['before', true],
+    ['after', false],
+  ])('a task that a graph %s it computes has its result', async (_when, isBefore) => {
+    const client = await small.client();
+    const shared = { shared: task(inc, 6) };
+    const before = isBefore ? [client.compute(shared, 'shared')] : [];
+    if (isBefore) await nextTurn();
+    const large = client
+      .with({ annotations: { x: 'x'.repeat(SIZE) } })
+      .compute({ ...shared, large: task(inc, 7) }, ['shared', 'large']);
+    const after = isBefore ? [] : [client.with({ fifoTimeoutMs: 1 }).compute(shared, 'shared')];
+    await expect(large[1].result()).rejects.toMatchObject({ code: 'ERR_FRAME' });
+    for (const future of [...before, ...after, large[0]]) expect(await future.result()).toBe(7);
+  });
+
   test('many tasks or values that together exceed it go in several messages', async () => {
     const client = await small.client();
     const sums = client.map(

@@ -600,10 +600,10 @@ export class Coordinator {
   }
 
   private futureOf(key: string): Future<unknown> {
-    const { table, outgoing } = this.session;
+    const { table } = this.session;
     const isHeld = table.get(key) !== undefined;
     const entry = table.add(key, undefined);
-    if (!isHeld) outgoing.report({ op: 'client-desires-keys', keys: [key] });
+    if (!isHeld) table.desire([key]);
     return new Future(this.session, entry);
   }
 }

@@ -26,8 +26,8 @@ export class KeyEntry {
   /** Given up, cancelled, or the connection is over. */
   detached = false;
   // The next ones count in the entry that the table has, and pass on to its heir.
-  /** The key was cancelled before; the echo of that is still to come and means nothing to us. */
-  expectsOldCancellation = false;
+  /** Number of the last report that asks for it; Infinity: none has yet. What the scheduler ended before is not this. */
+  askedBy = Infinity;
   /** The highest priority with which this client has submitted it, or the one that it was given since. */
   priority = -Infinity;
   /** Milliseconds that its most patient submission by this client lets a run take; Infinity: no limit. */
@@ -98,7 +98,7 @@ export class KeyEntry {
       next.timeLimitMs = this.timeLimitMs;
       next.graphs = this.graphs;
       next.contentKey ??= this.contentKey;
-      next.expectsOldCancellation = this.expectsOldCancellation;
+      next.askedBy = this.askedBy;
     }
     next.previous = this.previous;
     this.previous.next = next;

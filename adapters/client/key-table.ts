@@ -5,6 +5,7 @@ import {
   type KeyInMemory,
   LOST_INPUT,
   RemoteError,
+  type RestartMessage,
   type TaskErredMessage,
   type ToClientMessage,
   YardmasterError,
@@ -20,8 +21,6 @@ import type { Outgoing } from './outgoing.ts';
 export class KeyTable {
   /** One want of each key; the others of the key are linked with it. */
   private readonly entries = new SteadyMap<string, KeyEntry>();
-  /** Keys that were cancelled here and whose cancellation the scheduler has not echoed yet. */
-  private readonly cancelled = new Set<string>();
   /**
    * Set while the client finds out, after a reconnect, which keys the scheduler does not know any
    * more.
@@ -64,9 +63,23 @@ export class KeyTable {
       entry.join(held);
       return entry;
     }
-    if (this.cancelled.size > 0) entry.expectsOldCancellation = this.cancelled.delete(key);
     this.entries.set(key, entry);
     return entry;
+  }
+
+  /** The report that was queued last asks for these keys. */
+  noteAsked(keys: Iterable<string>): void {
+    const { latest } = this.outgoing;
+    for (const key of keys) {
+      const held = this.entries.get(key);
+      if (held !== undefined) held.askedBy = latest;
+    }
+  }
+
+  /** Asks for keys that the scheduler has. */
+  desire(keys: readonly string[]): void {
+    this.outgoing.report({ op: 'client-desires-keys', keys });
+    this.noteAsked(keys);
   }
 
   /** One holder less; without any the want ends, and with the last want the scheduler may forget the key. */
@@ -85,7 +98,6 @@ export class KeyTable {
       for (const entry of all) entry.release(() => releasedError(key));
       if (all.length > 0) this.outgoing.releaseKey(key);
     }
-    this.cancelled.clear();
   }
 
   /**
@@ -118,7 +130,6 @@ export class KeyTable {
     const more = message === undefined ? {} : { message };
     if (keys.length > 0) {
       this.outgoing.report({ op: 'cancel-keys', keys, force, reason: why, ...more, ...limit });
-      for (const key of keys) this.cancelled.add(key);
     }
     for (const entry of ended) entry.cancel(() => errorOf(entry.key, why, message));
   }
@@ -189,7 +200,11 @@ export class KeyTable {
   fail(keys: readonly string[], error: YardmasterError): void {
     for (const key of keys) {
       const entry = this.entries.get(key);
-      if (entry === undefined || entry.isSettled || --entry.graphs > 0) continue;
+      if (entry === undefined || entry.isSettled) continue;
+      if (--entry.graphs > 0) {
+        this.desire([key]); // Another one may have been refused before.
+        continue;
+      }
       for (const each of this.forget(key)) each.fail(() => unsentError(key, error));
     }
   }
@@ -215,20 +230,21 @@ export class KeyTable {
         for (const key of message.keys) this.refused.set(key, message.reason);
         return;
       case 'restart':
-        this.endAll((key) => cancelledError(key, 'the scheduler was restarted'));
+        for (const key of [...this.entries.keys()]) {
+          if (this.isMeant(key, message)) {
+            this.end(key, () => cancelledError(key, 'the scheduler was restarted'));
+          }
+        }
         return;
     }
   }
 
   /**
-   * The client is back with its scheduler, or with another one: what that does not know is lost. What
-   * was cancelled before is not echoed any more.
+   * The client is back with its scheduler, or with another one: what that does not know is lost.
    * @returns the keys that are held
    */
   expectLosses(): string[] {
     this.losses ??= [];
-    this.cancelled.clear();
-    for (const entry of this.entries.values()) entry.expectsOldCancellation = false;
     return [...this.entries.keys()];
   }
 
@@ -244,21 +260,17 @@ export class KeyTable {
     this.endAll(error);
   }
 
-  private onCancelled(key: string, { reason, message, taken }: CancelledKeys): void {
+  /** Whether the message is about what the client wants now, and not about what it has replaced by then. */
+  private isMeant(key: string, { after = 0 }: CancelledKeys | RestartMessage): boolean {
     const entry = this.entries.get(key);
+    return entry !== undefined && entry.askedBy <= after;
+  }
+
+  private onCancelled(key: string, cancelled: CancelledKeys): void {
+    if (!this.isMeant(key, cancelled)) return;
+    const { reason, message, taken } = cancelled;
     if (taken !== undefined) {
-      // Not the echo of a cancellation. The result under this key is of another task, so nothing is asked about it.
-      if (entry !== undefined) this.end(key, () => takenElsewhere(key, taken));
-      return;
-    }
-    if (entry === undefined) {
-      this.cancelled.delete(key);
-      return;
-    }
-    if (entry.expectsOldCancellation) {
-      // Perhaps the echo of what this client cancelled before it submitted the key again.
-      entry.expectsOldCancellation = false;
-      this.outgoing.report({ op: 'report-key', key });
+      this.end(key, () => takenElsewhere(key, taken));
       return;
     }
     const isLost = this.losses !== undefined && reason !== LOST_INPUT;

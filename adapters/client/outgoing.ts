@@ -38,6 +38,12 @@ interface OpenGraph {
   readonly submittingTask?: string;
 }
 
+/** A report with the number that its id gets. */
+interface Queued {
+  readonly report: NewReport;
+  readonly number: number;
+}
+
 interface OpenRelease {
   readonly op: 'client-releases-keys';
   readonly keys: string[];
@@ -48,7 +54,7 @@ interface OpenRelease {
  * graph, so that ten thousand calls cost one message and are ordered together.
  */
 export class Outgoing {
-  private queue: NewReport[] = [];
+  private queue: Queued[] = [];
   private graph: OpenGraph | undefined;
   private graphBytes = 0;
   private release: OpenRelease | undefined;
@@ -106,6 +112,11 @@ export class Outgoing {
 
   report(report: NewReport): void {
     this.push(report);
+  }
+
+  /** Number of the report that was queued last; later ones have higher numbers. */
+  get latest(): number {
+    return this.sequence;
   }
 
   /** The scheduler has a journal, with the reports of this client up to this number; undefined: it has none. */
@@ -195,24 +206,21 @@ export class Outgoing {
     this.graph = undefined;
     this.release = undefined;
     if (this.tryDeliver(queue) === undefined) return;
-    for (const report of queue) {
-      const error = this.tryDeliver([report]);
-      if (error !== undefined) this.onUnsendable(report, error);
+    for (const queued of queue) {
+      const error = this.tryDeliver([queued]);
+      if (error !== undefined) this.onUnsendable(queued.report, error);
     }
   }
 
   /** @returns the reason if the reports could not be sent */
-  private tryDeliver(reports: readonly NewReport[]): YardmasterError | undefined {
+  private tryDeliver(queue: readonly Queued[]): YardmasterError | undefined {
     try {
       const { uncommitted } = this;
       if (uncommitted === undefined) {
-        this.deliver(reports.flatMap((report) => this.named(report)));
+        this.deliver(queue.flatMap((queued) => this.named(queued)));
         return undefined;
       }
-      const named = reports.map((report) => ({
-        number: this.sequence + 1,
-        all: this.named(report),
-      }));
+      const named = queue.map((queued) => ({ number: queued.number, all: this.named(queued) }));
       this.deliver(named.flatMap(({ all }) => all));
       for (const { number, all } of named) uncommitted.add(number, all);
       return undefined;
@@ -222,8 +230,8 @@ export class Outgoing {
     }
   }
 
-  private named(report: NewReport): readonly ClientReport[] {
-    const stimulusId = `${report.op}-${this.sender}-${++this.sequence}`;
+  private named({ report, number }: Queued): readonly ClientReport[] {
+    const stimulusId = `${report.op}-${this.sender}-${number}`;
     const named = { ...report, stimulusId };
     return named.op === 'update-graph' ? inParts(named, this.messageBytesMax()) : [named];
   }
@@ -232,7 +240,7 @@ export class Outgoing {
   private push(report: NewReport): void {
     this.graph = undefined;
     this.release = undefined;
-    this.queue.push(report);
+    this.queue.push({ report, number: ++this.sequence });
     if (this.isScheduled) return;
     this.isScheduled = true;
     // The next tick after a microtask comes when no other microtask is left: the end of this turn.
@@ -246,9 +254,9 @@ export class Outgoing {
 }
 
 /** Leaves out what stores have, and what is not needed because of that. */
-async function lookUpIn(queue: readonly NewReport[]): Promise<void> {
+async function lookUpIn(queue: readonly Queued[]): Promise<void> {
   const { pruneKept } = await import('./kept-results.ts');
-  for (const report of queue) {
+  for (const { report } of queue) {
     if (report.op === 'update-graph') await pruneKept(report as OpenGraph);
   }
 }

@@ -187,7 +187,8 @@ export class Scatterer {
   private report(items: readonly Item[], replicas: number): void {
     const placed = items.filter(({ workers }) => workers.length > 0);
     if (placed.length === 0) return;
-    this.session.outgoing.report({
+    const { outgoing, table } = this.session;
+    outgoing.report({
       op: 'update-data',
       items: placed.map(({ key, bytes, type, definition, workers }) => ({
         key,
@@ -198,6 +199,7 @@ export class Scatterer {
         ...(replicas === 1 ? {} : { replicas }),
       })),
     });
+    table.noteAsked(placed.map(({ key }) => key));
   }
 
   /** The answer comes after all that the scheduler has to say about the data. */

@@ -322,7 +322,7 @@ export class Session implements FutureOwner, LinkOwner {
   async restore(ask: (method: string, parameters: WireMessage) => Promise<unknown>): Promise<void> {
     const keys = this.table.expectLosses();
     this.outgoing.sendAgain();
-    if (keys.length > 0) this.outgoing.report({ op: 'client-desires-keys', keys });
+    if (keys.length > 0) this.table.desire(keys);
     this.outgoing.resume();
     try {
       await ask('who-has', { keys: [] }); // The reports about the keys arrive before this answer.

@@ -286,6 +286,7 @@ export class Submitter {
     const entry = table.add(key, item.definition);
     entry.noteSubmission(item.task);
     entry.graphs = 1;
+    table.noteAsked([key]);
     entry.contentKey = kept?.contentKeys.get(key);
     return new Future(this.session, entry);
   }
@@ -332,6 +333,7 @@ export class Submitter {
       entry.contentKey ??= contentKey;
       return new Future(this.session, entry);
     });
+    table.noteAsked(keys);
     for (const key of new Set(keys)) {
       const held = table.get(key);
       if (held !== undefined) held.graphs++;

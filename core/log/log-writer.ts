@@ -217,8 +217,11 @@ export function entryOf(stimulus: Stimulus, nextRunId: number): Stimulus | undef
  * more of the same report follows: the id of such a slice is {@link sliceId}.
  */
 export function reportNumberOf(stimulus: Stimulus): number | undefined {
-  if (!('client' in stimulus)) return undefined;
-  const { client, stimulusId } = stimulus;
+  return 'client' in stimulus ? reportNumber(stimulus.client, stimulus.stimulusId) : undefined;
+}
+
+/** The number in an id that the client has given to a report; undefined: it is an id of somebody else. */
+export function reportNumber(client: string, stimulusId: string): number | undefined {
   const suffix = reportId('', client, '');
   const end = stimulusId.lastIndexOf('-') + 1;
   if (!stimulusId.slice(0, end).endsWith(suffix)) return undefined;
@@ -232,6 +235,11 @@ export function reportNumberOf(stimulus: Stimulus): number | undefined {
 /** The id of a part of a report that is followed by further parts; the last one has the id of the report. */
 export function sliceId(stimulusId: string, index: number): string {
   return `${stimulusId}/${index}`;
+}
+
+/** The id of the report that a part with this id belongs to. */
+export function wholeId(stimulusId: string): string {
+  return stimulusId.replace(/\/\d+$/, '');
 }
 
 /** The id that a client gives to a report. */

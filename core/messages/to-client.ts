@@ -37,8 +37,14 @@ export interface TaskRetried {
 /** Why keys are cancelled that need what is lost; clients tell it from other reasons by this text. */
 export const LOST_INPUT = 'it depends on data that is lost';
 
+/** A message that ends what a client wants: what the client has asked for since then is not meant. */
+interface EndsWants {
+  /** Number of the last report of this client that was handled before. Absent: none was. */
+  readonly after?: number;
+}
+
 /** These keys will not have a result. */
-export interface CancelledKeys {
+export interface CancelledKeys extends EndsWants {
   readonly op: 'cancelled-keys';
   readonly keys: readonly string[];
   /** For people, except {@link LOST_INPUT}. */
@@ -57,7 +63,7 @@ export interface DataRefused {
 }
 
 /** All tasks were forgotten. */
-export interface RestartMessage {
+export interface RestartMessage extends EndsWants {
   readonly op: 'restart';
 }
 

@@ -3,7 +3,8 @@ import { YardmasterError } from '../api/errors.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { LoggedEvent, Outbox } from '../kernel/outbox.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
-import type { ToClientMessage } from '../messages/to-client.ts';
+import { reportNumber, wholeId } from '../log/log-writer.ts';
+import type { CancelledKeys, RestartMessage, ToClientMessage } from '../messages/to-client.ts';
 import type { FreeKeys, ToWorkerMessage } from '../messages/to-worker.ts';
 import { EventBus } from '../plugin-host/event-bus.ts';
 import { collaborator, CLOCK, inject } from '../plugin-host/injection.ts';
@@ -34,9 +35,19 @@ export class Delivery {
   deliver({ toWorkers, toClients, events }: Outbox, cause: Stimulus): void {
     if (toWorkers.length > 0) this.deliverToWorkers(toWorkers, cause);
     const { clients } = this.sessions;
+    if ('client' in cause) {
+      const sender = clients.get(cause.client);
+      if (sender !== undefined) sender.latestId = cause.stimulusId;
+    }
     for (const { client, message } of toClients) {
       const session = clients.get(client.key);
-      if (session !== undefined) this.trySend(session, withValue(message, cause));
+      if (session === undefined) continue;
+      const endsWants = message.op === 'cancelled-keys' || message.op === 'restart';
+      const { latestId } = session;
+      this.trySend(
+        session,
+        endsWants ? withNumber(message, client.key, latestId) : withValue(message, cause),
+      );
     }
     for (const event of events) this.publish(event, cause);
   }
@@ -94,6 +105,16 @@ function withValue(message: ToClientMessage, cause: Stimulus): ToClientMessage {
   // Not by copying the message: to add to a copy costs a microsecond.
   const size = nbytes === undefined ? undefined : { nbytes };
   return { op, key, ...(type === undefined ? undefined : { type }), ...size, workers, value };
+}
+
+/** Says which reports of the client were handled before, so that what it has asked for since then is not ended. */
+function withNumber(
+  message: CancelledKeys | RestartMessage,
+  client: string,
+  latestId: string | undefined,
+): ToClientMessage {
+  const after = latestId === undefined ? undefined : reportNumber(client, wholeId(latestId));
+  return after === undefined ? message : { ...message, after };
 }
 
 /** An event of a peer that is too large is published without what it says. */

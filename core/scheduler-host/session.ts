@@ -26,7 +26,13 @@ import {
   type SchedulerRequests,
 } from '../messages/protocol.ts';
 import type { Access } from '../messages/operations.ts';
-import type { ClientMessage, ClientReport } from '../messages/stimulus.ts';
+import type {
+  ClientMessage,
+  ClientReport,
+  GraphPart,
+  SubmittedGraph,
+} from '../messages/stimulus.ts';
+import { reportNumber } from '../log/log-writer.ts';
 import { CLOCK, collaborator, CONFIG, inject, SERVER_ID } from '../plugin-host/injection.ts';
 import { setAwakeTimer } from '../shared/timers.ts';
 import { ClusterState } from '../state/cluster.ts';
@@ -86,6 +92,7 @@ export class Session implements Peer, ChannelHandlers {
   private role: Role | undefined;
   /** Address of the worker or key of the client, once registered. */
   private sender: string | undefined;
+  latestId?: string;
   secret: SessionSecret | undefined;
   /** Set while the answer to the registration has not left; messages have to come after it. */
   private held: WireMessage[] | undefined;
@@ -191,6 +198,7 @@ export class Session implements Peer, ChannelHandlers {
     } else {
       checkReport(this.connection.peerRole, message['op'] as string);
       checkClientReport(message);
+      this.stamp(message);
       this.takeMessage(message as unknown as ClientMessage, sender);
     }
   }
@@ -201,31 +209,31 @@ export class Session implements Peer, ChannelHandlers {
     else if (op === 'close-client') this.returnWithinMs = 0;
     else if (op === 'graph-part') {
       const refused = this.parts.add(report);
-      if (refused.length > 0) this.refuseKeys(client, refused, this.parts.tooLarge);
+      if (refused.length > 0) this.refuseKeys(client, report, refused, this.parts.tooLarge);
     } else if (op === 'update-graph') {
       const { tasks, keys, refusal } = this.parts.end(report);
-      if (refusal !== undefined) this.refuseKeys(client, keys, refusal, report.stimulusId);
+      if (refusal !== undefined) this.refuseKeys(client, report, keys, refusal);
       // What came in one piece is not copied: it may be one of very many small graphs.
       else this.take(tasks === report.tasks ? report : { ...report, tasks, keys }, client);
     } else this.take(report, client);
   }
 
-  /** @param stimulusId - of the report that ends with this: it counts as written with the release */
   private refuseKeys(
     client: string,
+    { op, stimulusId }: GraphPart | SubmittedGraph,
     keys: readonly string[],
     reason: string,
-    stimulusId?: string,
   ): void {
-    const id = stimulusId === undefined ? {} : { stimulusId };
+    // The report that ends with this counts as written with the release.
+    const id = op === 'update-graph' ? { stimulusId } : {};
     this.host.stimuli.accept({ op: 'client-releases-keys', client, keys, ...id });
-    this.send({ op: 'cancelled-keys', keys, reason });
+    const after = reportNumber(client, stimulusId);
+    this.send({ op: 'cancelled-keys', keys, reason, ...(after === undefined ? {} : { after }) });
   }
 
   private take(report: ClientReport, client: string): void {
     const message = report as unknown as WireMessage & Stamped;
     message.client = client;
-    this.stamp(message);
     this.host.stimuli.accept(message as unknown as NewStimulus);
   }
 

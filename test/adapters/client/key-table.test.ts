@@ -27,11 +27,13 @@ function env(): Env {
     hold: (key, definition) => {
       const entry = table.add(key, definition);
       entry.references++;
+      outgoing.report({ op: 'client-desires-keys', keys: [key] });
+      table.noteAsked([key]);
       return entry;
     },
     take: () => {
       outgoing.flush();
-      return sent.splice(0);
+      return sent.splice(0).filter(({ op }) => op !== 'client-desires-keys');
     },
   };
 }
@@ -61,7 +63,7 @@ describe('the keys of a client', () => {
     statuses.push(entry.status);
     table.handle({ op: 'task-retried', key: 'a' });
     statuses.push(entry.status);
-    table.handle({ op: 'cancelled-keys', keys: ['a'], reason: 'tidying' });
+    table.handle({ op: 'cancelled-keys', keys: ['a'], reason: 'tidying', after: 1 });
     statuses.push(entry.status);
     expect(statuses).toEqual(['pending', 'finished', 'lost', 'error', 'pending', 'cancelled']);
   });
@@ -122,23 +124,27 @@ describe('the keys of a client', () => {
     expect(take().map(({ op }) => op)).toEqual(['cancel-keys']);
   });
 
-  test('that are submitted again are not hit by the echo of their cancellation', () => {
+  test('that are submitted again are ended only by what follows that', () => {
     const { table, hold, take } = env();
     table.cancel([hold('a')], {});
     const again = hold('a');
     take();
-    table.handle({ op: 'cancelled-keys', keys: ['a'], reason: 'its client gave it up' });
+    for (const after of [1, 2, undefined]) {
+      const number = after === undefined ? {} : { after };
+      table.handle({ op: 'cancelled-keys', keys: ['a'], reason: 'given up', ...number });
+      table.handle({ op: 'restart', ...number });
+    }
     expect(again.status).toBe('pending');
-    // Should it have been a new cancellation, the scheduler says so when asked.
-    expect(take()).toMatchObject([{ op: 'report-key', key: 'a' }]);
-    table.handle({ op: 'cancelled-keys', keys: ['a'], reason: 'unknown key' });
+    table.handle({ op: 'cancelled-keys', keys: ['a'], reason: 'unknown key', after: 3 });
     expect(again.status).toBe('cancelled');
+    expect(take()).toEqual([]);
   });
 
   test('that are lost with their dependencies say so', () => {
     const { table, hold } = env();
     const entry = hold('a');
-    table.handle({ op: 'cancelled-keys', keys: ['a'], reason: 'it depends on data that is lost' });
+    const reason = 'it depends on data that is lost';
+    table.handle({ op: 'cancelled-keys', keys: ['a'], reason, after: 1 });
     expect(entry.error()).toMatchObject({ code: 'ERR_LOST_DEPENDENCY' });
   });
 
@@ -177,7 +183,7 @@ describe('the keys of a client', () => {
     const { table, hold } = env();
     const entries = [hold('a'), hold('b')];
     const settled = Promise.all(entries.map((entry) => entry.settled()));
-    table.handle({ op: 'restart' });
+    table.handle({ op: 'restart', after: 2 });
     await settled;
     expect(entries.map((entry) => entry.status)).toEqual(['cancelled', 'cancelled']);
     expect(table.size).toBe(0);

@@ -66,7 +66,10 @@ async function importFunction(spec: FunctionSpec, reach: Reach | undefined): Pro
   const registered = registeredFunction(url, spec.name) as AnyFunction | undefined;
   if (registered !== undefined) return remember(spec, registered, url);
   const exported = Object.hasOwn(exports, spec.name) ? exports[spec.name] : undefined;
-  if (typeof exported === 'function') return remember(spec, exported as AnyFunction, url);
+  if (typeof exported === 'function') {
+    if (!isTaskFunction(exported)) reach?.modules?.checkExports(url);
+    return remember(spec, exported as AnyFunction, url);
+  }
   throw missingFunction({ ...spec, module: url }, exports);
 }
 

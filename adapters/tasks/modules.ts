@@ -13,7 +13,7 @@ import type { TaskFunction } from './define-tasks.ts';
 const ALL = '*';
 
 /**
- * Where the modules may be that a worker loads because a client names them. Decided by the real path: a symbolic
+ * The places of the modules that a worker loads because a client names them. Decided by the real path: a symbolic
  * link leads nowhere else. Of Yardmaster itself the modules with tasks are always permitted, and no others.
  */
 export class AllowedModules implements ModuleLimit {
@@ -37,11 +37,12 @@ export class AllowedModules implements ModuleLimit {
     folder: string,
     codeRoot?: string,
   ): AllowedModules {
-    const own = projectOf(import.meta.dirname);
     const root = codeRoot === undefined ? projectOf(process.cwd()) : codeRootAt(codeRoot);
-    if (entries === undefined) return new AllowedModules(unlessRoot([own, root]), root);
-    const places = entries.map((entry) => placeOf(entry, folder));
-    return new AllowedModules([...unlessRoot([own]), ...places], root);
+    if (entries === undefined) return new AllowedModules(unlessRoot([root]), root);
+    return new AllowedModules(
+      entries.map((entry) => placeOf(entry, folder)),
+      root,
+    );
   }
 
   /**
@@ -53,13 +54,32 @@ export class AllowedModules implements ModuleLimit {
     if (path === undefined) throw refused(module, 'is not a file, and only files are permitted');
     const real = realPath(path);
     checkOwn(module, real);
-    if (this.folders.some((folder) => real === folder || real.startsWith(withEnd(folder)))) return;
+    if (isBelow(PACKAGE_FOLDER, real) && ownModule(real) === 'tasks') return;
+    if (this.folders.some((folder) => isBelow(folder, real))) return;
     throw refused(
       module,
       `is in none of the folders from which this worker may load modules: ${this.folders.join(', ')}`,
     );
   }
+
+  checkExports(module: string): void {
+    const real = realPath(pathOf(module) ?? module);
+    const isPermitted = this.folders.some(
+      (folder) =>
+        isBelow(folder, real) &&
+        (folder === parse(folder).root ||
+          !relative(folder, real).split(sep).includes('node_modules')),
+    );
+    if (isPermitted) return;
+    throw refused(
+      module,
+      'belongs to a package, of which only what defineTasks was given may be called',
+    );
+  }
 }
+
+/** The folder of this package. */
+const PACKAGE_FOLDER = projectOf(import.meta.dirname);
 
 /**
  * Refuses modules of Yardmaster that are not made for workers: some of their functions import what they are given, which
@@ -140,8 +160,9 @@ function unlessRoot(folders: readonly string[]): readonly string[] {
   return folders.filter((folder) => folder !== parse(folder).root);
 }
 
-function withEnd(folder: string): string {
-  return folder.endsWith(sep) ? folder : folder + sep;
+/** @param place - a folder, or a file, which is below itself */
+function isBelow(place: string, path: string): boolean {
+  return path === place || path.startsWith(place.endsWith(sep) ? place : place + sep);
 }
 
 /** The nearest folder with a `package.json`, else the folder itself; its real path. */

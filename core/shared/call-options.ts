@@ -124,6 +124,13 @@ export interface ModuleLimit {
    * @throws YardmasterError `ERR_MODULE_REFUSED`
    */
   check(module: string): void;
+  /**
+   * Refuses to call what a module exports without having registered it as a task, where the module belongs to a package that
+   * is not permitted by itself: such functions may do whatever their caller wants, such as to import a path.
+   * @param module - a URL, or an absolute path, that {@link check} permits
+   * @throws YardmasterError `ERR_MODULE_REFUSED`
+   */
+  checkExports(module: string): void;
 }
 
 /** What an event may occupy that a client, worker or task logs: all topics are kept in the memory of the scheduler. */

@@ -1,11 +1,12 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import { afterAll, expect, it } from 'vitest';
 
-import { AllowedModules } from '../../../adapters/tasks/modules.ts';
+import { loadFunction } from '../../../adapters/tasks/load-function.ts';
+import { AllowedModules, sourceVersion } from '../../../adapters/tasks/modules.ts';
 
 const home = realpathSync(mkdtempSync(join(tmpdir(), 'yardmaster-modules-')));
 const [inside, outside] = [join(home, 'project'), join(home, 'elsewhere')];
@@ -89,6 +90,53 @@ it('by default the project of the current folder is permitted, and tasks of Yard
   const own = (path: string): string => new URL(`../../../${path}`, import.meta.url).href;
   expect(isRefused(other, own('adapters/peers/hardware-tasks.ts'))).toBe(false);
   expect(isRefused(other, own('adapters/demo/tasks.ts'))).toBe(false);
+});
+
+it('what lies in the folder of Yardmaster is permitted by its name only, also the packages that it uses', () => {
+  const other = AllowedModules.of(['./project'], home);
+  const own = (path: string): string => new URL(`../../../${path}`, import.meta.url).href;
+  expect(isRefused(other, own('node_modules/pino/pino.js'))).toBe(true);
+  expect(isRefused(other, import.meta.url)).toBe(true);
+  const copy = join(outside, 'yardmaster');
+  mkdirSync(join(copy, 'dist', 'bundle'), { recursive: true });
+  writeFileSync(join(copy, 'package.json'), '{ "name": "yardmaster" }');
+  writeFileSync(join(copy, 'dist', 'bundle', 'demo-tasks.js'), '');
+  expect(isRefused(other, url(copy, 'dist', 'bundle', 'demo-tasks.js'))).toBe(true);
+});
+
+it('functions of packages may be called only where defineTasks has registered them, unless the package is permitted', async () => {
+  const project = join(home, 'with-packages');
+  const sources = {
+    'plain.js': 'export const shout = () => "plain";',
+    'node_modules/tool/package.json': '{ "name": "tool", "type": "module" }',
+    'node_modules/tool/index.js': 'export const shout = () => "tool";',
+    'node_modules/other/package.json': '{ "name": "other", "type": "module" }',
+    'node_modules/other/index.js': 'export const shout = () => "other";',
+    'node_modules/jobs/package.json': '{ "name": "jobs", "type": "module" }',
+    // It registers its function as defineTasks does, of this copy of Yardmaster or another one.
+    'node_modules/jobs/index.js': `const registry = (globalThis[Symbol.for('yardmaster.tasks')] ??= new Map());
+      registry.set(import.meta.url, new Map([['shout', () => 'jobs']]));`,
+    'package.json': '{ "type": "module" }',
+  };
+  for (const [path, text] of Object.entries(sources)) {
+    mkdirSync(dirname(join(project, path)), { recursive: true });
+    writeFileSync(join(project, path), text);
+  }
+  const call = async (path: string, ...entries: string[]): Promise<unknown> => {
+    const module = url(project, path);
+    const spec = { module, name: 'shout', version: sourceVersion(module), args: new Uint8Array() };
+    try {
+      const modules = AllowedModules.of(entries, project);
+      return (await loadFunction(spec, { modules }))();
+    } catch (error) {
+      return (error as { code?: unknown }).code;
+    }
+  };
+  expect(await call('node_modules/tool/index.js', '.')).toBe('ERR_MODULE_REFUSED');
+  expect(await call('node_modules/jobs/index.js', '.')).toBe('jobs');
+  expect(await call('plain.js', '.')).toBe('plain');
+  expect(await call('node_modules/tool/index.js', 'tool')).toBe('tool');
+  expect(await call('node_modules/other/index.js', '*')).toBe('other');
 });
 
 it('other modules of Yardmaster are refused, of each copy of it and wherever they are permitted', () => {

@@ -39,6 +39,11 @@ const RATE_MAX = 150_000;
 /** After the last viewer has left, tasks are recorded for so long, for one that reloads the page. */
 const LINGER_MS = 60_000;
 
+/** A pause after each computed part of the task stream, as a multiple of the time that it took the thread of the scheduler. */
+const WINDOW_PAUSE = 9;
+
+type WindowRequest = Extract<PageMessage, { type: 'stream' }>;
+
 /** How much is remembered, and when. */
 interface FeedOptions {
   readonly history: number;
@@ -65,6 +70,9 @@ export class Feed {
   /** The part of the task stream that was made last. */
   private latest:
     { readonly asked: string; readonly atMs: number; readonly text: string } | undefined;
+  /** The newest request of each viewer for a part of the task stream, the oldest viewer first. */
+  private readonly windowRequests = new Map<Viewer, WindowRequest>();
+  private windowTimer: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly context: PluginContext,
@@ -98,8 +106,25 @@ export class Feed {
     if (message === undefined || message.type === 'at') this.drop(viewer);
     else if (message.type === 'ack') viewer.acknowledge(message.n);
     else {
-      viewer.send(`{"type":"stream","id":${message.id},${this.windowFor(message).slice(1)}`);
+      this.windowRequests.set(viewer, message);
+      if (this.windowTimer === undefined) this.answerWindow();
     }
+  }
+
+  /**
+   * Answers one request, and the next ones after pauses: however many pages ask for whatever they like, their answers take a
+   * tenth of the thread's time at most. A page that asks again meanwhile gets the newest part only.
+   */
+  private answerWindow(): void {
+    this.windowTimer = undefined;
+    const [next] = this.windowRequests;
+    if (next === undefined) return;
+    const [viewer, request] = next;
+    this.windowRequests.delete(viewer);
+    const startMs = performance.now();
+    viewer.send(`{"type":"stream","id":${request.id},${this.windowFor(request).slice(1)}`);
+    const pauseMs = WINDOW_PAUSE * (performance.now() - startMs);
+    this.windowTimer = setTimeout(() => this.answerWindow(), pauseMs).unref();
   }
 
   /** Made once for pages that follow the same frame. */
@@ -117,6 +142,7 @@ export class Feed {
 
   /** A page was closed. */
   leave(viewer: Viewer): void {
+    this.windowRequests.delete(viewer);
     if (this.viewers.delete(viewer)) this.idleSinceMs = this.context.clock.nowMs();
   }
 
@@ -125,6 +151,8 @@ export class Feed {
     this.timer = undefined;
     this.stopRecording?.();
     this.stopRecording = undefined;
+    clearTimeout(this.windowTimer);
+    this.windowRequests.clear();
     for (const viewer of this.viewers) viewer.drop();
     this.viewers.clear();
   }

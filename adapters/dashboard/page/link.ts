@@ -97,8 +97,12 @@ export class Link implements Source {
   private receive(text: string): void {
     const message = JSON.parse(text) as StateFrame | StreamAnswer;
     if (message.type === 'stream') {
-      this.asked.get(message.id)?.(message);
-      this.asked.delete(message.id);
+      // Earlier requests get the same answer: the server answers the newest one only.
+      for (const [id, resolve] of this.asked) {
+        if (id > message.id) continue;
+        resolve(message);
+        this.asked.delete(id);
+      }
       return;
     }
     const { n, isWhole = false, prefixes, workers, ...rest } = message;

@@ -65,6 +65,16 @@ describe('the feed of the pages', () => {
     viewer.close();
   });
 
+  it('answers the newest of many requests of a page for parts of the task stream', async () => {
+    const viewer = await TestViewer.open(at);
+    for (let id = 1; id <= 500; id++) {
+      viewer.send({ type: 'stream', id, fromS: -id, toS: 1e9, width: 800 });
+    }
+    await expect.poll(() => viewer.streams.at(-1)?.id).toBe(500);
+    expect(viewer.streams.length).toBeLessThan(100);
+    viewer.close();
+  });
+
   it('says why tasks wait, and which one failed first', async () => {
     const viewer = await TestViewer.open(at);
     const impossible = client.with({ key: 'gpu-1', resources: { GPU: 1 } }).submit(spin, 0);

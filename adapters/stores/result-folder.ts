@@ -3,10 +3,12 @@ import {
   closeSync,
   constants,
   fstatSync,
+  ftruncateSync,
   lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
+  readFileSync,
   readSync,
   renameSync,
   type Stats,
@@ -707,10 +709,35 @@ class ResultPacks {
         renameSync(join(this.folder, name), path);
         return true;
       });
-      if (isMine === true) return { path, nbytes: about.size, writtenMs };
+      const nbytes = isMine === true ? cutIncomplete(path) : undefined;
+      if (nbytes !== undefined) return { path, nbytes, writtenMs };
     }
     closeSync(openSync(path, 'wx', 0o600));
     return { path, nbytes: 0, writtenMs };
+  }
+}
+
+/**
+ * Cuts off a record at the end of a pack whose writer was killed, or had no space left: what is appended behind it would be taken
+ * for its rest.
+ * @returns the length of the pack; undefined when it is gone
+ */
+function cutIncomplete(path: string): number | undefined {
+  const file = openPack(path, constants.O_RDWR);
+  if (file === undefined) return undefined;
+  try {
+    const bytes = readFileSync(file);
+    let end = 0;
+    while (end < bytes.byteLength) {
+      const header = headerAt(bytes, end);
+      const next = header === undefined ? nextRecord(bytes, end + 1) : end + header.nbytes;
+      if (next < 0 || next > bytes.byteLength) break;
+      end = next;
+    }
+    ftruncateSync(file, end);
+    return end;
+  } finally {
+    closeSync(file);
   }
 }
 

@@ -1,4 +1,5 @@
 import type { ErrorPayload } from '../messages/protocol.ts';
+import { approximateBytes } from '../util/bytes.ts';
 
 /**
  * Every code of an error that Yardmaster reports, with its meaning. See `docs/troubleshooting.md` for more.
@@ -89,22 +90,33 @@ const CAUSES_MAX = 8;
 /** Levels of nesting in the data of an error that are carried along. */
 const DATA_DEPTH_MAX = 20;
 
-/** Turns whatever was thrown into something that can travel, whatever the codec. */
+/** Characters of a message, and of a stack, that are carried along; the scheduler keeps failures. */
+const TEXT_LENGTH_MAX = 64 * 1024;
+
+/** Characters of the name and the code of an error. */
+const NAME_LENGTH_MAX = 1000;
+
+/** Approximate bytes of all data of an error that are carried along. What does not fit is left out, and named. */
+const DATA_BYTES_MAX = 1024 * 1024;
+
+/** Turns whatever was thrown into something that can travel, whatever the codec, and whatever its size. */
 export function toErrorPayload(thrown: unknown, depth = 0): ErrorPayload {
   if (!(thrown instanceof Error)) {
+    const isSmall = approximateBytes(thrown, DATA_BYTES_MAX) <= DATA_BYTES_MAX;
+    const text = describe(thrown);
     return {
       name: 'NonError',
-      message: wellFormed(`something that is not an Error was thrown: ${describe(thrown)}`),
-      data: { thrown: isPlain(thrown) ? thrown : wellFormed(describe(thrown)) },
+      message: cut(`something that is not an Error was thrown: ${text}`, TEXT_LENGTH_MAX),
+      data: { thrown: isSmall && isPlain(thrown) ? thrown : cut(text, TEXT_LENGTH_MAX) },
     };
   }
   const { code, cause } = thrown as { code?: unknown; cause?: unknown };
   const data = plainProperties(thrown);
   return {
-    name: wellFormed(thrown.name),
-    message: wellFormed(thrown.message),
-    ...(thrown.stack === undefined ? {} : { stack: wellFormed(thrown.stack) }),
-    ...(typeof code === 'string' ? { code: wellFormed(code) } : {}),
+    name: cut(thrown.name, NAME_LENGTH_MAX),
+    message: cut(thrown.message, TEXT_LENGTH_MAX),
+    ...(thrown.stack === undefined ? {} : { stack: stackOf(thrown.stack, thrown) }),
+    ...(typeof code === 'string' ? { code: cut(code, NAME_LENGTH_MAX) } : {}),
     ...(cause === undefined || depth >= CAUSES_MAX
       ? {}
       : { cause: toErrorPayload(cause, depth + 1) }),
@@ -142,21 +154,25 @@ export class RemoteError extends Error {
 /** Own properties that can travel; those of `data` one by one, so that one misfit costs no other. */
 function plainProperties(error: Error): Record<string, unknown> {
   const found: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(error)) {
-    if (name === 'code' || name === 'cause' || name === 'name') continue;
-    if (name === 'data' && isObject(value)) copyPlain(Object.entries(value), found);
-    else copyPlain([[name, value]], found);
+  const tooLarge: string[] = [];
+  let leftBytes = DATA_BYTES_MAX;
+  const properties = Object.entries(error).flatMap(
+    ([name, value]: readonly [string, unknown]): (readonly [string, unknown])[] => {
+      if (name === 'code' || name === 'cause' || name === 'name') return [];
+      return name === 'data' && isObject(value) ? Object.entries(value) : [[name, value]];
+    },
+  );
+  for (const [name, value] of properties) {
+    if (value === undefined) continue;
+    const nbytes = approximateBytes({ [name]: value }, leftBytes);
+    if (nbytes > leftBytes) tooLarge.push(cut(name, NAME_LENGTH_MAX));
+    else if (isPlain({ [name]: value })) {
+      found[name] = value;
+      leftBytes -= nbytes;
+    }
   }
+  if (tooLarge.length > 0) found['tooLarge'] = tooLarge.slice(0, 100);
   return found;
-}
-
-function copyPlain(
-  from: readonly (readonly [string, unknown])[],
-  to: Record<string, unknown>,
-): void {
-  for (const [name, value] of from) {
-    if (isPlain({ [name]: value }) && value !== undefined) to[name] = value;
-  }
 }
 
 function isObject(value: unknown): value is object {
@@ -204,8 +220,25 @@ function wellFormed(text: unknown): string {
   return String(text).replace(/\p{Surrogate}/gu, '\uFFFD');
 }
 
+/** The stack with its frames, however long the message is that it begins with. */
+function stackOf(stack: string, { name, message }: Error): string {
+  if (stack.length <= TEXT_LENGTH_MAX) return wellFormed(stack);
+  const framesAt = stack.indexOf('\n    at ', message.length);
+  if (framesAt < 0) return cut(stack, TEXT_LENGTH_MAX);
+  const title = `${cut(name, NAME_LENGTH_MAX)}: ${cut(message, TEXT_LENGTH_MAX)}`;
+  return title + cut(stack.slice(framesAt), TEXT_LENGTH_MAX);
+}
+
+/** The beginning of a text, well-formed, and how much was left out. */
+function cut(text: unknown, lengthMax: number): string {
+  const whole = String(text); // A plain program may have set any value.
+  if (whole.length <= lengthMax) return wellFormed(whole);
+  const rest = whole.length - lengthMax;
+  return `${wellFormed(whole.slice(0, lengthMax))}… (${rest} more characters)`;
+}
+
 function describe(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'string') return JSON.stringify(cut(value, TEXT_LENGTH_MAX));
   if (typeof value === 'function') return `function ${value.name || '(anonymous)'}`;
   try {
     const text: unknown = JSON.stringify(value, withoutCycles());

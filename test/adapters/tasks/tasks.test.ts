@@ -17,6 +17,7 @@ import {
   type TaskFunction,
   taskOf,
 } from '../../../adapters/tasks/index.ts';
+import { describeFailure } from '../../../adapters/tasks/context.ts';
 import { type ExecutionResult, type FunctionSpec, RemoteError } from '../../../core/api/index.ts';
 import { tasks } from '../fixtures/sample-tasks.mjs';
 
@@ -247,6 +248,17 @@ describe('runTask', () => {
     expect(error.name).toBe('NonError');
     expect(error.message).toContain(text);
     expect(error.data['thrown']).toEqual(thrown);
+  });
+
+  it('an error is carried with its code and frames however large its texts and properties are', () => {
+    const large = 'm'.repeat(5_000_000);
+    const error = Object.assign(new Error(large), { code: 'E_LARGE', body: large, retries: 3 });
+    const payload = describeFailure(error);
+    expect(payload).toMatchObject({ code: 'E_LARGE', data: { retries: 3, tooLarge: ['body'] } });
+    expect(payload.message).toMatch(/^m{65536}… \(4934464 more characters\)$/);
+    expect(payload.stack).toContain('tasks.test.ts');
+    expect(JSON.stringify(payload).length).toBeLessThan(300_000);
+    expect(JSON.stringify(describeFailure([large])).length).toBeLessThan(300_000);
   });
 
   it('an error keeps class, code, cause, stack and its plain properties', async () => {

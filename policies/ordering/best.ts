@@ -1,4 +1,5 @@
 import { definePolicy, type GraphTask } from '../../core/api/index.ts';
+import { type Bundling, cheapestBundles } from './cheapest-bundles.ts';
 import { submissionOrder } from './fifo.ts';
 import { criticalPathOrder, depthFirstWalk, startsOf, withoutData } from './dask.ts';
 import { freeingFirst, freeingFirstFromEnd } from './freeing-first.ts';
@@ -22,7 +23,7 @@ export interface BestOptions {
 }
 
 const DEFAULTS: BestOptions = {
-  candidates: ['dask', 'depth-first', 'needs-first'],
+  candidates: ['dask', 'depth-first', 'needs-first', 'mars'],
   improve: true,
   workMax: 2_000_000,
 };
@@ -83,34 +84,53 @@ const ORDERS: Readonly<
   fifo: submissionOrder,
 };
 
+/** Each is the better one on some graphs; those that help most often come first. */
+const BUNDLINGS: readonly Bundling[] = [
+  { sizeMax: 24, isOldestFirst: false },
+  { sizeMax: 64, isOldestFirst: true },
+  { sizeMax: 2, isOldestFirst: true },
+];
+
 class Search {
   private ranks: Int32Array | undefined;
   private peak = Infinity;
   private sumOfAges = Infinity;
-  private triesLeft: number;
+  private workLeft: number;
 
   constructor(
     private readonly graph: GraphIndex,
     private readonly options: BestOptions,
   ) {
-    const work = graph.nodeCount + graph.dependencies.targets.length;
-    this.triesLeft = Math.floor(options.workMax / Math.max(1, work));
+    this.workLeft = options.workMax;
   }
 
   run(tasks: readonly GraphTask[], keys: readonly string[]): Int32Array {
     const { graph, options } = this;
     const tried = options.candidates.map((name) => this.measure(ORDERS[name](graph, tasks, keys)));
-    if (options.improve) for (const { ranks } of tried.sort(byPeak)) this.improve(ranks);
+    if (options.improve) {
+      for (const { ranks } of tried.sort(byPeak)) this.improve(ranks);
+      const bases = [this.ranks ?? new Int32Array(0), ...tried.map(({ ranks }) => ranks)];
+      for (const base of bases) for (const bundling of BUNDLINGS) this.bundle(base, bundling);
+    }
     return this.ranks ?? new Int32Array(0);
   }
 
   /** Frees results earlier, computes late what is needed late, and then frees earlier once more. */
   private improve(ranks: Int32Array): void {
     const { graph } = this;
+    const work = graph.nodeCount + graph.dependencies.targets.length;
     for (const better of [freeingFirst, freeingFirstFromEnd, freeingFirst]) {
-      if (this.triesLeft-- <= 0) return;
+      if (this.workLeft < work) return;
+      this.workLeft -= work;
       ranks = this.measure(better(graph, ranks)).ranks;
     }
+  }
+
+  private bundle(base: Int32Array, bundling: Bundling): void {
+    if (this.workLeft <= 0) return;
+    const { ranks, work } = cheapestBundles(this.graph, base, bundling, this.workLeft);
+    this.workLeft -= work;
+    this.measure(ranks);
   }
 
   /** Keeps an order when it is better than the best so far. */

@@ -3,16 +3,21 @@ import { describe, expect, it } from 'vitest';
 import type { GraphTask } from '../../../core/api/index.ts';
 import { fifo } from '../../../policies/ordering/fifo.ts';
 import { best, type BestOptions } from '../../../policies/ordering/best.ts';
+import { cheapestBundles } from '../../../policies/ordering/cheapest-bundles.ts';
 import { daskOrder } from '../../../policies/ordering/dask.ts';
 import { depthFirst } from '../../../policies/ordering/depth-first.ts';
 import { freeingFirst, freeingFirstFromEnd } from '../../../policies/ordering/freeing-first.ts';
-import { indexGraph } from '../../../policies/ordering/graph-index.ts';
+import { type GraphIndex, indexGraph } from '../../../policies/ordering/graph-index.ts';
 import { liveResults } from '../../../policies/ordering/live-results.ts';
 import { graphTasks, sinks, type TerseGraph } from '../../kit/graph.ts';
 import { ranksOf, randomGraphs, sequenceOf, whyInvalid } from '../../kit/orders.ts';
 
 function peakOf(tasks: readonly GraphTask[], ranks: ArrayLike<number>): number {
   return liveResults(indexGraph(tasks), ranks).peak;
+}
+
+function bundled(graph: GraphIndex, base: Int32Array, workMax = 1000): Int32Array {
+  return cheapestBundles(graph, base, { sizeMax: 8, isOldestFirst: true }, workMax).ranks;
 }
 
 /** Pairs of leaves whose sums are needed at the very end: breadth first keeps all of them. */
@@ -58,6 +63,23 @@ function cumulativeSums(rows: number, columns: number): TerseGraph {
   return graph;
 }
 
+/** Sums along the short axis of a grid, and sums of these along the long one. */
+function sumsOfSums(rows: number, columns: number): TerseGraph {
+  const graph: Record<string, string[]> = {};
+  const name = (what: string, row: number, column: number): string =>
+    `('${what}', ${row}, ${column})`;
+  for (let at = 0; at < rows * columns; at++) {
+    const [row, column] = [(at * 7) % rows, Math.floor((at * 7) / rows) % columns];
+    const left = column === 0 ? [] : [name('along', row, column - 1)];
+    const above = row === 0 ? [] : [name('down', row - 1, column)];
+    graph[name('chunk', row, column)] = [];
+    graph[name('along', row, column)] = [name('chunk', row, column), ...left];
+    graph[name('down', row, column)] = [name('along', row, column), ...above];
+    graph[name('shown', row, column)] = [name('down', row, column)];
+  }
+  return graph;
+}
+
 function lasts(rows: number, columns: number): string[] {
   return Array.from({ length: columns }, (_, column) => `('sum', ${rows - 1}, ${column})`);
 }
@@ -93,6 +115,24 @@ describe('improving an order', () => {
     expect(peakOf(tasks, freeingFirstFromEnd(graph, asGiven))).toBe(4);
   });
 
+  it('bundles free results although each of their users lacks something else', () => {
+    const all = [0, 1, 2, 3, 4];
+    const late = graphTasks(
+      Object.fromEntries([
+        ...all.map((n) => [`early${n}`, []]),
+        ...all.map((n) => [`late${n}`, []]),
+        ...all.map((n) => [`both${n}`, [`early${n}`, `late${n}`]]),
+      ]) as TerseGraph,
+    );
+    const [index, breadthFirst] = [indexGraph(late), Int32Array.from(late.keys())];
+    expect(peakOf(late, freeingFirst(index, breadthFirst))).toBe(6);
+    expect(peakOf(late, bundled(index, breadthFirst))).toBe(2);
+  });
+
+  it('beyond the work that is allowed bundles leave the order alone', () => {
+    expect([...bundled(graph, asGiven, 0)]).toEqual([...asGiven]);
+  });
+
   it('a good order is left alone', () => {
     const good = Int32Array.from(ranksOf(daskOrder.create({}), tasks, ['all']) as Int32Array);
     expect([...freeingFirst(graph, good)]).toEqual([...good]);
@@ -105,6 +145,8 @@ describe('improving an order', () => {
         const base = ranksOf(fifo.create({}), random, []) as Int32Array;
         expect(whyInvalid(random, freeingFirst(index, base))).toBeUndefined();
         expect(whyInvalid(random, freeingFirstFromEnd(index, base))).toBeUndefined();
+        expect(whyInvalid(random, bundled(index, base))).toBeUndefined();
+        expect(whyInvalid(random, bundled(index, base, 5))).toBeUndefined();
       }),
     );
   });
@@ -163,6 +205,11 @@ describe('the best of several orders', () => {
       const ranks = ranksOf(best.create({ candidates: all, workMax }), tasks, keys);
       expect(peakOf(tasks, ranks)).toBeLessThanOrEqual(Math.min(...alone));
     }
+  });
+
+  it('sums along one axis of sums along the other keep a row of either', () => {
+    const tasks = graphTasks(sumsOfSums(30, 4));
+    expect(peakOf(tasks, ranksOf(best.create({}), tasks, sinks(tasks)))).toBeLessThanOrEqual(6);
   });
 
   it('sums along an axis keep one result and the chunk that is added', () => {

@@ -5,7 +5,6 @@ import {
   type KeyInMemory,
   LOST_INPUT,
   RemoteError,
-  type RestartMessage,
   type TaskErredMessage,
   type ToClientMessage,
   YardmasterError,
@@ -261,7 +260,7 @@ export class KeyTable {
   }
 
   /** Whether the message is about what the client wants now, and not about what it has replaced by then. */
-  private isMeant(key: string, { after = 0 }: CancelledKeys | RestartMessage): boolean {
+  private isMeant(key: string, { after = 0 }: { readonly after?: number }): boolean {
     const entry = this.entries.get(key);
     return entry !== undefined && entry.askedBy <= after;
   }
@@ -290,12 +289,13 @@ export class KeyTable {
 
   private onErred(message: TaskErredMessage): void {
     const entry = this.entries.get(message.key);
+    if (!this.isMeant(message.key, message)) return;
     entry?.fail((want) => withSite(failureOf(message), want, message.blame));
   }
 
-  private onInMemory({ key, workers, nbytes = 0, value }: KeyInMemory): void {
+  private onInMemory({ key, workers, nbytes = 0, value, after = 0 }: KeyInMemory): void {
     const entry = this.entries.get(key);
-    if (entry === undefined) return;
+    if (entry === undefined || entry.askedBy > after) return;
     this.kept.keep(entry, value);
     entry.finish(workers, nbytes);
   }

@@ -1,8 +1,14 @@
 /** Messages from the scheduler to a client. One-to-one with Dask's messages. */
 import type { TaskFailure } from '../state/task.ts';
 
+/** A message about keys as the client wanted them then: what it has asked for since is not meant. */
+interface AboutWants {
+  /** Number of the last report of this client that was handled before. Absent: none was. */
+  readonly after?: number;
+}
+
 /** A wanted key has a result. */
-export interface KeyInMemory {
+export interface KeyInMemory extends AboutWants {
   readonly op: 'key-in-memory';
   readonly key: string;
   readonly type?: string;
@@ -20,7 +26,7 @@ export interface LostData {
 }
 
 /** A wanted key failed, itself or through a dependency. */
-export interface TaskErredMessage {
+export interface TaskErredMessage extends AboutWants {
   readonly op: 'task-erred';
   readonly key: string;
   /** Key of the task that failed first. */
@@ -37,14 +43,8 @@ export interface TaskRetried {
 /** Why keys are cancelled that need what is lost; clients tell it from other reasons by this text. */
 export const LOST_INPUT = 'it depends on data that is lost';
 
-/** A message that ends what a client wants: what the client has asked for since then is not meant. */
-interface EndsWants {
-  /** Number of the last report of this client that was handled before. Absent: none was. */
-  readonly after?: number;
-}
-
 /** These keys will not have a result. */
-export interface CancelledKeys extends EndsWants {
+export interface CancelledKeys extends AboutWants {
   readonly op: 'cancelled-keys';
   readonly keys: readonly string[];
   /** For people, except {@link LOST_INPUT}. */
@@ -63,7 +63,7 @@ export interface DataRefused {
 }
 
 /** All tasks were forgotten. */
-export interface RestartMessage extends EndsWants {
+export interface RestartMessage extends AboutWants {
   readonly op: 'restart';
 }
 

@@ -4,7 +4,7 @@ import type { WireMessage } from '../api/transport.ts';
 import type { LoggedEvent, Outbox } from '../kernel/outbox.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import { reportNumber, wholeId } from '../log/log-writer.ts';
-import type { CancelledKeys, RestartMessage, ToClientMessage } from '../messages/to-client.ts';
+import type { ToClientMessage } from '../messages/to-client.ts';
 import type { FreeKeys, ToWorkerMessage } from '../messages/to-worker.ts';
 import { EventBus } from '../plugin-host/event-bus.ts';
 import { collaborator, CLOCK, inject } from '../plugin-host/injection.ts';
@@ -37,17 +37,15 @@ export class Delivery {
     const { clients } = this.sessions;
     if ('client' in cause) {
       const sender = clients.get(cause.client);
-      if (sender !== undefined) sender.latestId = cause.stimulusId;
+      if (sender !== undefined) {
+        const number = reportNumber(cause.client, wholeId(cause.stimulusId));
+        sender.handledReport = number ?? sender.handledReport;
+      }
     }
     for (const { client, message } of toClients) {
       const session = clients.get(client.key);
       if (session === undefined) continue;
-      const endsWants = message.op === 'cancelled-keys' || message.op === 'restart';
-      const { latestId } = session;
-      this.trySend(
-        session,
-        endsWants ? withNumber(message, client.key, latestId) : withValue(message, cause),
-      );
+      this.trySend(session, withNumber(withValue(message, cause), session.handledReport));
     }
     for (const event of events) this.publish(event, cause);
   }
@@ -107,14 +105,33 @@ function withValue(message: ToClientMessage, cause: Stimulus): ToClientMessage {
   return { op, key, ...(type === undefined ? undefined : { type }), ...size, workers, value };
 }
 
-/** Says which reports of the client were handled before, so that what it has asked for since then is not ended. */
-function withNumber(
-  message: CancelledKeys | RestartMessage,
-  client: string,
-  latestId: string | undefined,
-): ToClientMessage {
-  const after = latestId === undefined ? undefined : reportNumber(client, wholeId(latestId));
-  return after === undefined ? message : { ...message, after };
+/** Says which reports of the client were handled before, so that what it has asked for since then is not meant. */
+function withNumber(message: ToClientMessage, after: number | undefined): ToClientMessage {
+  if (after === undefined) return message;
+  switch (message.op) {
+    case 'key-in-memory': {
+      const { op, key, nbytes, workers, type, value } = message;
+      const size = nbytes === undefined ? undefined : { nbytes };
+      const bytes = value === undefined ? undefined : { value };
+      return {
+        op,
+        key,
+        ...(type === undefined ? undefined : { type }),
+        ...size,
+        workers,
+        ...bytes,
+        after,
+      };
+    }
+    case 'task-erred':
+    case 'cancelled-keys':
+    case 'restart':
+      return { ...message, after };
+    case 'lost-data':
+    case 'task-retried':
+    case 'data-refused':
+      return message;
+  }
 }
 
 /** An event of a peer that is too large is published without what it says. */

@@ -92,7 +92,7 @@ export class Session implements Peer, ChannelHandlers {
   private role: Role | undefined;
   /** Address of the worker or key of the client, once registered. */
   private sender: string | undefined;
-  latestId?: string;
+  handledReport?: number | undefined;
   secret: SessionSecret | undefined;
   /** Set while the answer to the registration has not left; messages have to come after it. */
   private held: WireMessage[] | undefined;

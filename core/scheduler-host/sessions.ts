@@ -10,8 +10,8 @@ export interface Peer {
   /** Of the peer, once it is registered. Undefined: nothing can take the place of its connection. */
   readonly secret: SessionSecret | undefined;
   send(message: WireMessage): void;
-  /** Id of the last stimulus of this client that was handled. */
-  latestId?: string;
+  /** Number of the last report of this client that was handled; undefined: none was. */
+  handledReport?: number | undefined;
   /** Sends what is queued, then closes. */
   end(): void;
   /** Tells a client that wants to know it that its reports up to this number are in the journal. */

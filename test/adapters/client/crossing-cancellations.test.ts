@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Client, type Future, ref, task } from '../../../adapters/client/index.ts';
-import { calls, count, gates, slow, total } from './tasks.ts';
+import { definePlugin, PLUGIN_API_VERSION } from '../../../core/api/index.ts';
+import { calls, count, gates, inc, slow, total } from './tasks.ts';
 import { VirtualCluster } from './virtual-cluster.ts';
 
 // What ends wants on its way to a client meets what the client has asked for in the meantime.
@@ -71,6 +72,37 @@ test('a restart leaves what another client submits before it hears of it', async
   await cluster.passing(after.settled());
   for (const future of [before, after]) future.release();
   await nothingIsHeld();
+});
+
+test('a key that is given up and submitted again has the result of its present arguments', async () => {
+  let onResult: () => void = () => undefined;
+  const plugin = definePlugin({
+    name: 'at-the-result',
+    apiVersion: PLUGIN_API_VERSION,
+    setup: () => ({
+      taskTransition: (_task, _start, finish) => {
+        if (finish === 'memory') onResult();
+      },
+    }),
+  });
+  await cluster.local.scheduler.addPlugin(plugin);
+  const thing = client.with({ key: 'thing' });
+  for (const way of ['release', 'cancel'] as const) {
+    const first = thing.submit(inc, 1);
+    // The news of the first result leaves after this, and arrives when the client has submitted the second.
+    const second = await cluster.passing(
+      new Promise<Future<number>>((resolve) => {
+        onResult = () => {
+          onResult = () => undefined;
+          first[way]();
+          resolve(thing.submit(inc, 2));
+        };
+      }),
+    );
+    expect(await cluster.passing(second.result())).toBe(3);
+    second.release();
+    await nothingIsHeld();
+  }
 });
 
 test('whatever crosses, each future settles, and nothing is held when all are released', async () => {

@@ -55,11 +55,11 @@ describe('the keys of a client', () => {
     const { table, hold } = env();
     const entry = hold('a');
     const statuses = [entry.status];
-    table.handle({ op: 'key-in-memory', key: 'a', workers: ['tcp://w:1'], nbytes: 8 });
+    table.handle({ op: 'key-in-memory', key: 'a', workers: ['tcp://w:1'], nbytes: 8, after: 9 });
     statuses.push(entry.status);
     table.handle({ op: 'lost-data', key: 'a' });
     statuses.push(entry.status);
-    table.handle({ op: 'task-erred', key: 'a', blame: 'root', failure });
+    table.handle({ op: 'task-erred', key: 'a', blame: 'root', failure, after: 9 });
     statuses.push(entry.status);
     table.handle({ op: 'task-retried', key: 'a' });
     statuses.push(entry.status);
@@ -72,7 +72,13 @@ describe('the keys of a client', () => {
     const { table, hold } = env();
     const entry = hold('a');
     const value = new Uint8Array([1]);
-    const there = { op: 'key-in-memory', key: 'a', workers: ['tcp://w:1'], nbytes: 1 } as const;
+    const there = {
+      op: 'key-in-memory',
+      key: 'a',
+      workers: ['tcp://w:1'],
+      nbytes: 1,
+      after: 9,
+    } as const;
     const kept = [entry.value];
     table.handle({ ...there, value });
     kept.push(entry.value);
@@ -91,7 +97,7 @@ describe('the keys of a client', () => {
   test('fail with the error of the worker, and with the task to blame', () => {
     const { table, hold } = env();
     const entry = hold('a');
-    table.handle({ op: 'task-erred', key: 'a', blame: 'root', failure });
+    table.handle({ op: 'task-erred', key: 'a', blame: 'root', failure, after: 9 });
     expect(entry.error()).toMatchObject({
       name: 'TypeError',
       message: 'no such shelf',
@@ -140,6 +146,20 @@ describe('the keys of a client', () => {
     expect(take()).toEqual([]);
   });
 
+  test('that are submitted again get no outcome of what was submitted before', () => {
+    const { table, hold } = env();
+    table.release(hold('a'));
+    const again = hold('a');
+    for (const after of [undefined, 1, 2]) {
+      const number = after === undefined ? {} : { after };
+      table.handle({ op: 'key-in-memory', key: 'a', workers: ['tcp://w:1'], ...number });
+      table.handle({ op: 'task-erred', key: 'a', blame: 'a', failure, ...number });
+    }
+    expect(again.status).toBe('pending');
+    table.handle({ op: 'key-in-memory', key: 'a', workers: ['tcp://w:1'], after: 3 });
+    expect(again.status).toBe('finished');
+  });
+
   test('that are lost with their dependencies say so', () => {
     const { table, hold } = env();
     const entry = hold('a');
@@ -151,7 +171,7 @@ describe('the keys of a client', () => {
   test('that failed are pending again when they are retried, and asked about', () => {
     const { table, hold, take } = env();
     const [failed, fine] = [hold('a'), hold('b')];
-    table.handle({ op: 'task-erred', key: 'a', blame: 'a', failure });
+    table.handle({ op: 'task-erred', key: 'a', blame: 'a', failure, after: 9 });
     table.retry([failed, fine]);
     expect(failed.status).toBe('pending');
     expect(take()).toMatchObject([

@@ -247,7 +247,7 @@ const queuing = 'scheduler.policies.queuing.options';
 const rule = (key: string, to: string | readonly string[], read?: ReadValue): Rule => ({
   key,
   to: typeof to === 'string' ? [to] : to,
-  ...(read === undefined ? {} : { read }),
+  read,
 });
 
 /** A size, such as `64 MiB`. */

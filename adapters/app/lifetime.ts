@@ -54,7 +54,7 @@ export function limitLifetime(
 export interface ClusterWorker {
   readonly name: string;
   /** Id of its process, if the process is separate. */
-  readonly pid?: number | undefined;
+  readonly pid?: number;
   /** Resolves when it is gone, however it went. */
   readonly ended: Promise<void>;
   /** Why it is gone. */

@@ -45,13 +45,13 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
     clock,
     transports: options.transport === undefined ? [] : [options.transport],
     fallbackTransports: keys === undefined ? [within] : [within, keys.transport],
-    ...(config === undefined ? {} : { config }),
-    ...(log === undefined ? {} : { log }),
-    ...(provide === undefined ? {} : { provide }),
-    ...(record === undefined ? {} : { record }),
-    ...(recordKeep === undefined ? {} : { recordKeep }),
-    ...(recordings === undefined ? {} : { recordings }),
-    ...(journal === undefined ? {} : { journal }),
+    config,
+    log,
+    provide,
+    record,
+    recordKeep,
+    recordings,
+    journal,
   });
   try {
     const { scheduler } = open;
@@ -233,7 +233,7 @@ function processStarter(
       // A worker that stands at a breakpoint is not stuck.
       stuckAfterMs: attach.length === 0 ? stuckAfter : Infinity,
       nodeArgs: [...execArgv, ...attach],
-      ...(onStderr === undefined ? {} : { onStderr }),
+      onStderr,
       hooks: plugins.hooks,
       plugins: plugins.remote,
       ...(isReplaced ? {} : { rules: { attemptsMax: 0 } }),
@@ -303,7 +303,7 @@ export async function localKeys(clock: Clock): Promise<LocalKeys> {
   return {
     transport: new TlsTransport(clock, {
       environment: false,
-      ...(access === undefined ? {} : { access }),
+      access,
     }),
     fileFor: (address) => accessFileFor(address, access, false).path,
     remove: () => {

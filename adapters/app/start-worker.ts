@@ -179,16 +179,16 @@ function hostOptions(
     pid: process.pid,
     versions: { node: process.versions.node },
     localDirectory: new SpillFolder(options.memory?.spillFolder).parent,
-    ...(nannyPlugins === undefined ? {} : { nannyPlugins }),
-    ...(services === undefined ? {} : { services }),
-    ...(extra === undefined ? {} : { extra }),
-    ...(name === undefined ? {} : { name }),
-    ...(nanny === undefined ? {} : { nanny }),
-    ...(resources === undefined ? {} : { resources }),
-    ...(ready === undefined ? {} : { ready }),
-    ...(plugins === undefined ? {} : { plugins }),
-    ...(folder === undefined ? {} : { folder }),
-    ...(options.provide === undefined ? {} : { provide: options.provide }),
+    nannyPlugins,
+    services,
+    extra,
+    name,
+    nanny,
+    resources,
+    ready,
+    plugins,
+    folder,
+    provide: options.provide,
     ...reconnection(options),
     ...(options.isGuest === true ? {} : { measureMemory: () => process.memoryUsage.rss() }),
   };
@@ -248,11 +248,11 @@ function memoryOptions(
     disk: new SpillFolder(memory.spillFolder),
     collectGarbage,
     collectYoungGarbage,
-    ...(transfer === undefined ? {} : { transfer }),
-    ...(quota === undefined ? {} : { quota }),
-    ...(hardLimit === undefined ? {} : { hardLimit }),
-    ...(maxSpill === undefined ? {} : { maxSpillBytes: maxSpill }),
-    ...(monitorInterval === undefined ? {} : { monitorIntervalMs: monitorInterval }),
+    transfer,
+    quota,
+    hardLimit,
+    maxSpillBytes: maxSpill,
+    monitorIntervalMs: monitorInterval,
   };
 }
 
@@ -278,8 +278,8 @@ async function transportsFor(
     const known = transports.get(scheme);
     if (known instanceof TlsTransport) transports.set(scheme, known.forWorker(scheduler));
     const file = {
-      ...(access === undefined ? {} : { access }),
-      ...(tls === undefined ? {} : { certificates: tls }),
+      access,
+      certificates: tls,
     };
     if (known === undefined) {
       transports.set(scheme, new TlsTransport(clock, { serves: 'data', scheduler, ...file }));
@@ -443,7 +443,7 @@ export interface WorkerSettings {
   readonly worker: Partial<WorkerConfig>;
   readonly folder: string;
   /** `scheduler.transport`, by which workers reach the scheduler and each other. */
-  readonly transport?: UseEntry | undefined;
+  readonly transport?: UseEntry;
 }
 
 /** What a worker takes from its configuration as it is. */
@@ -452,12 +452,12 @@ export function settingsOf({ worker, folder }: WorkerSettings): Partial<StartWor
   const { lifetime, retireTimeout, allowModules } = worker;
   return {
     folder,
-    ...(allowModules === undefined ? {} : { allowModules }),
-    ...(onSchedulerLost === undefined ? {} : { onSchedulerLost }),
-    ...(reconnectTimeout === undefined ? {} : { reconnectTimeoutMs: reconnectTimeout }),
-    ...(schedulerTtl === undefined ? {} : { schedulerTtlMs: schedulerTtl }),
-    ...(plugins === undefined ? {} : { plugins }),
-    ...(preload === undefined ? {} : { preload }),
+    allowModules,
+    onSchedulerLost,
+    reconnectTimeoutMs: reconnectTimeout,
+    schedulerTtlMs: schedulerTtl,
+    plugins,
+    preload,
     ...(lifetime === undefined || !Number.isFinite(lifetime)
       ? {}
       : {
@@ -465,7 +465,7 @@ export function settingsOf({ worker, folder }: WorkerSettings): Partial<StartWor
             lifetimeMs: lifetime,
             staggerMs: worker.lifetimeStagger ?? 0,
             restart: worker.lifetimeRestart ?? false,
-            ...(retireTimeout === undefined ? {} : { retireMs: retireTimeout }),
+            retireMs: retireTimeout,
           },
         }),
   };
@@ -489,7 +489,7 @@ export function settingsText(
     retireTimeout: timeText(config.retireTimeout),
     // The program that starts a cluster runs whatever it likes.
     allowModules: config.allowModules ?? ['*'],
-    ...(config.env === undefined ? {} : { env: config.env }),
+    env: config.env,
     plugins: named(config.plugins, 'worker.plugins'),
     preload: named(config.preload, 'worker.preload'),
   };
@@ -544,7 +544,7 @@ interface NannyPluginsOptions {
   /** What their paths are relative to. */
   readonly folder: string;
   /** Where the modules of those may be that clients register. Default: everywhere. */
-  readonly modules?: ModuleLimit | undefined;
+  readonly modules?: ModuleLimit;
   readonly clock: Clock;
   readonly log: Logger;
 }

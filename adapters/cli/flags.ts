@@ -87,8 +87,8 @@ export function listeningOf(flags: {
   const port = flags.port ?? given.port;
   const protocol = flags.protocol ?? given.protocol;
   return {
-    ...(host === undefined ? {} : { host }),
-    ...(port === undefined ? {} : { port }),
+    host,
+    port,
     ...(protocol === undefined ? {} : { protocol: protocolOf(protocol) }),
   };
 }
@@ -108,7 +108,7 @@ export function statusOptionsOf({ dashboard, dashboardAddress }: DaskFlags): {
   if (dashboard === false) return { statusPort: -1 };
   if (typeof dashboard === 'number') {
     return {
-      ...statusOptionsOf({ ...(dashboardAddress === undefined ? {} : { dashboardAddress }) }),
+      ...statusOptionsOf({ dashboardAddress }),
       statusPort: dashboard,
     };
   }
@@ -203,7 +203,7 @@ export function clusterOptions(flags: ClusterFlags): SimulationOptions {
   const { workers, threads, memory, bandwidth, latency, spread, validate } = flags;
   return {
     workers,
-    worker: { threads, ...(memory === undefined ? {} : { memoryLimitBytes: memory }) },
+    worker: { threads, memoryLimitBytes: memory },
     network: {
       ...(bandwidth === undefined ? {} : { bandwidth }),
       ...(latency === undefined ? {} : { latencyMs: latency }),
@@ -368,7 +368,7 @@ function layersOf(flags: SchedulerFlags, settings: DaskSettings | undefined): Co
       : { defaults: { ...config, scheduler: { ...config.scheduler, ...preloadOf(preload) } } }),
     overrides: {
       scheduler: {
-        ...(idleTimeout === undefined ? {} : { idleTimeout }),
+        idleTimeout,
         ...preloadOf(flags.preload ?? []),
       },
     },

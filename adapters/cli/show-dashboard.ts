@@ -35,8 +35,8 @@ function logUrl(scheduler: Scheduler, log: Logger, command: string): void {
 async function addDashboard(scheduler: Scheduler, flags: SchedulerFlags): Promise<void> {
   const { statusHost: host, statusPort: port } = statusOptionsOf(flags);
   const options = {
-    ...(host === undefined ? {} : { host }),
-    ...(port === undefined ? {} : { port }),
+    host,
+    port,
   };
   await scheduler.addPlugin('dashboard', { options });
 }

@@ -145,7 +145,7 @@ function errorFields(error: unknown, isStackWanted: boolean): object {
   return {
     name,
     message,
-    ...(code === undefined ? {} : { code }),
+    code,
     ...(isStackWanted || !YardmasterError.is(error) ? { stack } : {}),
     ...(cause === undefined ? {} : { cause: errorFields(cause, isStackWanted) }),
   };

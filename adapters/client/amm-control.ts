@@ -47,8 +47,7 @@ export function ammControl(
     runOnce: () => call('amm.runOnce'),
     status: () => call('amm.status'),
     configure: (settings) => call('amm.configure', settings),
-    addPolicy: (use, options) =>
-      call('amm.addPolicy', { use, ...(options === undefined ? {} : { options }) }),
+    addPolicy: (use, options) => call('amm.addPolicy', { use, options }),
     removePolicy: (policy) => call('amm.removePolicy', { policy }),
   };
 }

@@ -182,7 +182,7 @@ export class ClusterAccess {
   command<T = unknown>(command: string, parameters?: unknown): Promise<T> {
     return this.session.request('command', {
       command,
-      ...(parameters === undefined ? {} : { parameters }),
+      parameters,
     });
   }
 
@@ -408,7 +408,7 @@ function policyControl(
   const given = (slot: SlotName, use: string, options: Options | undefined): Options => ({
     slot,
     use,
-    ...(options === undefined ? {} : { options }),
+    options,
   });
   return {
     current: () => call('policies'),
@@ -454,7 +454,7 @@ function remotePlugin(entry: WorkerPluginEntry): RemotePlugin & {
   return {
     name: name ?? text,
     use: located(text),
-    ...(options === undefined ? {} : { options }),
+    options,
     idempotent: idempotent ?? false,
   };
 }
@@ -537,8 +537,8 @@ export class WorkerRunner<
     const answers = await this.command<readonly (readonly [string, RunReply])[]>('broadcast', {
       method: 'run',
       parameters: { key: uniqueKey(name), runSpec, place },
-      ...(workers === undefined ? {} : { workers }),
-      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+      workers,
+      timeoutMs,
     });
     const results = new Map<string, RunOutcome<Awaited<Result>, Place, Errors>>();
     for (const [address, reply] of answers) {

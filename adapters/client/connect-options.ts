@@ -99,8 +99,8 @@ export async function transportsFor(
   if (isGiven || !scheduler.startsWith('tls:')) return transports;
   const { TlsTransport } = await import('../transports/tls/index.ts');
   const file = {
-    ...(access === undefined ? {} : { access }),
-    ...(tls === undefined ? {} : { certificates: tls }),
+    access,
+    certificates: tls,
   };
   return [...transports, new TlsTransport(clock, { scheduler, ...file })];
 }
@@ -110,7 +110,7 @@ export function sessionOptions(options: ConnectOptions): SessionOptions {
   const { onSchedulerLost, reconnectTimeoutMs: timeoutMs = RECONNECT_TIMEOUT_MS } = options;
   const { onReconnected, onSchedulerSilent: onSilent, schedulerTtlMs } = options;
   const ttlMs = schedulerTtlMs ?? SCHEDULER_TTL_MS;
-  const answers = { ttlMs, ...(onSilent === undefined ? {} : { onSilent }) };
+  const answers = { ttlMs, onSilent };
   const root = options.codeRoot === undefined ? {} : { codeRoot: codeRootAt(options.codeRoot) };
   if (onSchedulerLost !== 'reconnect') return { answers, ...root };
   return {

@@ -221,7 +221,7 @@ export class Queue<T = unknown> {
 
   private parameters(more: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
     const { maxSize } = this.options;
-    return { name: this.name, ...(maxSize === undefined ? {} : { maxSize }), ...more };
+    return { name: this.name, maxSize, ...more };
   }
 }
 

@@ -72,7 +72,7 @@ export interface PackedTask {
   /** Bytes of its arguments. */
   readonly nbytes: number;
   /** Whether its result is kept in a store. */
-  readonly persist?: boolean | 'graph-outputs' | undefined;
+  readonly persist?: boolean | 'graph-outputs';
   /** Whether the same definition with the same inputs gives the same result. */
   readonly isReproducible: boolean;
 }
@@ -93,13 +93,13 @@ interface GraphSurroundings {
   readonly isKnown: (key: string) => boolean;
   readonly options: TaskOptions;
   /** Of the client. */
-  readonly codeRoot?: string | undefined;
+  readonly codeRoot?: string;
   /** Default: to another process, without a limit. */
   readonly way?: Way;
   /** Stands before the names of the graph, to make keys of them. Default: nothing. */
-  readonly namespace?: string | undefined;
+  readonly namespace?: string;
   /** The key for a name of the graph, or of a `ref`. Default: the namespace and the name. */
-  readonly keyOfName?: ((name: string) => string) | undefined;
+  readonly keyOfName?: (name: string) => string;
 }
 
 /**

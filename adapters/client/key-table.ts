@@ -341,7 +341,7 @@ function cancelledError(key: string, reason: string, message?: string): Yardmast
     isLost
       ? `"${key}" cannot be computed: one of its dependencies is gone; submit that again`
       : `"${key}" was cancelled: ${reason}${message === undefined ? '' : `: ${message}`}`,
-    { key, reason, ...(message === undefined ? {} : { message }) },
+    { key, reason, message },
   );
 }
 

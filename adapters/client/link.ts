@@ -23,9 +23,9 @@ interface LinkOptions {
   readonly client: string;
   readonly network: Network;
   /** How to come back when the connection is lost. Default: it does not. */
-  readonly reconnect?: ReconnectRules | undefined;
+  readonly reconnect?: ReconnectRules;
   /** Milliseconds for which the scheduler keeps what the client wants while its connection is broken. */
-  readonly returnWithinMs?: number | undefined;
+  readonly returnWithinMs?: number;
   /** When a scheduler that does not answer counts as gone. */
   readonly answers: AnswerRules;
 }

@@ -460,7 +460,7 @@ function notReproducible(
   return new YardmasterError(
     'ERR_GRAPH_INVALID',
     `the result of "${task.key}" cannot be kept: ${why}`,
-    { key: task.key, ...(input === undefined ? {} : { input }) },
+    { key: task.key, input },
   );
 }
 

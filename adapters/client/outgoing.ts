@@ -25,7 +25,7 @@ interface Submission {
   /** Of the arguments. */
   readonly nbytes: number;
   /** Key of the task that submits them, if one does. */
-  readonly submittingTask?: string | undefined;
+  readonly submittingTask?: string;
   /** Whether a store may have results of them. */
   readonly mayBeKept?: boolean;
 }

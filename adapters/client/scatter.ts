@@ -267,7 +267,7 @@ export class Scatterer {
         throw new YardmasterError(
           'ERR_NO_WORKER',
           `${which} after ${timeoutMs} ms, so there is nowhere to put the values; start workers first`,
-          { timeoutMs, ...(workers === undefined ? {} : { workers }) },
+          { timeoutMs, workers },
         );
       }
       await new Promise<void>((resolve) => void clock.setTimer(POLL_MS, resolve));

@@ -80,7 +80,7 @@ function openSession(surroundings: TaskSurroundings): Promise<Session> {
   const network = { clock, transports, timeoutMs: CONNECT_TIMEOUT_MS };
   const { codeRoot } = modules ?? {};
   return Session.open(scheduler, 'task', network, {
-    ...(codeRoot === undefined ? {} : { codeRoot }),
+    codeRoot,
     ...(reconnect === undefined ? {} : { reconnect, returnWithinMs: RETURN_WITHIN_MS }),
   });
 }

@@ -31,7 +31,7 @@ export interface Refusal {
 export interface AccessOptions {
   readonly host: string;
   readonly hosts: readonly string[];
-  readonly token?: string | undefined;
+  readonly token?: string;
   /** Readers show a certificate. */
   readonly hasCertificates: boolean;
 }

@@ -17,7 +17,7 @@ import {
 /** What the dashboard needs beside the options of its plugin. */
 export interface DashboardParts extends DashboardOptions {
   /** With these it is served encrypted, to readers who show a certificate. */
-  readonly certificates?: ServerCertificates | undefined;
+  readonly certificates?: ServerCertificates;
 }
 
 /** The pages, figures and metrics of a scheduler over HTTP. */

@@ -248,7 +248,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
       tasks,
       keys,
       fifoTimeoutMs,
-      ...(submittingTask === undefined ? {} : { submittingTask }),
+      submittingTask,
     });
     this.host.graphSubmitted(this, keys, message);
   }
@@ -340,7 +340,7 @@ export function toClient(
           op: 'key-in-memory',
           key: keys.wireOf(message.key),
           workers: relay.sourcesOf(message.workers),
-          ...(type === undefined ? {} : { type }),
+          type,
         },
       ];
     }

@@ -247,7 +247,7 @@ export const DIAGNOSTICS: RpcTable = {
     const workers = workersIn(context, request['workers']);
     return broadcast(context, {
       msg: { op: 'profile_metadata', start: request['start'] ?? 0, stop: request['stop'] ?? null },
-      ...(workers === undefined ? {} : { workers }),
+      workers,
       onError: 'ignore',
     });
   },
@@ -336,7 +336,7 @@ export async function profile(request: Fields, context: DaskContext): Promise<un
   const { start = null, stop = null, key = null, server = false } = request;
   const answers = await broadcast(context, {
     msg: { op: 'profile', start, stop, key, server },
-    ...(workers === undefined ? {} : { workers }),
+    workers,
     onError: 'ignore',
   });
   return request['merge_workers'] === false ? answers : mergeProfiles([...answers.values()]);

@@ -215,7 +215,7 @@ export class Front implements BridgeHost, CompanionHost {
       this.dashboard = await openDashboard(this.plugin, {
         host: statusHost ?? hostOf(this.listener.address),
         port: statusPort,
-        ...(statusToken === undefined ? {} : { token: statusToken }),
+        token: statusToken,
         certificates: tls,
       });
       this.services = { dashboard: this.dashboard.port };

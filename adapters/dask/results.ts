@@ -335,7 +335,7 @@ async function replicate(request: Fields, context: DaskContext): Promise<unknown
   const branchingFactor = numberIn(request, 'branching_factor');
   await copy(context, keys, n, workers === undefined ? undefined : running, {
     dropSurplus: request['delete'] !== false,
-    ...(branchingFactor === undefined ? {} : { branchingFactor }),
+    branchingFactor,
   });
   return null;
 }

@@ -70,7 +70,7 @@ export function identityOf(request: Fields): WorkerIdentity {
     memoryLimitBytes: numberIn(request, 'memory_limit') ?? 0,
     resources: amountsOf(request['resources']),
     language: 'python',
-    ...(pid === undefined ? {} : { pid }),
+    pid,
     ...(typeof nanny === 'string' ? { nanny } : {}),
     ...(typeof request['local_directory'] === 'string'
       ? { localDirectory: request['local_directory'] }

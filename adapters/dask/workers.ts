@@ -27,7 +27,7 @@ export const FLEET: RpcTable = {
       hosts === undefined ? named : [...(named ?? []), ...workersOnHosts(context, hosts)];
     return broadcast(context, {
       msg: callIn(request),
-      ...(workers === undefined ? {} : { workers }),
+      workers,
       nanny: request['nanny'] === true,
       onError: onErrorIn(request),
     });
@@ -54,7 +54,7 @@ export const FLEET: RpcTable = {
     const workers = workersIn(context, request['workers']);
     return broadcast(context, {
       msg: { op: 'get_logs', n: request['n'] ?? null },
-      ...(workers === undefined ? {} : { workers }),
+      workers,
       nanny: request['nanny'] === true,
     });
   },

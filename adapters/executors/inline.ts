@@ -76,7 +76,7 @@ export class InlineExecutor implements Executor {
     this.threadCount = threadCount;
     this.clock = clock;
     this.surroundings = cluster && new Reach(cluster, clock);
-    this.aside = new AuxiliaryRunner({ clock, ...(cluster === undefined ? {} : { cluster }) });
+    this.aside = new AuxiliaryRunner({ clock, cluster });
     this.actors = new ActorHost(() => clock.nowMs(), this.surroundings);
   }
 

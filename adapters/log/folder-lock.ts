@@ -220,7 +220,7 @@ function thisProcess(files: FileSystem): Owner {
     pid: process.pid,
     host: hostname(),
     beats: true,
-    ...(pidNamespace === undefined ? {} : { pidNamespace }),
+    pidNamespace,
     ...(boot === undefined ? {} : { boot: boot.trim() }),
     ...(startedAt === undefined ? {} : { startedAt }),
   };

@@ -42,7 +42,7 @@ function summaryOf(
   } = known ?? {};
   return {
     subtaskId: id,
-    ...(taskId === undefined ? {} : { taskId }),
+    taskId,
     state,
     bands: processingOn === undefined ? whoHas : [processingOn],
     numReschedules: reschedules,
@@ -979,7 +979,7 @@ function graphOf(placed: readonly PlacedSubtask[]): Graph {
     const { id, call, dependencies = [], retries, bandsMandatory = false } = subtask;
     const node = call.after(...dependencies.map((other) => new Ref<unknown>(other))).with({
       priority,
-      ...(retries === undefined ? {} : { retries }),
+      retries,
       ...(bands.length === 0 ? {} : { workers: bands, allowOtherWorkers: !bandsMandatory }),
     });
     return [id, node] as const;

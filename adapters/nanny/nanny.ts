@@ -169,8 +169,8 @@ export class Nanny {
           options.log.error({ err: error }, 'plugins of the nanny could not be changed');
         });
       },
-      ...(options.nodeArgs === undefined ? {} : { nodeArgs: options.nodeArgs }),
-      ...(options.program === undefined ? {} : { program: options.program }),
+      nodeArgs: options.nodeArgs,
+      program: options.program,
     };
     const started = new WorkerProcess(settings);
     this.process = started;

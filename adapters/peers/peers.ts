@@ -95,8 +95,8 @@ export class ActorCalls {
     const parameters = {
       key,
       member,
-      ...(args === undefined ? {} : { args }),
-      ...(actors === undefined ? {} : { actors }),
+      args,
+      actors,
     };
     try {
       const { answer } = await this.inTurn(worker, parameters);

@@ -251,7 +251,7 @@ export class RecordedGraphs {
       needs: dependencies.filter((need) => this.tasks.has(need)),
       durationS: this.durationsS.get(key) ?? meanS,
       nbytes: this.sizes.get(key) ?? meanBytes,
-      ...(prefix === undefined ? {} : { prefix }),
+      prefix,
     }));
   }
 }

@@ -130,7 +130,7 @@ export async function startSimulatedScheduler(
   const tallyOf = (services: Services): FallbackTally =>
     (tally ??= new FallbackTally(services.get(LOGGER), services.get(EventBus)));
   const scheduler = await createScheduler({
-    ...(options.config === undefined ? {} : { config: options.config }),
+    config: options.config,
     ...(options.overrides === undefined ? {} : { layers: { overrides: options.overrides } }),
     builtins,
     clock,

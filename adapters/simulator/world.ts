@@ -78,8 +78,8 @@ export class SimulatedWorld implements WorkerWorld {
     this.options = {
       validate: options.validate ?? false,
       diskBandwidth: options.diskBandwidth ?? DEFAULT_DISK_BANDWIDTH,
-      ...(evaluate === undefined ? {} : { evaluate }),
-      ...(outcome === undefined ? {} : { outcome }),
+      evaluate,
+      outcome,
     };
     this.net = { ...DEFAULT_NETWORK, ...options.network };
     this.durations = { ...DEFAULT_DURATIONS, ...options.durations };

@@ -40,9 +40,9 @@ export interface ClusterReach {
   /** Of the worker. */
   readonly transports: readonly Transport[];
   /** Which modules its tasks may be in. Default: all. */
-  readonly modules?: ModuleLimit | undefined;
+  readonly modules?: ModuleLimit;
   /** How the clients of tasks come back when the scheduler is gone, as their worker does. Default: they end. */
-  readonly reconnect?: ReconnectRules | undefined;
+  readonly reconnect?: ReconnectRules;
 }
 
 /** How the tasks of a worker reach the cluster that they run on. One for each thread. */
@@ -76,7 +76,7 @@ export interface RunContext extends TaskContext {
 
 /** Shared by all copies of this package: the executor's and that of the task's module. */
 function storage(): AsyncLocalStorage<RunContext> {
-  const holder = globalThis as { [STORAGE]?: AsyncLocalStorage<RunContext> | undefined };
+  const holder = globalThis as { [STORAGE]?: AsyncLocalStorage<RunContext> };
   return (holder[STORAGE] ??= new AsyncLocalStorage());
 }
 
@@ -163,8 +163,8 @@ export function endRun(context: RunContext): void {
 export interface TaskRun {
   /** Asked for when the task asks. */
   readonly signal: AbortSignal;
-  readonly slot?: RunSlot | undefined;
-  readonly surroundings?: TaskSurroundings | undefined;
+  readonly slot?: RunSlot;
+  readonly surroundings?: TaskSurroundings;
 }
 
 /** For executors without a limit of concurrent runs. */

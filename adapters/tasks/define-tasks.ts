@@ -19,7 +19,7 @@ type Registry = Map<string, Map<string, Definition>>;
 
 /** Shared by all copies of this package in the process, because modules may import another one. */
 function registry(): Registry {
-  const holder = globalThis as { [REGISTRY]?: Registry | undefined };
+  const holder = globalThis as { [REGISTRY]?: Registry };
   return (holder[REGISTRY] ??= new Map<string, Map<string, Definition>>());
 }
 

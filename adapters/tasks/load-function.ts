@@ -11,7 +11,7 @@ import { checkOwnModule, placesOf, sourceVersion, urlOf } from './modules.ts';
 
 /** What limits the modules. */
 interface Reach {
-  readonly modules?: ModuleLimit | undefined;
+  readonly modules?: ModuleLimit;
 }
 
 interface LoadedFunction {
@@ -101,7 +101,7 @@ function isPermitted(url: string, modules: ModuleLimit | undefined): boolean {
 }
 
 async function importModule(module: string): Promise<Record<string, unknown>> {
-  const holder = globalThis as { [IMPORTING]?: string | undefined };
+  const holder = globalThis as { [IMPORTING]?: string };
   const outer = holder[IMPORTING];
   holder[IMPORTING] = module;
   try {
@@ -175,7 +175,7 @@ function missingFunction(spec: FunctionSpec, exports: Record<string, unknown>): 
     module,
     name,
     available: names,
-    ...(nearest === undefined ? {} : { nearest }),
+    nearest,
   });
 }
 

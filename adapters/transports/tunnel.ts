@@ -21,7 +21,7 @@ import { withSharedMemory } from '../tasks/index.ts';
 interface EncodedMessages {
   readonly messages: readonly Uint8Array[];
   /** What bytes in them refer to. Default: nothing. */
-  readonly references?: readonly Reference[] | undefined;
+  readonly references?: readonly Reference[];
 }
 
 /** From the thread that wants a connection. */

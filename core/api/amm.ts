@@ -11,9 +11,9 @@ export interface Suggestion {
   /** Workers to choose from; undefined: all. What is no worker of the cluster is passed over. */
   readonly candidates: Iterable<WorkerView> | undefined;
   /** Drops a copy even when fewer are left than were asked for on purpose (`replicas`). */
-  readonly force?: boolean | undefined;
+  readonly force?: boolean;
   /** Asks for one more copy than there are with those under way. Default: than `whoHas` has. */
-  readonly beyondPending?: boolean | undefined;
+  readonly beyondPending?: boolean;
 }
 
 /**
@@ -114,17 +114,17 @@ export interface AmmRound {
 /** Which workers the cluster can best do without. Default: idle ones, as with a `memoryRatio` of 2. */
 export interface ClosableWorkers {
   /** Close this many workers, busy ones if there are not enough idle ones. */
-  readonly n?: number | undefined;
+  readonly n?: number;
   /** Close workers until this many remain. */
-  readonly target?: number | undefined;
+  readonly target?: number;
   /**
    * Close idle workers while the memory of the others is at least this many times the stored bytes.
    */
-  readonly memoryRatio?: number | undefined;
+  readonly memoryRatio?: number;
   /** Leave at least this many workers. Default 0. */
-  readonly minimum?: number | undefined;
+  readonly minimum?: number;
   /** Workers with the same key go together: all of them, or none. Default: each by itself. */
-  readonly key?: ((worker: WorkerView) => string) | undefined;
+  readonly key?: (worker: WorkerView) => string;
 }
 
 /**
@@ -204,7 +204,7 @@ export abstract class ActiveMemoryManagerPolicy<Options = Record<string, never>>
 
 /** How the manager is given a policy class. */
 export interface AmmPolicyClass {
-  readonly optionsSchema?: object | undefined;
+  readonly optionsSchema?: object;
   new (options: never): ActiveMemoryManagerPolicy<unknown>;
 }
 

@@ -137,7 +137,7 @@ export interface Executor {
   /** An actor is needed no more. No-op for an unknown key. */
   releaseActor?(key: string): void;
   /** Set by the worker: called when an actor is lost other than by release. */
-  onActorLost?: ((key: string) => void) | undefined;
+  onActorLost?: (key: string) => void;
   /**
    * As `run`, for executors that are handed short tasks ahead of time, so that a thread need not wait
    * for the next one. Only here may a run end as `returned`.

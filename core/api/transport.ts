@@ -51,7 +51,7 @@ export interface Connection {
   /** Where the peer is, for messages to people. */
   readonly peerAddress: string;
   /** What the peer has proved to be; undefined: the transport does not ask. */
-  readonly peerRole?: PeerRole | undefined;
+  readonly peerRole?: PeerRole;
   /** Bytes that were sent and have not left this process. Senders of bulk data wait while it is large. */
   readonly bufferedBytes: number;
   /**

@@ -254,7 +254,7 @@ function describe(
   const score = scorer?.score?.(task, worker, scope.inputs.missingBytes(worker), cluster);
   return {
     worker: worker.address,
-    ...(score === undefined ? {} : { score }),
+    score,
     ...(task.dependencies.length === 0 ? {} : { missingBytes: missing }),
     occupancyS: worker.occupancyS,
     processingCount: worker.processing.size,
@@ -373,5 +373,5 @@ export interface Watcher {
   /** A submission has its generation; the lowest when each task has its own. */
   submitted?(submission: Submission, generation: number): void;
   /** Tasks were linked, dependencies first. */
-  readonly prepare?: ((tasks: readonly TaskState[]) => void) | undefined;
+  readonly prepare?: (tasks: readonly TaskState[]) => void;
 }

@@ -26,7 +26,7 @@ export function* cancelKeys(
   client: ClientState,
 ): Generator<void, void> {
   const { force, killTimeoutMs, keys, reason = 'cancelled', message } = stimulus;
-  const why = { reason, ...(message === undefined ? {} : { message }) };
+  const why = { reason, message };
   const pace = new Pace(scope.options.sliceTransitions);
   const collection: Collection = { client, force, pace, seen: new IdSet(), cancelled: [] };
   for (const key of keys) {

@@ -393,7 +393,7 @@ function onAwaitedReturn(
   if (missing.length > 0) scope.recovery?.missing.set(worker, missing);
   onReturn(scope, worker, {
     held: held ?? { keys: [], runIds: [], nbytes: [], types: [] },
-    ...(runs === undefined ? {} : { runs }),
+    runs,
   });
 }
 

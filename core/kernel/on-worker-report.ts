@@ -63,7 +63,7 @@ export function onTaskErred(scope: KernelScope, report: TaskErred): void {
       worker,
       failure,
       cause: task.key,
-      ...(timings === undefined ? {} : { timings }),
+      timings,
     });
   }
 }

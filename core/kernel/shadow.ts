@@ -102,7 +102,7 @@ export class Shadow implements Watcher {
       gainS,
       savedBytes,
       failures,
-      ...(lastFailure === undefined ? {} : { lastFailure }),
+      lastFailure,
       examples: [...this.examples],
     };
   }

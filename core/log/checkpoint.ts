@@ -190,7 +190,7 @@ export function failureOf(
     return undefined;
   }
   const [worker] = task.erredOn;
-  return { key, failure, ...(worker === undefined ? {} : { worker }) };
+  return { key, failure, worker };
 }
 
 /** An actor that exists, as `restore-tasks` has it. */

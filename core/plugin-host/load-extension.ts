@@ -172,7 +172,7 @@ export function checkKind(exported: unknown, wanted: ExtensionKind, source: stri
   throw new YardmasterError(
     'ERR_PLUGIN_LOAD',
     `${source} is ${what}, and ${TEXTS[wanted].noun} is wanted here: name it under ${at} or use ${CALLS[kind]}, or make ${TEXTS[wanted].noun} with ${TEXTS[wanted].madeBy}`,
-    { source, kind, wanted, ...(slot === undefined ? {} : { slot }) },
+    { source, kind, wanted, slot },
   );
 }
 

@@ -140,7 +140,7 @@ export async function loadBlueprints(
       const request = {
         onError,
         place: optionsPlace,
-        ...(options === undefined ? {} : { options }),
+        options,
       };
       const blueprint = blueprintOf(resolved, request);
       unique.add(blueprint.name, blueprint.source, at);

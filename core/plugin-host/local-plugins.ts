@@ -50,7 +50,7 @@ interface LocalPluginsParts<Context> {
   readonly kind: Exclude<PluginKind, 'plugin'>;
   readonly resolver: PluginResolver;
   /** Where the modules of those may be that clients add. Default: everywhere. */
-  readonly modules?: ModuleLimit | undefined;
+  readonly modules?: ModuleLimit;
   readonly clock: Clock;
   readonly log: Logger;
   /** Adds what is special to the kind. */
@@ -247,7 +247,7 @@ export class RemotePlugins {
     if (action !== 'add' || (options !== undefined && !isPlainObject(options))) {
       throw new YardmasterError('ERR_PROTOCOL', `a plugin cannot be ${String(action)}ed`);
     }
-    await this.plugins.add({ name, use, ...(options === undefined ? {} : { options }) });
+    await this.plugins.add({ name, use, options });
     this.names.add(name);
     return { name };
   }

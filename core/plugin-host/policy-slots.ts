@@ -123,7 +123,7 @@ export function checkSlot(slot: unknown, owner?: string): asserts slot is SlotNa
   throw new YardmasterError(
     'ERR_SLOT',
     `${what}${hint(name, SLOT_NAMES)}; there are ${SLOT_NAMES.join(', ')}`,
-    { slot: name, ...(owner === undefined ? {} : { owner }) },
+    { slot: name, owner },
   );
 }
 

@@ -130,7 +130,7 @@ function summaryOf(task: TaskState): TaskSummary {
   return {
     key,
     state,
-    ...(priority === undefined ? {} : { priority }),
+    priority,
     ...(processingOn === undefined ? {} : { processingOn: processingOn.address }),
     whoHas: whoHas.items.map((worker) => worker.address),
     retriesLeft: retries,

@@ -311,7 +311,7 @@ export function checkParameters(
 function refusal(command: string, what: string, field?: string): YardmasterError {
   return new YardmasterError('ERR_PROTOCOL', `the command "${command}" ${what}`, {
     command,
-    ...(field === undefined ? {} : { field }),
+    field,
   });
 }
 

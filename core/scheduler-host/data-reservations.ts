@@ -162,7 +162,7 @@ export class KeyClaims {
       throw new YardmasterError(
         'ERR_GRAPH_INVALID',
         `the key "${key}" belongs to ${owner === undefined ? 'a task that is there already' : `the client ${owner}`}; choose another key, or another session`,
-        { key, ...(owner === undefined ? {} : { owner }) },
+        { key, owner },
       );
     }
     if (client === undefined) return;

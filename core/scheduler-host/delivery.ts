@@ -102,7 +102,7 @@ function withValue(message: ToClientMessage, cause: Stimulus): ToClientMessage {
   const { op, nbytes, workers, type } = message;
   // Not by copying the message: to add to a copy costs a microsecond.
   const size = nbytes === undefined ? undefined : { nbytes };
-  return { op, key, ...(type === undefined ? undefined : { type }), ...size, workers, value };
+  return { op, key, type, ...size, workers, value };
 }
 
 /** Says which reports of the client were handled before, so that what it has asked for since then is not meant. */

@@ -197,7 +197,7 @@ export class Extensions {
     policy: string | object,
     options: Options | undefined,
   ): Promise<Named<PolicySlots[Slot]>> {
-    const entry = { use: policy, ...(options === undefined ? {} : { options }) };
+    const entry = { use: policy, options };
     return loadPolicy(this.resolver, slot, entry, AT_RUN_TIME);
   }
 

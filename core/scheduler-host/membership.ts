@@ -88,9 +88,9 @@ export function enterWorker(
     op: 'register-worker',
     identity,
     status,
-    ...(metrics === undefined ? {} : { metrics }),
-    ...(held === undefined ? {} : { held }),
-    ...(runs === undefined ? {} : { runs }),
+    metrics,
+    held,
+    runs,
     ...hashOf(host, secret),
   });
   const workerPlugins = host.workerPlugins.all;
@@ -155,7 +155,7 @@ export function enterClient(
     host.stimuli.accept({
       op: 'register-client',
       client,
-      ...(versions === undefined ? {} : { versions }),
+      versions,
       ...hashOf(host, secret),
     });
   }

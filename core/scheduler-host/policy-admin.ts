@@ -212,7 +212,7 @@ export class PolicyAdmin implements SchedulerPolicies {
 /** What a policy is made of: a name, a path or a definition, and its options. */
 interface PolicySource {
   readonly use: unknown;
-  readonly options?: Options | undefined;
+  readonly options?: Options;
 }
 
 /** @throws YardmasterError `ERR_SLOT` when there is no such slot */

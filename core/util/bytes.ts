@@ -78,7 +78,7 @@ interface Carrier {
 }
 
 interface Thread {
-  [SHARED]?: { isUsed: boolean } | undefined;
+  [SHARED]?: { isUsed: boolean };
 }
 
 /** Of this thread, for all copies: most programs share nothing, and their messages need not be searched. */

@@ -354,7 +354,7 @@ export async function answerActorCall(
   const call: ActorCall = {
     key,
     member,
-    ...(args === undefined ? {} : { args }),
+    args,
     ...(actors === undefined ? {} : { actors: actors as NonNullable<ActorCall['actors']> }),
   };
   const what = `the call of ${member} of "${key}"`;

@@ -84,7 +84,7 @@ export class WorkerInspection {
         const unseen = stacks === undefined ? 'the executor cannot look into it' : undefined;
         const stack = stacks?.get(key) ?? {
           frames: [],
-          ...(unseen === undefined ? {} : { unseen }),
+          unseen,
         };
         return { key, seconds, hasSeceded, isCancelled: task?.state !== 'executing', ...stack };
       }),

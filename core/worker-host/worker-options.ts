@@ -156,12 +156,12 @@ export function identityOf(
     memoryLimitBytes,
     resources: executor.hasEventLoops === true ? withEventLoops(executor, resources) : resources,
     tellsRunEnds: true,
-    ...(options.pid === undefined ? {} : { pid: options.pid }),
-    ...(options.nanny === undefined ? {} : { nanny: options.nanny }),
-    ...(options.versions === undefined ? {} : { versions: options.versions }),
-    ...(options.localDirectory === undefined ? {} : { localDirectory: options.localDirectory }),
-    ...(options.services === undefined ? {} : { services: options.services }),
-    ...(options.extra === undefined ? {} : { extra: options.extra }),
+    pid: options.pid,
+    nanny: options.nanny,
+    versions: options.versions,
+    localDirectory: options.localDirectory,
+    services: options.services,
+    extra: options.extra,
   };
 }
 
@@ -184,7 +184,7 @@ export function kernelSettings(
     address: identity.address,
     threadCount: identity.threadCount,
     resources: identity.resources,
-    ...(options.ready === undefined ? {} : { ready: options.ready }),
+    ready: options.ready,
     incomingBytesMax: transferLimit(options),
     memoryQuota: quotaOf(options),
     shortRunS: options.executor.begin === undefined ? 0 : SHORT_RUN_S,

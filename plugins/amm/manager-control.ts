@@ -216,7 +216,7 @@ export class ManagerControl implements ActiveMemoryManager {
     if (known !== undefined) return known;
     const count = (this.counts.get(name) ?? 0) + 1;
     this.counts.set(name, count);
-    const info = { id: `${name}-${count}`, name, ...(options === undefined ? {} : { options }) };
+    const info = { id: `${name}-${count}`, name, options };
     this.infos.set(policy, info);
     return info;
   }

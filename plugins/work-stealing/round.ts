@@ -84,7 +84,7 @@ class Round {
       isDone,
       proposals: this.proposals,
       victims,
-      ...(fault === undefined ? {} : { fault }),
+      fault,
     };
   }
 

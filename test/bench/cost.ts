@@ -21,7 +21,7 @@ interface Contender {
   readonly who: string;
   readonly workers: 'processes' | 'threads';
   /** Why it cannot run here; undefined when it can. */
-  readonly missing?: string | undefined;
+  readonly missing?: string;
   run(): Result;
 }
 
@@ -105,7 +105,7 @@ function costOf(measured: readonly Result[]): Result {
     tasksPerS: Math.round(Number(median(measured, 'tasksPerS')['tasksPerS'])),
     tasksPerCoreS: Math.round(1e6 / Number(cpuUsPerTask)),
     cpuUsPerTask,
-    ...(programUsPerTask === undefined ? {} : { programUsPerTask }),
+    programUsPerTask,
     load: round(loadavg()[0] ?? 0),
   };
 }

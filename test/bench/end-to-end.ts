@@ -140,7 +140,7 @@ async function measure(
   return {
     tasksPerS: values.length / seconds,
     cpuUsPerTask: (cpuUs(cluster) - startUs) / values.length,
-    ...(latenciesMs === undefined ? {} : { latenciesMs }),
+    latenciesMs,
   };
 }
 

@@ -143,9 +143,9 @@ function checkRevisedPair(
 
 function details({ args }: TransitionCase): TransitionDetails {
   return {
-    ...(args.worker === undefined ? {} : { worker: args.worker }),
-    ...(args.nbytes === undefined ? {} : { nbytes: args.nbytes }),
-    ...(args.typename === undefined ? {} : { type: args.typename }),
+    worker: args.worker,
+    nbytes: args.nbytes,
+    type: args.typename,
     ...(args.duration === undefined
       ? {}
       : { timings: [{ action: 'compute', startS: 0, stopS: args.duration }] }),

@@ -260,7 +260,7 @@ export class TraceKernel {
         return {
           op: 'reschedule',
           key,
-          ...(stimulus.worker === undefined ? {} : { worker: stimulus.worker }),
+          worker: stimulus.worker,
           stimulusId,
         };
       case 'releaseWorkerData':

@@ -113,7 +113,7 @@ export class SchedulerEnv {
         ...identity,
       },
       status,
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
       ...(held === undefined ? {} : { held: heldOf(held) }),
     });
     return address;
@@ -140,7 +140,7 @@ export class SchedulerEnv {
       metrics: { ...NO_METRICS, ...metrics },
       executing: Object.entries(executing),
       workerNowMs,
-      ...(resources === undefined ? {} : { resources }),
+      resources,
     });
   }
 

@@ -47,7 +47,7 @@ const MAKERS = {
       host: nameOf(worker),
       threadCount: 1 + (seed % 3),
       memoryLimitBytes: seed % 5 === 0 ? 120 : 0,
-      resources: seed % 2 === 0 ? { gpu: 1 } : {},
+      resources: Object.fromEntries(seed % 2 === 0 ? [['gpu', 1]] : []),
       ...(seed % 4 < 2 ? { tellsRunEnds: true } : {}),
     },
     status: seed % 7 === 0 ? STATUSES[seed % 5]! : 'running',

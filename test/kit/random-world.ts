@@ -345,7 +345,7 @@ export class RandomWorld {
       metrics: { ...NO_METRICS, bandwidth: 1000 },
       executing: [...mirror.running.keys()].slice(0, 2).map((key) => [key, 0.7] as const),
       workerNowMs: this.nowMs,
-      ...(resources === undefined ? {} : { resources }),
+      resources,
     });
   }
 

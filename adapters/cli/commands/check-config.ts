@@ -32,7 +32,7 @@ export async function checkConfigCommand(
   const report = await checkConfig({
     log,
     layers,
-    ...(file === undefined ? {} : { config: file }),
+    config: file,
   });
   if (settings !== undefined && flags.json === true) {
     const { config, options, preload, taken, ignored } = settings;

@@ -39,7 +39,7 @@ export async function nannyCommand(
     log,
     hooks: plugins.hooks,
     plugins: plugins.remote,
-    ...(stuckAfter === undefined ? {} : { stuckAfterMs: stuckAfter }),
+    stuckAfterMs: stuckAfter,
     // A worker that stands at a breakpoint is not stuck.
     ...(inspect === undefined ? {} : { stuckAfterMs: Infinity }),
     onStderr: (text) => void process.stderr.write(text),

@@ -63,7 +63,7 @@ async function withAmm(
 
 function settingsIn({ interval, measure }: AmmFlags): Parameters<Client['amm']['configure']>[0] {
   return {
-    ...(interval === undefined ? {} : { intervalMs: interval }),
+    intervalMs: interval,
     ...(measure === undefined ? {} : { measure: measure as AmmStatus['measure'] }),
   };
 }

@@ -31,9 +31,9 @@ export async function replayCommand(file: string, flags: ReplayFlags): Promise<n
     until === undefined || why !== undefined ? undefined : await checkpointBefore(file, until);
   const result = await replayRecording(file, {
     allowPolicies,
-    ...(from === undefined ? {} : { from }),
-    ...(until === undefined ? {} : { until }),
-    ...(validate === undefined ? {} : { validate }),
+    from,
+    until,
+    validate,
     ...(why === undefined ? {} : { storyLength: STORY_LENGTH }),
   });
   const explained = why === undefined ? undefined : result.kernel.insight.why(why);
@@ -54,8 +54,8 @@ async function stepCommand(file: string, flags: ReplayFlags): Promise<number> {
   try {
     const result = await replayRecording(file, {
       allowPolicies,
-      ...(from === undefined ? {} : { from }),
-      ...(validate === undefined ? {} : { validate }),
+      from,
+      validate,
       storyLength: STORY_LENGTH,
       onStep: (frame, kernel, startMs) => steps.after(frame, kernel, startMs),
     });

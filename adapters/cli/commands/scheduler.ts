@@ -21,10 +21,10 @@ export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
   const running = await openScheduler({
     log,
     layers,
-    ...(config === undefined ? {} : { config }),
-    ...(record === undefined ? {} : { record }),
-    ...(recordKeep === undefined ? {} : { recordKeep }),
-    ...(recordings === undefined ? {} : { recordings }),
+    config,
+    record,
+    recordKeep,
+    recordings,
     ...journalOf(flags),
   });
   const stopped = untilStopped(running);

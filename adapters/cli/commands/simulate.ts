@@ -22,7 +22,7 @@ export async function simulateCommand(name: string, flags: SimulateFlags): Promi
   const workload = await loadWorkload(name);
   const begunMs = performance.now();
   const report = await simulate(workload, {
-    ...(config === undefined ? {} : { config }),
+    config,
     ...variant,
     ...clusterOptions(flags),
     seed,

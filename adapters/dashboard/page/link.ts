@@ -143,7 +143,7 @@ export async function get<T>(
   path: string,
   query: Readonly<Record<string, string>> = {},
 ): Promise<T> {
-  const at = momentS === undefined ? {} : { at: String(momentS) };
+  const at: Readonly<Record<string, string>> = momentS === undefined ? {} : { at: String(momentS) };
   const text = new URLSearchParams({ ...query, ...at }).toString();
   return read(await fetch(text === '' ? path : `${path}?${text}`));
 }

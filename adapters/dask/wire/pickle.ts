@@ -698,7 +698,7 @@ interface ArrayInMemory {
   readonly description: string;
   readonly shape: readonly number[];
   /** Bytes from one element to the next of each dimension. Default: the last one varies fastest. */
-  readonly strides?: readonly number[] | undefined;
+  readonly strides?: readonly number[];
   readonly bytes: Uint8Array;
 }
 

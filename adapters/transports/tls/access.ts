@@ -58,7 +58,7 @@ export function newAccess(address?: string): Access {
   const keys = Object.fromEntries(
     KEY_NAMES.map((name) => [name, randomBytes(KEY_BYTES).toString('base64url')]),
   );
-  return { ...(address === undefined ? {} : { address }), keys };
+  return { address, keys };
 }
 
 /** What may be given to the holder of a role. */
@@ -66,7 +66,7 @@ export function accessOfRole(access: Access, role: Exclude<PeerRole, 'data'>): A
   const names = KEYS_OF_ROLE[role];
   const keys = Object.entries(access.keys).filter(([name]) => names.includes(name as PeerRole));
   const { address } = access;
-  return { ...(address === undefined ? {} : { address }), keys: Object.fromEntries(keys) };
+  return { address, keys: Object.fromEntries(keys) };
 }
 
 /** As an access file has it. */
@@ -96,7 +96,7 @@ function parseAccess(text: string, file: string): Access {
   }
   if (found.length === 0) throw notAccess(file, 'it has no keys');
   return {
-    ...(address === undefined ? {} : { address }),
+    address,
     ...(isOwner(owner) ? { owner } : {}),
     keys: Object.fromEntries(found),
   };

@@ -36,7 +36,7 @@ export class VirtualCluster {
     cluster.local = await cluster.passing(
       LocalCluster.start({
         mode: 'inline',
-        ...(workers === undefined ? {} : { workers }),
+        workers,
         clock,
         log,
         transport,

@@ -28,6 +28,6 @@ export async function tcpHarness(clauseMs?: number): Promise<TransportHarness> {
       return Object.assign(proxy, { address: `tcp://${HOST}:${proxy.port}` });
     },
     close: () => void silent.close(),
-    ...(clauseMs === undefined ? {} : { clauseMs }),
+    clauseMs,
   };
 }

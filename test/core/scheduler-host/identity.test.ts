@@ -28,7 +28,7 @@ afterEach(async () => {
 
 const returning = (secret?: string): object => ({
   returnWithinMs: 10_000,
-  ...(secret === undefined ? {} : { secret }),
+  secret,
 });
 
 it.each(['connected', 'disconnected'])(

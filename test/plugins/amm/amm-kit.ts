@@ -94,7 +94,7 @@ export class AmmBench {
       nowMs: () => this.nowMs,
       enact: (moves) => this.moves.push(moves),
       report: (error) => this.errors.push(error),
-      ...(decisions === undefined ? {} : { decisions }),
+      decisions,
     });
     for (const policy of policies) manager.policies.add(policy);
     return manager;

@@ -272,7 +272,7 @@ describe('a message that has begun', () => {
     readonly clock: VirtualClock;
     readonly socket: Socket;
     readonly comm: Comm;
-    error?: Error | undefined;
+    error?: Error;
   }
 
   /** A peer that has greeted, and has sent so much of a message of a megabyte. */

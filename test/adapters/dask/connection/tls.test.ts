@@ -43,7 +43,7 @@ describe.skipIf(OURS === undefined)('tls', () => {
     onComm: (comm: Comm) => void,
     onRefused?: (error: Error) => void,
   ): Promise<string> {
-    const options = { clock, tls, ...(onRefused === undefined ? {} : { onRefused }) };
+    const options = { clock, tls, onRefused };
     const listener = await DaskListener.listen('tls://127.0.0.1:0', options, (comm) => {
       comm.trust();
       onComm(comm);

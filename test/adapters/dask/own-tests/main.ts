@@ -56,8 +56,8 @@ async function playSide(
   const selection: Selection = {
     reuse: true,
     limitS: Number(flags.limit),
-    ...(flags.kinds === undefined ? {} : { kinds: flags.kinds }),
-    ...(flags.expression === undefined ? {} : { expression: flags.expression }),
+    kinds: flags.kinds,
+    expression: flags.expression,
     ...(flags.chosen ? { only: await chosenTests() } : {}),
   };
   const outcomes = await playTests(side, python, installation, scratch, selection);

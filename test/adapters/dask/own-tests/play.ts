@@ -73,7 +73,7 @@ export async function playTests(
     OWN_TESTS_REPORT: report,
     OWN_TESTS_LOG: join(scratch, `${side}.log`),
     OWN_TESTS_REUSE: selection.reuse ? '1' : '0',
-    ...(selection.kinds === undefined ? {} : { OWN_TESTS_KINDS: selection.kinds }),
+    OWN_TESTS_KINDS: selection.kinds,
     ...(selection.only === undefined ? {} : { OWN_TESTS_ONLY: names }),
   };
   await pytest(python, installation, env, scratch, selection);

@@ -4,14 +4,13 @@ import {
   AMM_POLICY_NAMES,
   definePlugin,
   type LoadedExtension,
-  MEMORY_MEASURES,
-  type MemoryMeasure,
   PLUGIN_API_VERSION,
   type Retirement,
-  type UseEntry,
   YardmasterError,
 } from '../core/api/index.ts';
+import { AMM_OPTIONS } from '../core/shared/plugin-settings.ts';
 import { trust } from '../core/shared/read-only.ts';
+import { type CheckedOptions, optionsSchema } from '../core/shared/settings.ts';
 import { KeepReplicas } from '../policies/amm/keep-replicas.ts';
 import { RetireWorker } from '../policies/amm/retire-worker.ts';
 import { addManagerCommands, addMovementCommands } from './amm/commands.ts';
@@ -21,36 +20,11 @@ import { type MovementScope, Retirements } from './amm/movement.ts';
 
 for (const policy of [KeepReplicas, RetireWorker]) trust(policy);
 
-/** Options of the plugin `amm`; in a configuration they are `scheduler.activeMemoryManager`. */
-interface AmmOptions {
-  /** Run rounds at the interval from the start. */
-  readonly start: boolean;
-  /** Milliseconds between rounds. */
-  readonly intervalMs: number;
-  /** By which workers are compared. */
-  readonly measure: MemoryMeasure;
-  readonly policies: readonly UseEntry[];
-  /** What `amm.rebalance` does where the call does not say; `scheduler.rebalance` of a configuration. */
-  readonly rebalance: {
-    readonly measure: MemoryMeasure;
-    readonly senderMin: number;
-    readonly recipientMax: number;
-    readonly senderRecipientGap: number;
-  };
-}
-
 /** A policy that the configuration names. */
 interface ConfiguredPolicy {
   readonly policy: ActiveMemoryManagerPolicy<unknown>;
   readonly options: Readonly<Record<string, unknown>>;
 }
-
-const fraction = (preset: number): object => ({
-  type: 'number',
-  minimum: 0,
-  maximum: 1,
-  default: preset,
-});
 
 /**
  * The Active Memory Manager: at an interval it asks its policies which results to copy and which
@@ -61,39 +35,10 @@ const fraction = (preset: number): object => ({
  * Service for other plugins: {@link ACTIVE_MEMORY_MANAGER}. Commands: see `addManagerCommands` and
  * `addMovementCommands`.
  */
-export default definePlugin<AmmOptions, readonly ConfiguredPolicy[]>({
+export default definePlugin<CheckedOptions<typeof AMM_OPTIONS>, readonly ConfiguredPolicy[]>({
   name: 'amm',
   apiVersion: PLUGIN_API_VERSION,
-  optionsSchema: {
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      start: { type: 'boolean', default: true },
-      intervalMs: { type: 'number', minimum: 1, default: 2000 },
-      measure: { type: 'string', enum: MEMORY_MEASURES, default: 'optimistic' },
-      rebalance: {
-        type: 'object',
-        additionalProperties: false,
-        default: {},
-        properties: {
-          measure: { type: 'string', enum: MEMORY_MEASURES, default: 'optimistic' },
-          senderMin: fraction(0.3),
-          recipientMax: fraction(0.6),
-          senderRecipientGap: fraction(0.1),
-        },
-      },
-      policies: {
-        type: 'array',
-        default: [{ use: 'reduce-replicas' }],
-        items: {
-          type: 'object',
-          required: ['use'],
-          additionalProperties: false,
-          properties: { use: { extension: true }, options: { type: 'object' } },
-        },
-      },
-    },
-  },
+  optionsSchema: optionsSchema(AMM_OPTIONS),
   load: (loader, { policies: entries }) =>
     loader.loadAll({ entries, at: ['policies'], known: AMM_POLICY_NAMES, make: configuredPolicy }),
   setup(context, { start, policies: entries, rebalance, ...initial }, policies) {

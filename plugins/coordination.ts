@@ -1,34 +1,21 @@
 import { definePlugin, PLUGIN_API_VERSION, YardmasterError } from '../core/api/index.ts';
+import { COORDINATION_OPTIONS } from '../core/shared/plugin-settings.ts';
+import { type CheckedOptions, optionsSchema } from '../core/shared/settings.ts';
 import { addCommands } from './coordination/commands.ts';
 import { DataSets, Queues, Variables } from './coordination/variables.ts';
 import { Flags, Leases, Semaphores } from './coordination/leases.ts';
 import { failAll, makeScope } from './coordination/scope.ts';
 import { PublishedTopics, Topics } from './coordination/topics.ts';
 
-/** Options of the plugin `coordination`; in a configuration they are `scheduler.coordination`. */
-interface CoordinationOptions {
-  /** Milliseconds for which a lease lives without being renewed. */
-  readonly leaseTimeoutMs: number;
-  /** What values, names and waiting calls may occupy together. */
-  readonly memoryLimitBytes: number;
-}
-
 /**
  * What clients share by name: variables, queues, locks, semaphores, events, published data sets,
  * and topics to subscribe to. Waiting calls are served first come, first served. What a client
  * holds is released when the client leaves, and a lease also when it is not renewed in time.
  */
-export default definePlugin<CoordinationOptions>({
+export default definePlugin<CheckedOptions<typeof COORDINATION_OPTIONS>>({
   name: 'coordination',
   apiVersion: PLUGIN_API_VERSION,
-  optionsSchema: {
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      leaseTimeoutMs: { type: 'number', minimum: 10, default: 30_000 },
-      memoryLimitBytes: { type: 'number', minimum: 0, default: 268_435_456 },
-    },
-  },
+  optionsSchema: optionsSchema(COORDINATION_OPTIONS),
   setup(context, options) {
     const scope = makeScope(context, options);
     const leases = new Leases(scope);

@@ -5,20 +5,9 @@ import {
   type Timer,
   YardmasterError,
 } from '../core/api/index.ts';
+import { WORK_STEALING_OPTIONS } from '../core/shared/plugin-settings.ts';
+import { type CheckedOptions, optionsSchema } from '../core/shared/settings.ts';
 import { Balancer } from './work-stealing/round.ts';
-
-/** Options of the plugin `work-stealing`; in a configuration they are `scheduler.workStealing`. */
-interface WorkStealingOptions {
-  /** Steal from the start. */
-  readonly start: boolean;
-  /** Milliseconds between two rounds. */
-  readonly intervalMs: number;
-  /** Prefixes whose tasks stay where they are, besides those that are configured to take 1 ms. */
-  readonly spare: readonly string[];
-}
-
-/** Pieces of shuffles: so short that a message takes longer. */
-const SPARED = ['rechunk-split', 'split-shuffle', 'split-taskshuffle', 'split-stage'];
 
 /**
  * Work stealing: at an interval, tasks that have not begun move from workers with a long queue to
@@ -27,18 +16,10 @@ const SPARED = ['rechunk-split', 'split-shuffle', 'split-taskshuffle', 'split-st
  *
  * Commands: `work-stealing.start`, `.stop`, `.running`, `.runOnce`, `.metrics`.
  */
-export default definePlugin<WorkStealingOptions>({
+export default definePlugin<CheckedOptions<typeof WORK_STEALING_OPTIONS>>({
   name: 'work-stealing',
   apiVersion: PLUGIN_API_VERSION,
-  optionsSchema: {
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      start: { type: 'boolean', default: true },
-      intervalMs: { type: 'number', minimum: 1, default: 100 },
-      spare: { type: 'array', items: { type: 'string' }, default: SPARED },
-    },
-  },
+  optionsSchema: optionsSchema(WORK_STEALING_OPTIONS),
   setup(context, { start, intervalMs, spare }) {
     const balancer = new Balancer({
       cluster: () => context.cluster,

@@ -1,21 +1,7 @@
 import type { Clock, Logger } from '../../core/api/index.ts';
+import type { WorkerConfig } from '../../core/config/types.ts';
 import { inBackground } from '../../core/shared/timers.ts';
 import type { WorkerEnd } from '../../core/worker-host/worker-options.ts';
-
-/** How long a worker lives. */
-export interface Lifetime {
-  /** Milliseconds. */
-  readonly lifetimeMs: number;
-  /** Milliseconds by which it is shorter or longer, by chance. Default 0. */
-  readonly staggerMs?: number;
-  /**
-   * Whether its supervisor, if there is one, shall start another worker in its place. Default
-   * false.
-   */
-  readonly restart?: boolean;
-  /** Milliseconds for giving away its results. Default 10 000. */
-  readonly retireMs?: number;
-}
 
 /** A worker with a limited lifetime. */
 interface TrackedLifetime {
@@ -25,21 +11,20 @@ interface TrackedLifetime {
   close(end: Omit<WorkerEnd, 'error'>): Promise<void>;
 }
 
-const RETIRE_MS = 10_000;
-
 /** Retires the worker when its time has come, then closes it. */
 export function limitLifetime(
   worker: TrackedLifetime,
-  lifetime: Lifetime,
+  config: Pick<WorkerConfig, 'lifetime' | 'lifetimeStagger' | 'lifetimeRestart' | 'retireTimeout'>,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
   random: () => number = Math.random,
 ): void {
-  const { lifetimeMs, staggerMs = 0, restart = false, retireMs = RETIRE_MS } = lifetime;
-  const lifeMs = Math.max(0, lifetimeMs + (2 * random() - 1) * staggerMs);
+  const { lifetime, lifetimeStagger, lifetimeRestart: restart, retireTimeout } = config;
+  if (!Number.isFinite(lifetime)) return;
+  const lifeMs = Math.max(0, lifetime + (2 * random() - 1) * lifetimeStagger);
   const timer = clock.setTimer(lifeMs, () => {
     const reason = `its lifetime of ${Math.round(lifeMs / 100) / 10} s is over`;
     log.info({ worker: worker.name, lifeMs, restart }, `the worker retires: ${reason}`);
-    const ended = worker.retire(retireMs).then(() => worker.close({ reason, restart }));
+    const ended = worker.retire(retireTimeout).then(() => worker.close({ reason, restart }));
     inBackground(ended, (error) => {
       log.error({ err: error, worker: worker.name }, 'the worker could not retire');
     });

@@ -1,7 +1,5 @@
 import type { Clock, Logger, Transport } from '../../core/api/index.ts';
 import {
-  AMOUNTS,
-  BYTES,
   CLOCK,
   DURATION,
   either,
@@ -16,6 +14,8 @@ import {
   TRANSPORT,
   wholeNumber,
 } from '../../core/shared/call-options.ts';
+import { type OptionsOf, rulesOf } from '../../core/shared/settings.ts';
+import { WORKER_SCHEMA } from '../../core/config/schema.ts';
 import type { ConfigInput } from '../../core/config/types.ts';
 import type { CreateSchedulerOptions } from '../../core/scheduler-host/scheduler.ts';
 import type { JournalOptions } from './journal-folder.ts';
@@ -30,27 +30,16 @@ export type ClusterMode =
   /** Each worker is a separate process, reached over TCP. */
   | 'processes';
 
-/** What to start. Everything has a default. */
-export interface LocalClusterOptions {
+/** What to start, and settings of its workers as the section `worker` of a configuration has them. Everything has a default. */
+export interface LocalClusterOptions extends OptionsOf<typeof WORKER_SCHEMA> {
   /** Default 2; with `adapt` its minimum. */
   readonly workers?: number;
   /** Start and retire workers as the work demands: see `LocalCluster.adapt`. */
   readonly adapt?: AdaptOptions;
-  /** Tasks that each worker runs at once. Default: of the configuration, else 1. */
-  readonly threads?: number;
   /** Default `threads`. */
   readonly mode?: ClusterMode;
   /** Of scheduler and workers: an object, or the path of a file. */
   readonly config?: ConfigInput | string;
-  /** What each worker offers to tasks that ask for it. Default: of the configuration. */
-  readonly resources?: Readonly<Record<string, number>>;
-  /** Bytes for each worker; 0: unlimited. Default: of the configuration. */
-  readonly memoryLimitBytes?: number;
-  /**
-   * For `processes`: another process takes the place of a worker that dies or is stuck, under the
-   * same name. Default: of the configuration, which is true.
-   */
-  readonly nanny?: boolean;
   /** For `processes`: arguments of Node for each worker, such as `--max-old-space-size=8192`. Default none. */
   readonly execArgv?: readonly string[];
   /**
@@ -94,17 +83,12 @@ export interface LocalClusterOptions {
 
 /** What each option has to be, also for a cluster in virtual time. */
 export const CLUSTER_RULES: OptionRules<
-  Omit<
-    LocalClusterOptions,
-    'clock' | 'mode' | 'nanny' | 'transport' | 'execArgv' | 'inspect' | 'onStderr'
-  >
+  Omit<LocalClusterOptions, 'clock' | 'mode' | 'transport' | 'execArgv' | 'inspect' | 'onStderr'>
 > = {
+  ...rulesOf(WORKER_SCHEMA),
   workers: wholeNumber(0),
   adapt: FIELDS,
-  threads: wholeNumber(1),
   config: either(TEXT, FIELDS),
-  resources: AMOUNTS,
-  memoryLimitBytes: BYTES,
   codeRoot: TEXT,
   provide: LIST,
   record: TEXT,
@@ -119,7 +103,6 @@ export const CLUSTER_RULES: OptionRules<
 export const LOCAL_CLUSTER_RULES: OptionRules<LocalClusterOptions> = {
   ...CLUSTER_RULES,
   mode: oneOf('inline', 'threads', 'processes'),
-  nanny: FLAG,
   execArgv: LIST,
   onStderr: FUNCTION,
   inspect: either(FLAG, wholeNumber(0)),

@@ -3,8 +3,9 @@ import { accessSync, constants, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
-import { DEFAULT_ADDRESS } from '../../core/config/schema.ts';
-import type { Config, WorkerMemoryConfig } from '../../core/config/types.ts';
+import { writtenOf } from '../../core/shared/settings.ts';
+import { DEFAULT_ADDRESS, WORKER_SCHEMA } from '../../core/config/schema.ts';
+import type { Config, WorkerConfig } from '../../core/config/types.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { checkCallOptions } from '../../core/shared/call-options.ts';
 import { SystemClock } from '../clocks/index.ts';
@@ -16,7 +17,7 @@ import { InMemoryTransport } from '../transports/memory.ts';
 import type { ClusterWorker, WorkerStarter } from './lifetime.ts';
 import { LOCAL_CLUSTER_RULES, type LocalClusterOptions } from './local-cluster-options.ts';
 import { openScheduler, type RunningScheduler } from './start-scheduler.ts';
-import { NannyPlugins, settingsOf, settingsText, startWorker, timeText } from './start-worker.ts';
+import { NannyPlugins, runWorker, sendable } from './start-worker.ts';
 import { textLogger } from './text-log.ts';
 
 /** The parts of a local cluster. */
@@ -41,7 +42,10 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
   const chosen = options.transport ?? (mode === 'processes' ? undefined : within);
   checkGiven(options);
   const keys = mode === 'processes' ? await localKeys(clock) : undefined;
+  const worker = writtenOf(WORKER_SCHEMA, options);
   const open = await openScheduler({
+    // A start with the defaults checks no configuration.
+    layers: Object.keys(worker).length === 0 ? {} : { overrides: { worker } },
     clock,
     transports: options.transport === undefined ? [] : [options.transport],
     fallbackTransports: keys === undefined ? [within] : [within, keys.transport],
@@ -131,27 +135,10 @@ async function defaultTcp(clock: Clock): Promise<Transport> {
   return tcp.create({ clock }, {});
 }
 
-/** What each worker is: as the options say, else as the configuration says. */
-function workerShape(
-  { scheduler }: RunningScheduler,
-  options: LocalClusterOptions,
-): {
-  readonly threads: number;
-  readonly resources: Readonly<Record<string, number>>;
-  readonly memoryLimitBytes: number;
-  readonly memory: WorkerMemoryConfig;
-  readonly ready: 'priority' | 'lifo';
-  readonly killGraceMs: number;
-} {
-  const { threads = 1, resources, memoryLimit, memory, ready, killGrace } = scheduler.config.worker;
-  return {
-    threads: options.threads ?? threads,
-    resources: options.resources ?? resources,
-    memoryLimitBytes: options.memoryLimitBytes ?? memoryLimit,
-    memory,
-    ready,
-    killGraceMs: killGrace,
-  };
+/** What each worker is: as the options say, else as the configuration says, else with one thread. */
+function workerConfig({ scheduler }: RunningScheduler): WorkerConfig {
+  const { worker } = scheduler.config;
+  return { ...worker, threads: worker.threads ?? 1 };
 }
 
 /** Workers in this process. */
@@ -161,19 +148,18 @@ function guestStarter(
   { clock, transport }: { readonly clock: Clock; readonly transport: Transport },
 ): WorkerStarter {
   const { mode, log, codeRoot } = options;
-  const shape = workerShape(running, options);
+  const config = workerConfig(running);
   return async (name) => {
-    const worker = await startWorker(running.address, {
-      ...settingsOf({ worker: running.scheduler.config.worker, folder: folderOf(options) }),
-      ...shape,
+    const worker = await runWorker(running.address, config, {
       name,
       executor: mode === 'inline' ? 'inline' : 'threads',
       isGuest: true,
-      ...(codeRoot === undefined ? {} : { codeRoot }),
+      folder: folderOf(options),
+      codeRoot,
       transports: [transport],
       clock,
       validate: running.scheduler.config.scheduler.validate,
-      ...(log === undefined ? {} : { log }),
+      log,
     });
     let reason: unknown;
     const ended = worker.closed.catch((error: unknown) => {
@@ -197,24 +183,19 @@ function processStarter(
   clock: Clock,
   access: string | undefined,
 ): WorkerStarter {
-  const shape = workerShape(running, options);
-  const { stuckAfter, nanny: isConfigured } = running.scheduler.config.worker;
-  const isReplaced = options.nanny ?? isConfigured;
-  const list = Object.entries(shape.resources).map(([name, amount]) => `${name}=${amount}`);
-  const args = [
-    ...['worker', running.address, '--threads', String(shape.threads)],
-    // The path is no secret; only this user can read the file.
-    ...(access === undefined ? [] : ['--access', access]),
-    ...(options.codeRoot === undefined ? [] : ['--code-root', codeRootAt(options.codeRoot)]),
-    // Its log is for the terminal in which the cluster was started.
-    ...['--log-format', 'text', '--kill-grace', timeText(shape.killGraceMs)],
-    ...(list.length === 0 ? [] : ['--resources', list.join(' ')]),
-    ...(shape.memoryLimitBytes === 0 ? [] : memoryFlags(shape.memoryLimitBytes, shape.memory)),
-    ...(shape.ready === 'priority' ? [] : ['--ready', shape.ready]),
-    ...['--settings', settingsText(running.scheduler.config, folderOf(options))],
-  ];
-  const { nannyPlugins, nannyPreload, allowModules } = running.scheduler.config.worker;
+  const config = workerConfig(running);
+  const { stuckAfter, nannyPlugins, nannyPreload, allowModules } = config;
   const folder = folderOf(options);
+  const codeRoot = options.codeRoot === undefined ? undefined : codeRootAt(options.codeRoot);
+  const settings = sendable({
+    scheduler: running.address,
+    // The program that starts a cluster runs whatever it likes.
+    config: { ...config, allowModules: allowModules ?? ['*'] },
+    transport: running.scheduler.config.scheduler.transport,
+    ...{ folder, codeRoot, access },
+    // Its log is for the terminal in which the cluster was started.
+    ...{ logFormat: 'text', logLevel: 'warn' },
+  });
   const modules = allowModules && AllowedModules.of(allowModules, folder, options.codeRoot);
   const log = options.log ?? textLogger('cluster');
   const { execArgv = [] } = options;
@@ -227,16 +208,17 @@ function processStarter(
     });
     const nanny = new Nanny({
       name,
-      args: [...args, '--name', name],
+      settings: { ...settings, name },
       clock,
       log,
       // A worker that stands at a breakpoint is not stuck.
       stuckAfterMs: attach.length === 0 ? stuckAfter : Infinity,
+      retireMs: config.retireTimeout,
       nodeArgs: [...execArgv, ...attach],
       onStderr,
       hooks: plugins.hooks,
       plugins: plugins.remote,
-      ...(isReplaced ? {} : { rules: { attemptsMax: 0 } }),
+      rules: config.nanny ? {} : { attemptsMax: 0 },
     });
     plugins.serve(nanny);
     return {
@@ -274,14 +256,6 @@ function debuggers(inspect: boolean | number = false): () => readonly string[] {
 /** What relative paths of the configuration are relative to. */
 function folderOf({ config }: LocalClusterOptions): string {
   return typeof config === 'string' ? dirname(resolve(config)) : process.cwd();
-}
-
-function memoryFlags(limitBytes: number, memory: WorkerMemoryConfig): string[] {
-  const { spillFolder, monitorInterval, ...rest } = memory;
-  const list = Object.entries({ ...rest, monitorInterval: `${monitorInterval}ms` });
-  const flags = ['--memory-limit', String(limitBytes)];
-  flags.push('--memory', list.map(([name, value]) => `${name}=${value}`).join(' '));
-  return spillFolder === undefined ? flags : [...flags, '--spill-folder', spillFolder];
 }
 
 /** How the processes of a local cluster reach each other: with new keys, which other users cannot read. */

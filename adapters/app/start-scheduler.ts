@@ -215,7 +215,7 @@ export async function startScheduler(
 export async function configuredTransports({
   transport,
   folder,
-}: WorkerSettings): Promise<readonly Transport[]> {
+}: Pick<WorkerSettings, 'transport' | 'folder'>): Promise<readonly Transport[]> {
   if (transport === undefined) return [];
   const place = { origin: IN_CODE, optionsAt: ['scheduler', 'transport', 'options'] };
   const resolver = new PluginResolver(builtins, folder);
@@ -230,7 +230,7 @@ export async function configuredTransports({
 export async function transportsOfFile(file: string | undefined): Promise<readonly Transport[]> {
   if (file === undefined) return [];
   const { config, folder } = await loadConfigFile(file);
-  return configuredTransports({ worker: {}, folder, transport: config.scheduler.transport });
+  return configuredTransports({ folder, transport: config.scheduler.transport });
 }
 
 /** Hosts that are remembered, so that each is warned of once. */

@@ -9,17 +9,12 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { loadConfigObject } from '../../core/config/load.ts';
-import type {
-  Config,
-  ConfigInput,
-  PluginEntry,
-  WorkerConfig,
-  WorkerMemoryConfig,
-} from '../../core/config/types.ts';
+import { type OptionsOf, rulesOf, withoutSettings, writtenOf } from '../../core/shared/settings.ts';
+import { WORKER_SCHEMA } from '../../core/config/schema.ts';
+import type { WorkerConfig } from '../../core/config/types.ts';
 import { checkExecutor } from '../../core/plugin-host/contracts.ts';
 import {
   type LocalEntry,
-  type LocalPluginInput,
   LocalPlugins,
   RemotePlugins,
 } from '../../core/plugin-host/local-plugins.ts';
@@ -27,12 +22,9 @@ import { PluginResolver } from '../../core/plugin-host/plugin-resolver.ts';
 import { Preloads } from '../../core/plugin-host/preloads.ts';
 import { byScheme } from '../../core/plugin-host/transport-table.ts';
 import {
-  AMOUNTS,
   ANY,
-  BYTES,
   checkCallOptions,
   CLOCK,
-  DURATION,
   either,
   FIELDS,
   FLAG,
@@ -43,9 +35,7 @@ import {
   oneOf,
   type OptionRules,
   TEXT,
-  wholeNumber,
 } from '../../core/shared/call-options.ts';
-import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
 import { inBackground } from '../../core/shared/timers.ts';
 import {
   createWorker,
@@ -60,8 +50,8 @@ import { MemoryStore, removeAbandoned, SpillFolder } from '../stores/index.ts';
 import { AllowedModules, type ClusterReach } from '../tasks/index.ts';
 import { hostTowards } from '../transports/tcp/index.ts';
 import type { CertificateFiles } from '../transports/tls/index.ts';
-import { type Lifetime, limitLifetime } from './lifetime.ts';
-import { textLogger } from './text-log.ts';
+import { limitLifetime } from './lifetime.ts';
+import { type LogLevel, textLogger } from './text-log.ts';
 
 /** Part of the memory limit that tasks may leave behind in a thread before it collects that. */
 const TIDY_RATIO = 0.03;
@@ -97,32 +87,50 @@ export async function startWorker(
   options: StartWorkerOptions = {},
 ): Promise<RunningWorker> {
   checkCallOptions('startWorker', options, WORKER_RULES);
-  const { clock = new SystemClock(), name, lifetime } = options;
-  const { log = textLogger(name ?? 'worker') } = options;
-  const transports = await transportsFor(scheduler, options, clock);
-  const preloads = await loadPreloads(options, clock, log);
+  const worker = writtenOf(SETTINGS, options);
+  return runWorker(scheduler, loadConfigObject({ worker }, options.folder).config.worker, options);
+}
+
+/**
+ * As {@link startWorker}, with settings that have been checked.
+ * @throws YardmasterError as {@link startWorker}
+ */
+export async function runWorker(
+  scheduler: string,
+  config: WorkerConfig,
+  parts: WorkerParts,
+): Promise<RunningWorker> {
+  const { clock = new SystemClock(), name } = parts;
+  const { log = textLogger(name ?? 'worker') } = parts;
+  const transports = await transportsFor(scheduler, parts, clock);
+  const preloads = await loadPreloads(config, parts, clock, log);
   await preloads?.setUp();
   let executor: Executor | undefined;
   try {
-    const modules = allowedModules(options);
-    const { onSchedulerLost, reconnect } = reconnection(options);
-    const cluster = {
+    const modules = allowedModules(config, parts);
+    const { onSchedulerLost, reconnectTimeout, schedulerTtl: schedulerTtlMs } = config;
+    const reconnect = { timeoutMs: reconnectTimeout };
+    executor = await makeExecutor(config, parts, clock, log, {
       scheduler,
       transports: [...transports.values()],
       modules,
-      ...(onSchedulerLost === 'reconnect' ? { reconnect } : {}),
-    };
-    executor = await makeExecutor(options, clock, log, cluster);
-    const host = await createWorker({
-      ...hostOptions(scheduler, options, log),
-      listenAddress: await ownAddress(scheduler, options.host),
-      ...(modules === undefined ? {} : { modules }),
-      transports,
-      executor,
-      clock,
-      log,
+      reconnect: onSchedulerLost === 'reconnect' ? reconnect : undefined,
     });
-    if (lifetime !== undefined) limitLifetime(host, lifetime, { clock, log });
+    const { resources, memoryLimit: memoryLimitBytes, ready, plugins } = config;
+    const { nanny, nannyPlugins, services, extra, folder, provide, validate = false } = parts;
+    const host = await createWorker({
+      ...{ schedulerAddress: scheduler, listenAddress: await ownAddress(scheduler, parts.host) },
+      ...{ transports, executor, store: new MemoryStore(), clock, log },
+      ...{ name, nanny, nannyPlugins, services, extra, folder, provide, validate, modules },
+      ...{ resources, memoryLimitBytes, ready, plugins },
+      ...{ onSchedulerLost, reconnect, schedulerTtlMs },
+      memory: memoryOptions(config, parts, log),
+      pid: process.pid,
+      versions: { node: process.versions.node },
+      localDirectory: new SpillFolder(config.memory.spillFolder).parent,
+      measureMemory: parts.isGuest === true ? undefined : () => process.memoryUsage.rss(),
+    });
+    limitLifetime(host, config, { clock, log });
     return running(host, preloads);
   } catch (error) {
     await executor?.close();
@@ -155,43 +163,13 @@ function running(host: HostedWorker, preloads: Preloads | undefined): RunningWor
 }
 
 async function loadPreloads(
-  { preload = [], folder = process.cwd() }: StartWorkerOptions,
+  { preload }: WorkerConfig,
+  { folder = process.cwd() }: WorkerParts,
   clock: Clock,
   log: Logger,
 ): Promise<Preloads | undefined> {
   if (preload.length === 0) return undefined;
   return Preloads.load(preload, new PluginResolver({}, folder), { role: 'worker', clock, log });
-}
-
-function hostOptions(
-  scheduler: string,
-  options: StartWorkerOptions,
-  log: Logger,
-): Omit<WorkerHostOptions, 'transports' | 'executor' | 'clock' | 'log' | 'listenAddress'> {
-  const { name, resources, nanny, ready, plugins, folder } = options;
-  const { services, extra, nannyPlugins } = options;
-  return {
-    schedulerAddress: scheduler,
-    store: new MemoryStore(),
-    memoryLimitBytes: options.memoryLimitBytes ?? 0,
-    memory: memoryOptions(options, log),
-    validate: options.validate ?? false,
-    pid: process.pid,
-    versions: { node: process.versions.node },
-    localDirectory: new SpillFolder(options.memory?.spillFolder).parent,
-    nannyPlugins,
-    services,
-    extra,
-    name,
-    nanny,
-    resources,
-    ready,
-    plugins,
-    folder,
-    provide: options.provide,
-    ...reconnection(options),
-    ...(options.isGuest === true ? {} : { measureMemory: () => process.memoryUsage.rss() }),
-  };
 }
 
 /** Where it listens: a free port of the given host, or of the address by which it reaches its scheduler. */
@@ -202,25 +180,11 @@ async function ownAddress(scheduler: string, given: string | undefined): Promise
   return `${scheme}://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:0`;
 }
 
-function reconnection({
-  onSchedulerLost = 'close',
-  reconnectTimeoutMs: timeoutMs = RECONNECT_TIMEOUT_MS,
-  schedulerTtlMs,
-}: StartWorkerOptions): Pick<
-  WorkerHostOptions,
-  'onSchedulerLost' | 'reconnect' | 'schedulerTtlMs'
-> {
-  const ttl = schedulerTtlMs === undefined ? {} : { schedulerTtlMs };
-  return { onSchedulerLost, reconnect: { timeoutMs }, ...ttl };
-}
-
 /** The program around a guest runs whatever it likes. */
-function allowedModules({
-  allowModules,
-  codeRoot,
-  folder = process.cwd(),
-  isGuest = false,
-}: StartWorkerOptions): AllowedModules | undefined {
+function allowedModules(
+  { allowModules }: WorkerConfig,
+  { codeRoot, folder = process.cwd(), isGuest = false }: WorkerParts,
+): AllowedModules | undefined {
   if (!isGuest) return AllowedModules.of(allowModules, folder, codeRoot);
   if (allowModules === undefined && codeRoot === undefined) return undefined;
   return AllowedModules.of(allowModules ?? ['*'], folder, codeRoot);
@@ -228,31 +192,22 @@ function allowedModules({
 
 /** A guest does not close for lack of memory: that would hardly free what its process occupies. */
 function memoryOptions(
-  { memory = {}, memoryLimitBytes = 0, isGuest = false }: StartWorkerOptions,
+  { memory, memoryLimit }: WorkerConfig,
+  { isGuest = false }: WorkerParts,
   log: Logger,
 ): WorkerMemoryOptions {
-  if (memoryLimitBytes === 0) return { collectGarbage, collectYoungGarbage };
-  const { target, spill, pause, terminate, transfer, maxSpill, monitorInterval } = memory;
-  const { quota, hardLimit } = memory;
-  const removed = removeAbandoned(memory.spillFolder);
+  if (memoryLimit === 0) return { collectGarbage, collectYoungGarbage };
+  const { target, spill, pause, transfer, quota, hardLimit, spillFolder } = memory;
+  const removed = removeAbandoned(spillFolder);
   if (removed.length > 0) {
     log.info({ folders: removed }, 'deleted what workers that are no more had spilled');
   }
   return {
-    thresholds: {
-      ...(target === undefined ? {} : { target }),
-      ...(spill === undefined ? {} : { spill }),
-      ...(pause === undefined ? {} : { pause }),
-      ...(isGuest ? { terminate: 0 } : terminate === undefined ? {} : { terminate }),
-    },
-    disk: new SpillFolder(memory.spillFolder),
-    collectGarbage,
-    collectYoungGarbage,
-    transfer,
-    quota,
-    hardLimit,
-    maxSpillBytes: maxSpill,
-    monitorIntervalMs: monitorInterval,
+    thresholds: { target, spill, pause, terminate: isGuest ? 0 : memory.terminate },
+    disk: new SpillFolder(spillFolder),
+    ...{ collectGarbage, collectYoungGarbage, transfer, quota, hardLimit },
+    maxSpillBytes: memory.maxSpill,
+    monitorIntervalMs: memory.monitorInterval,
   };
 }
 
@@ -268,7 +223,7 @@ function schemeOf(address: string): string {
 
 async function transportsFor(
   scheduler: string,
-  { transports: given = [], access, tls }: StartWorkerOptions,
+  { transports: given = [], access, tls }: WorkerParts,
   clock: Clock,
 ): Promise<Map<string, Transport>> {
   const scheme = schemeOf(scheduler);
@@ -301,7 +256,8 @@ async function transportsFor(
 }
 
 async function makeExecutor(
-  { executor = 'threads', threads, killGraceMs, memoryLimitBytes = 0 }: StartWorkerOptions,
+  { threads: threadCount, killGrace: killGraceMs, memoryLimit }: WorkerConfig,
+  { executor = 'threads' }: WorkerParts,
   clock: Clock,
   log: Logger,
   cluster: ClusterReach,
@@ -310,43 +266,33 @@ async function makeExecutor(
     checkExecutor(executor);
     return executor;
   }
-  const count = threads === undefined ? {} : { threadCount: threads };
   if (executor === 'inline') {
     const { InlineExecutor } = await import('../executors/inline.ts');
-    return new InlineExecutor({ clock, cluster, ...count });
+    return new InlineExecutor({ clock, cluster, threadCount });
   }
   const { ThreadExecutor } = await import('../executors/threads/index.ts');
-  const grace = killGraceMs === undefined ? {} : { abortGraceMs: killGraceMs };
-  const tidyBytes = memoryLimitBytes > 0 ? TIDY_RATIO * memoryLimitBytes : TIDY_BYTES;
-  return new ThreadExecutor({ clock, log, cluster, ...count, ...grace, tidyBytes });
+  const tidyBytes = memoryLimit > 0 ? TIDY_RATIO * memoryLimit : TIDY_BYTES;
+  return new ThreadExecutor({ clock, log, cluster, threadCount, killGraceMs, tidyBytes });
 }
 
-/** How to start a worker. Everything has a default. */
-export interface StartWorkerOptions {
+/** The others are of what watches a worker in a separate process, and of that process. */
+const SETTINGS = withoutSettings(
+  WORKER_SCHEMA,
+  ...(['nanny', 'stuckAfter', 'nannyPlugins', 'nannyPreload', 'env'] as const),
+);
+
+/** Settings of the section `worker` of a configuration, and what the worker is made of. */
+export interface StartWorkerOptions extends OptionsOf<typeof SETTINGS>, WorkerParts {}
+
+/** What a worker is made of besides its settings. Everything has a default. */
+export interface WorkerParts {
   /** Default: its address. */
   readonly name?: string;
-  /** Tasks at once. Default: the number of processors; 1 for `inline`. */
-  readonly threads?: number;
   /**
    * Where tasks run: in threads, in the thread of the worker, or in an executor of your own, which says
    * how many tasks it takes at once. The worker closes it. Default `threads`.
    */
   readonly executor?: 'threads' | 'inline' | Executor;
-  readonly resources?: Readonly<Record<string, number>>;
-  /**
-   * What runs first of the tasks that are ready: `priority`, as the scheduler says, or `lifo`, what
-   * became ready last. Default `priority`.
-   */
-  readonly ready?: 'priority' | 'lifo';
-  /** Bytes; 0: unlimited. Default 0. */
-  readonly memoryLimitBytes?: number;
-  /** How it keeps that limit. */
-  readonly memory?: Partial<WorkerMemoryConfig>;
-  /**
-   * Milliseconds that an aborted task may continue before its thread is terminated and replaced;
-   * Infinity: without limit. For `threads`. Default 5000.
-   */
-  readonly killGraceMs?: number;
   /**
    * The host under which others reach it. Default: the address by which it reaches its scheduler, which is
    * 127.0.0.1 on the machine of the scheduler; `local` in memory.
@@ -374,46 +320,24 @@ export interface StartWorkerOptions {
   readonly clock?: Clock;
   /** Default: warnings and errors on the error stream. */
   readonly log?: Logger;
-  /** Plugins that are set up before its first task. Default none. */
-  readonly plugins?: readonly LocalPluginInput[];
-  /** Modules that are loaded before anything else. Default none. */
-  readonly preload?: readonly UseEntry[];
-  /** What the paths of both are relative to. Default: the current folder. */
+  /** What the paths of plugins, preloaded modules and permitted modules are relative to. Default: the current folder. */
   readonly folder?: string;
-  /**
-   * Where the modules may be that clients name, of tasks and plugins: folders and files, which start with `.` or `/`,
-   * or packages; `*` permits every file. Default: the project of the current folder. `isGuest`: everywhere.
-   */
-  readonly allowModules?: readonly string[];
   /**
    * The project in which modules of tasks are looked for that clients name relative to theirs. Default: the project of
    * the current folder (the nearest folder with a `package.json`).
    */
   readonly codeRoot?: string;
-  /** Replaces collaborators of the worker (`yardmaster/worker-host`). Default none. */
+  /** Replaces collaborators of the worker. Default none. */
   readonly provide?: WorkerHostOptions['provide'];
-  /** After which it retires and closes. Default: none. */
-  readonly lifetime?: Lifetime;
-  /** When the scheduler is gone: say so and close, or try to come back. Default `close`. */
-  readonly onSchedulerLost?: OnSchedulerLost;
-  /** Milliseconds for coming back; Infinity: for ever. Default 60 000. */
-  readonly reconnectTimeoutMs?: number;
-  /** Milliseconds without an answer after which the scheduler counts as gone; Infinity: never. Default 300 000. */
-  readonly schedulerTtlMs?: number;
   /** Checks every invariant after each event; slow, for tests. Default false. */
   readonly validate?: boolean;
 }
 
 /** What each option of `startWorker` has to be. */
 const WORKER_RULES: OptionRules<StartWorkerOptions> = {
+  ...rulesOf(SETTINGS),
   name: TEXT,
-  threads: wholeNumber(1),
   executor: either(oneOf('threads', 'inline'), objectWith('run')),
-  resources: AMOUNTS,
-  ready: oneOf('priority', 'lifo'),
-  memoryLimitBytes: BYTES,
-  memory: FIELDS,
-  killGraceMs: DURATION,
   host: TEXT,
   nanny: TEXT,
   nannyPlugins: ANY,
@@ -425,114 +349,56 @@ const WORKER_RULES: OptionRules<StartWorkerOptions> = {
   transports: LIST,
   clock: CLOCK,
   log: LOG,
-  plugins: LIST,
-  preload: LIST,
   folder: TEXT,
-  allowModules: LIST,
   codeRoot: TEXT,
   provide: LIST,
-  lifetime: FIELDS,
-  onSchedulerLost: oneOf('close', 'reconnect'),
-  reconnectTimeoutMs: DURATION,
-  schedulerTtlMs: DURATION,
   validate: FLAG,
 };
 
-/** The part of a configuration that workers take as it is, and what its paths are relative to. */
+/** All that a worker in a separate process is told by what starts it; plain data. */
 export interface WorkerSettings {
-  readonly worker: Partial<WorkerConfig>;
-  readonly folder: string;
+  /** Address of the scheduler. */
+  readonly scheduler: string;
+  readonly config: WorkerConfig;
   /** `scheduler.transport`, by which workers reach the scheduler and each other. */
   readonly transport?: UseEntry;
-}
-
-/** What a worker takes from its configuration as it is. */
-export function settingsOf({ worker, folder }: WorkerSettings): Partial<StartWorkerOptions> {
-  const { onSchedulerLost, reconnectTimeout, schedulerTtl, plugins, preload } = worker;
-  const { lifetime, retireTimeout, allowModules } = worker;
-  return {
-    folder,
-    allowModules,
-    onSchedulerLost,
-    reconnectTimeoutMs: reconnectTimeout,
-    schedulerTtlMs: schedulerTtl,
-    plugins,
-    preload,
-    ...(lifetime === undefined || !Number.isFinite(lifetime)
-      ? {}
-      : {
-          lifetime: {
-            lifetimeMs: lifetime,
-            staggerMs: worker.lifetimeStagger ?? 0,
-            restart: worker.lifetimeRestart ?? false,
-            retireMs: retireTimeout,
-          },
-        }),
-  };
+  /** What the paths of the configuration are relative to. */
+  readonly folder: string;
+  readonly name?: string;
+  readonly host?: string;
+  readonly codeRoot?: string;
+  /** Path of the access file. Default: as the environment says. */
+  readonly access?: string;
+  /** It may listen beyond this machine without encryption and keys. */
+  readonly insecure?: boolean;
+  /** Errors are shown with their stack. */
+  readonly verbose?: boolean;
+  readonly logFormat: 'text' | 'json';
+  readonly logLevel: LogLevel;
 }
 
 /**
- * The same for a worker in a separate process, as a value of `--settings`.
- * @throws YardmasterError `ERR_CONFIG` when a plugin is given in code, which cannot travel
+ * The settings as they can be sent to another process. Plugins of the nanny stay with the nanny.
+ * @throws YardmasterError `ERR_CONFIG` when another plugin is given in code, which cannot travel
  */
-export function settingsText(
-  { worker: config, scheduler: { transport } }: Pick<Config, 'worker' | 'scheduler'>,
-  folder: string,
-): string {
-  const worker: ConfigInput['worker'] = {
-    onSchedulerLost: config.onSchedulerLost,
-    reconnectTimeout: timeText(config.reconnectTimeout),
-    schedulerTtl: timeText(config.schedulerTtl),
-    lifetime: timeText(config.lifetime),
-    lifetimeStagger: timeText(config.lifetimeStagger),
-    lifetimeRestart: config.lifetimeRestart,
-    retireTimeout: timeText(config.retireTimeout),
-    // The program that starts a cluster runs whatever it likes.
-    allowModules: config.allowModules ?? ['*'],
-    env: config.env,
-    plugins: named(config.plugins, 'worker.plugins'),
-    preload: named(config.preload, 'worker.preload'),
-  };
-  const wire = transport === undefined ? undefined : byName(transport, 'scheduler.transport');
-  return JSON.stringify({ worker, folder, transport: wire });
-}
-
-/** What {@link settingsText} wrote. */
-export function readSettings(text: string): WorkerSettings {
-  const {
-    worker: given,
-    folder,
-    transport,
-  } = JSON.parse(text) as {
-    readonly worker: NonNullable<ConfigInput['worker']>;
-    readonly folder: string;
-    readonly transport?: UseEntry;
-  };
-  const { worker } = loadConfigObject({ worker: given }, folder).config;
-  const entries = Object.entries(worker).filter(([name]) => name in given);
-  return { worker: Object.fromEntries(entries), folder, transport };
-}
-
-/** A time as flags and configurations are written. */
-export function timeText(ms: number): string {
-  return Number.isFinite(ms) ? `${ms} ms` : 'inf';
-}
-
-function named(
-  entries: readonly (UseEntry | PluginEntry)[],
-  field: string,
-): readonly { readonly use: string }[] {
-  return entries.map((entry, index) => byName(entry, `${field}[${index}]`));
-}
-
-function byName(entry: UseEntry, field: string): { readonly use: string } {
-  const { use } = entry;
-  if (typeof use === 'string') return { ...entry, use };
-  throw new YardmasterError(
-    'ERR_CONFIG',
-    `${field} is given in code, which cannot be sent to workers in separate processes; name its module`,
-    { field },
-  );
+export function sendable(settings: WorkerSettings): WorkerSettings {
+  const { config, transport } = settings;
+  const named = (field: string, entries: readonly UseEntry[]) =>
+    entries.map(({ use }, index) => ({ field: `${field}[${index}]`, use }));
+  const code = [
+    ...named('worker.plugins', config.plugins),
+    ...named('worker.preload', config.preload),
+    { field: 'scheduler.transport', use: transport?.use ?? '' },
+  ].find(({ use }) => typeof use !== 'string');
+  if (code !== undefined) {
+    const { field } = code;
+    throw new YardmasterError(
+      'ERR_CONFIG',
+      `${field} is given in code, which cannot be sent to workers in separate processes; name its module`,
+      { field },
+    );
+  }
+  return { ...settings, config: { ...config, nannyPlugins: [], nannyPreload: [] } };
 }
 
 /** What a nanny is given by its configuration. */

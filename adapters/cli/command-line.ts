@@ -1,4 +1,5 @@
 /** What the definitions of commands share: common flags, how they run, and readers of values. */
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
@@ -120,13 +121,13 @@ export function time(text: string): number {
   throw new InvalidArgumentError('It must be a time, such as 5s, 500 ms or inf.');
 }
 
-/** Names are checked later, with everything else about them. */
-export function settings(text: string): Record<string, number | string | boolean> {
+/** Names and values, as `pause=0.9 maxSpill=20GiB`; they are checked later, with everything else about them. */
+export function pairs(text: string): Record<string, number | string | boolean> {
   const found: Record<string, number | string | boolean> = {};
   for (const part of text.split(/[\s,]+/).filter((word) => word !== '')) {
     const match = /^([^=]+)=([^=]+)$/.exec(part);
     if (match === null) {
-      throw new InvalidArgumentError(`"${part}" is not of the form name=value, such as pause=0.9.`);
+      throw new InvalidArgumentError(`"${part}" is not of the form name=value.`);
     }
     const value = match[2] as string;
     const number = Number(value);
@@ -135,16 +136,11 @@ export function settings(text: string): Record<string, number | string | boolean
   return found;
 }
 
-export function resources(text: string): Record<string, number> {
-  const found: Record<string, number> = {};
-  for (const part of text.split(/[\s,]+/).filter((word) => word !== '')) {
-    const match = /^([^=]+)=(\d+(?:\.\d+)?)$/.exec(part);
-    if (match === null) {
-      throw new InvalidArgumentError(`"${part}" is not of the form name=amount, such as GPU=1.`);
-    }
-    found[match[1] as string] = Number(match[2]);
-  }
-  return found;
+/** Paths of flags are relative to the current folder, not to a configuration file. */
+export function fromHere(module: string): string {
+  const [path = '', name] = module.split('#');
+  if (!path.startsWith('.') && !existsSync(path)) return module;
+  return name === undefined ? resolve(path) : `${resolve(path)}#${name}`;
 }
 
 /** A time after which something ends; 0 means never, as with Dask. */

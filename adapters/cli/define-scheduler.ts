@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 
 import { collect, common, type CommonOptions, idleTime, port, run, time } from './command-line.ts';
 import type { SchedulerFlags } from './flags.ts';
+import { addSettings, SCHEDULER_SETTINGS } from './setting-flags.ts';
 
 const HELP = `
 Examples:
@@ -29,7 +30,9 @@ DASK_DISTRIBUTED__SCHEDULER__... variables) has effect; \`yardmaster check-confi
 
 /** Adds the command `scheduler`. */
 export function defineScheduler(program: Command): void {
-  withJournalFlags(withDaskFlags(withDashboardFlags(common(program.command('scheduler')))))
+  const command = withJournalFlags(
+    withDaskFlags(withDashboardFlags(common(program.command('scheduler')))),
+  )
     .description('Start a scheduler. Prints its address as one line once it listens.')
     .option('-c, --config <file>', 'configuration file (YAML, JSON or a JavaScript module)')
     .option(
@@ -63,7 +66,8 @@ export function defineScheduler(program: Command): void {
     .option('--record <file>', 'record all that happens to the scheduler, for `yardmaster replay`')
     .option('--record-keep <limit>', 'keep the latest part of it: 2GB, 24h, or both: 2GB,24h')
     .option('--recordings <folder>', 'where clients with the key of an admin may have it recorded')
-    .option('--pid-file <file>', 'file for the process id; it is deleted at the end')
+    .option('--pid-file <file>', 'file for the process id; it is deleted at the end');
+  addSettings(command, SCHEDULER_SETTINGS)
     .addHelpText('after', HELP)
     .action(async (options: CommonOptions & SchedulerFlags) => {
       const { schedulerCommand } = await import('./commands/scheduler.ts');

@@ -25,6 +25,7 @@ import {
   print,
   startLiveView,
 } from './demo-run.ts';
+import { workerSettings } from './commands/worker.ts';
 import { untilDone } from './with-client.ts';
 
 /** Of `--chaos-scheduler` without a number. */
@@ -139,7 +140,6 @@ class KilledCluster {
     const kills = typeof flags.chaos === 'number' ? flags.chaos : KILLS;
     // A task is not to blame for the deaths of its workers.
     await writeFile(join(folder, 'scheduler.json'), JSON.stringify(demoConfig(kills)));
-    await writeFile(join(folder, 'worker.yaml'), 'worker: { onSchedulerLost: reconnect }\n');
     const scheduler = await KillableScheduler.start((start) => [
       ...['--journal', join(folder, 'journal'), '--access', access, '--config', config],
       ...['--no-dashboard', '--log-level', 'error'],
@@ -160,17 +160,17 @@ class KilledCluster {
   /** Resolves when it is there. */
   private async startWorker(address: string, name: string, access: string): Promise<void> {
     const { threads } = this.flags;
-    const config = join(this.folder, 'worker.yaml');
+    const flags = { name, threads, onSchedulerLost: 'reconnect', logLevel: 'error' } as const;
+    const settings = await workerSettings(address, flags);
     let onRegistered = (): void => undefined;
     const registered = new Promise<void>((resolve) => {
       onRegistered = resolve;
     });
     const nanny = new Nanny({
       name,
-      args: [
-        ...['worker', address, '--name', name, '--threads', String(threads)],
-        ...['--config', config, '--access', access, '--log-level', 'error'],
-      ],
+      settings: { ...settings, access },
+      stuckAfterMs: settings.config.stuckAfter,
+      retireMs: settings.config.retireTimeout,
       clock: new SystemClock(),
       log: textLogger('demo', 'error'),
       rules: NANNY_RULES,

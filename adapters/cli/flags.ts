@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Logger, YardmasterError } from '../../core/api/index.ts';
@@ -7,7 +5,8 @@ import type { ConfigLayers } from '../../core/config/load.ts';
 import { type DaskSettings, readDaskSettings } from '../app/dask-settings.ts';
 import { hostOfInterface } from '../dask/wire/listener.ts';
 import type { SimulationOptions } from '../simulator/index.ts';
-import { common, positive, size } from './command-line.ts';
+import { common, fromHere, positive, size } from './command-line.ts';
+import { SCHEDULER_SETTINGS, settingsFrom } from './setting-flags.ts';
 import type { LogFlags } from './terminal.ts';
 
 /** The flags of `dask scheduler` that only have an effect with `--dask`. */
@@ -140,13 +139,6 @@ function preloadsOf(modules: readonly string[]): {
     javascript: modules.filter(isJavaScript).map(fromHere),
     python: modules.filter((name) => !isJavaScript(name)),
   };
-}
-
-/** Paths of flags are relative to the current folder, not to a configuration file. */
-export function fromHere(module: string): string {
-  const [path = '', name] = module.split('#');
-  if (!path.startsWith('.') && !existsSync(path)) return module;
-  return name === undefined ? resolve(path) : `${resolve(path)}#${name}`;
 }
 
 function hostPartsOf(text: string): { host?: string; port?: number; protocol?: string } {
@@ -368,6 +360,7 @@ function layersOf(flags: SchedulerFlags, settings: DaskSettings | undefined): Co
       : { defaults: { ...config, scheduler: { ...config.scheduler, ...preloadOf(preload) } } }),
     overrides: {
       scheduler: {
+        ...settingsFrom(SCHEDULER_SETTINGS, flags),
         idleTimeout,
         ...preloadOf(flags.preload ?? []),
       },
@@ -389,32 +382,6 @@ export function namesCertificates({ tls }: Pick<SchedulerCommand, 'tls'>): boole
   return Object.keys(tls).length > 0;
 }
 
-/** Flags of `worker`. */
-export interface WorkerFlags {
-  readonly config?: string;
-  readonly threads?: number;
-  readonly name?: string;
-  readonly resources?: Readonly<Record<string, number>>;
-  readonly memoryLimit?: number;
-  readonly memory?: Readonly<Record<string, number | string | boolean>>;
-  readonly spillFolder?: string;
-  readonly ready?: 'priority' | 'lifo';
-  readonly host?: string;
-  readonly killGrace?: number;
-  readonly nanny?: boolean;
-  /** True: at Node's own port. */
-  readonly inspect?: number | true;
-  /** Relative to the current folder. */
-  readonly allowModules?: readonly string[];
-  readonly codeRoot?: string;
-  /** Variables of the environment that the worker keeps. */
-  readonly env?: readonly string[];
-  /** Set by a nanny for the process that it looks after. */
-  readonly supervised?: boolean;
-  /** Set by a local cluster: the rest of the configuration. */
-  readonly settings?: string;
-}
-
 /**
  * Sets V8 up for a process that is a scheduler and nothing else. Call it once, at the start.
  *
@@ -428,20 +395,4 @@ export interface WorkerFlags {
 export function tuneEngine(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
   setFlagsFromString('--no-parallel-scavenge');
-}
-
-/** What Node, the system and Yardmaster itself need. */
-const NEEDED =
-  /^(?:PATH|HOME|USER|LANG|LC_\w+|TZ|TMPDIR|TMP|TEMP|SystemRoot|USERPROFILE|MALLOC_TRIM_THRESHOLD_|NODE_\w+|YARDMASTER_\w+)$/i;
-
-/**
- * Removes all other variables from the environment of this process and of those that it starts: passwords of other
- * programs, say. Tasks run as the user of the worker, so what that user can read stays in their reach.
- * @param kept - names of further variables; undefined: nothing is removed
- */
-export function limitEnvironment(kept: readonly string[] | undefined): void {
-  if (kept === undefined) return;
-  for (const name of Object.keys(process.env)) {
-    if (!kept.includes(name) && !NEEDED.test(name)) Reflect.deleteProperty(process.env, name);
-  }
 }

@@ -1,18 +1,14 @@
 #!/usr/bin/env node
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import { VERSION } from '../../core/api/plugin.ts';
 import {
-  collect,
   common,
   type CommonOptions,
   count,
   port as inspectPort,
   positive,
-  resources,
   run,
-  settings,
   size,
-  time,
 } from './command-line.ts';
 import type { CheckConfigFlags } from './commands/check-config.ts';
 import type { DemoFlags } from './demo-run.ts';
@@ -23,7 +19,8 @@ import { defineRecordings } from './define-recordings.ts';
 import { defineScheduler } from './define-scheduler.ts';
 import { defineSimulator } from './define-simulator.ts';
 import type { ZeroWorkersFlags } from './commands/zero-workers.ts';
-import type { WorkerFlags } from './flags.ts';
+import type { WorkerFlags } from './commands/worker.ts';
+import { addSettings, WORKER_SETTINGS } from './setting-flags.ts';
 
 const program = new Command('yardmaster')
   .description('A scheduler for graphs of tasks, and the workers that compute them.')
@@ -44,51 +41,29 @@ Results go to stdout, logs and progress to stderr. Ctrl-C closes in good order; 
 defineScheduler(program);
 defineAccess(program);
 
-common(program.command('worker'))
-  .description('Start a worker that computes for a scheduler.')
-  .argument('<address>', 'address of the scheduler, such as tls://127.0.0.1:8786')
-  .option('-c, --config <file>', 'configuration file; flags win over it')
-  .option('-t, --threads <n>', 'tasks at once (default: number of processors)', positive)
-  .option('-n, --name <name>', 'name for people and for restrictions (default: the address)')
-  .option('-r, --resources <list>', "what tasks can ask for, as 'GPU=1 licence=2'", resources)
-  .option('-m, --memory-limit <size>', 'bytes of memory, as 2GiB (default: unlimited)', size)
-  .option('--memory <list>', "how it keeps that limit, as 'target=0.5 maxSpill=20GiB'", settings)
-  .option('--spill-folder <folder>', 'folder for spilled results (default: the temporary folder)')
-  .addOption(
-    new Option(
-      '--ready <strategy>',
-      'which of the ready tasks runs first (default: priority)',
-    ).choices(['priority', 'lifo']),
-  )
-  .option(
-    '--host <host>',
-    'host under which others reach this worker (default: the address by which it reaches the scheduler)',
-  )
-  .option('--insecure', 'listen beyond this machine without encryption or credentials')
-  .option('--kill-grace <time>', 'how long an aborted task may continue, as 5s (default: 5s)', time)
-  .option(
-    '--allow-modules <place>',
-    'folder, file or package from which clients may name modules; * for all (repeatable; default: this project)',
-    collect,
-  )
-  .option(
-    '--code-root <folder>',
-    'project in which modules are looked for that clients name relative to theirs (default: this project)',
-  )
-  .option(
-    '--env <name>',
-    'variable of the environment that the worker keeps (repeatable; default: all)',
-    collect,
-  )
-  .option('--nanny', 'replace the process when it dies or is stuck (default)')
-  .option('--no-nanny', 'run the worker in this very process')
-  .option(
-    '--inspect [port]',
-    'have a debugger attach to the worker, on this machine only (default port: 9229; 0: any)',
-    inspectPort,
-  )
-  .addOption(new Option('--supervised').hideHelp())
-  .addOption(new Option('--settings <json>').hideHelp())
+addSettings(
+  common(program.command('worker'))
+    .description('Start a worker that computes for a scheduler.')
+    .argument('<address>', 'address of the scheduler, such as tls://127.0.0.1:8786')
+    .option('-c, --config <file>', 'configuration file; flags win over it')
+    .option('-n, --name <name>', 'name for people and for restrictions (default: the address)')
+    .option(
+      '--host <host>',
+      'host under which others reach this worker (default: the address by which it reaches the scheduler)',
+    )
+    .option('--insecure', 'listen beyond this machine without encryption or credentials')
+    .option('--spill-folder <folder>', 'folder for spilled results (default: the temporary folder)')
+    .option(
+      '--code-root <folder>',
+      'project in which modules are looked for that clients name relative to theirs (default: this project)',
+    )
+    .option(
+      '--inspect [port]',
+      'have a debugger attach to the worker, on this machine only (default port: 9229; 0: any)',
+      inspectPort,
+    ),
+  WORKER_SETTINGS,
+)
   .addHelpText(
     'after',
     `
@@ -100,6 +75,11 @@ Examples:
     const { workerCommand } = await import('./commands/worker.ts');
     await run(options, () => workerCommand(address, options));
   });
+
+program.command('worker-process <name>', { hidden: true }).action(async () => {
+  const { workerProcessCommand } = await import('./commands/worker.ts');
+  await workerProcessCommand();
+});
 
 common(program.command('demo'))
   .description(

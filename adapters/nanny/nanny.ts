@@ -26,8 +26,6 @@ import {
 
 /** Time for a process to close, after the time it was given to retire, before it is killed. */
 const TERMINATION_MS = 8000;
-const STUCK_AFTER_MS = 30_000;
-const RETIRE_MS = 10_000;
 
 /** The plugins of a nanny that clients have registered with the scheduler. */
 export interface NannyPluginSet {
@@ -39,18 +37,20 @@ export interface NannyPluginSet {
 
 /** What to look after, and how. */
 export interface NannyOptions {
-  /** Of the worker, for messages. It has to be in `args` for the worker to keep it. */
+  /** Of the worker, for messages. */
   readonly name: string;
-  /** Arguments of `yardmaster`, from `worker` on, without `--supervised`. */
-  readonly args: readonly string[];
+  /** What each process is told at its start: plain data. */
+  readonly settings: object;
   /** Arguments of Node itself. Default: none. */
   readonly nodeArgs?: readonly string[];
   /** Default: the command line of this package. */
   readonly program?: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Milliseconds without a sign of life after which the process is killed. Default 30 000. */
-  readonly stuckAfterMs?: number;
+  /** Milliseconds without a sign of life after which the process is killed. */
+  readonly stuckAfterMs: number;
+  /** Milliseconds for giving away results when it closes. */
+  readonly retireMs: number;
   /** Default: see {@link RESTART_RULES}. */
   readonly rules?: Partial<RestartRules>;
   /** What the process prints, which is what its tasks print. Default: to our own stdout. */
@@ -121,9 +121,9 @@ export class Nanny {
    * Ends the worker for good. It gives away first what only it holds, closes, and is killed when that
    * takes too long.
    *
-   * @param retireMs - milliseconds for giving away; 0: it closes at once. Default 10 000
+   * @param retireMs - milliseconds for giving away; 0: it closes at once
    */
-  async close(retireMs = RETIRE_MS): Promise<void> {
+  async close(retireMs = this.options.retireMs): Promise<void> {
     if (this.isOver) return;
     this.isClosing = true;
     this.timer?.cancel();
@@ -157,10 +157,11 @@ export class Nanny {
     const environment: Record<string, string> = {};
     options.hooks?.processStarting?.(environment);
     const settings: WorkerProcessOptions = {
-      args: [...options.args, '--supervised'],
+      name: options.name,
+      settings: options.settings,
       environment,
       clock: options.clock,
-      stuckAfterMs: options.stuckAfterMs ?? STUCK_AFTER_MS,
+      stuckAfterMs: options.stuckAfterMs,
       onStdout: options.onStdout ?? ((text) => void process.stdout.write(text)),
       onStderr: options.onStderr ?? forwardOnceUp,
       onRegistered: (address) => this.onRegistered(address),
@@ -337,15 +338,21 @@ type PluginAnswer = Extract<ToWorkerProcess, { readonly op: 'nanny-plugin-answer
 
 /** The end of a worker process that is turned to its nanny. */
 export class NannyLink {
+  /** What the nanny says at the start. */
+  readonly settings: Promise<object>;
   private readonly timer: Timer;
   private worker: SupervisedWorker | undefined;
   private request: 'close' | 'restart' | undefined;
   private readonly asked = new Map<number, Asked>();
   private askedCount = 0;
+  private onSettings!: (settings: object) => void;
 
   /** @throws Error when no nanny started this process */
   constructor(clock: Clock) {
-    if (process.send === undefined) throw new Error('--supervised is for processes of a nanny');
+    if (process.send === undefined) throw new Error('this command is for processes of a nanny');
+    this.settings = new Promise((resolve) => {
+      this.onSettings = resolve;
+    });
     this.timer = every(clock, ALIVE_MS, () => this.tell({ op: 'alive' }));
     // Ctrl-C reaches both; the nanny says what is to be done.
     process.on('SIGINT', () => undefined);
@@ -355,6 +362,7 @@ export class NannyLink {
     });
     // A worker that no nanny looks after must not stay, however its end went.
     process.on('disconnect', () => inBackground(this.onAbandoned(), () => exitProcess(1)));
+    if (!process.connected) exitProcess(1); // The nanny ended before this process came to listen.
   }
 
   /** What the nanny has asked for; undefined: nothing yet. */
@@ -410,6 +418,10 @@ export class NannyLink {
   }
 
   private async onMessage(message: ToWorkerProcess): Promise<void> {
+    if (message.op === 'start') {
+      this.onSettings(message.settings);
+      return;
+    }
     if (message.op === 'nanny-plugin-answer') {
       this.settle(message);
       return;

@@ -21,8 +21,10 @@ const ENVIRONMENT = { MALLOC_TRIM_THRESHOLD_: '65536' };
 
 /** How to start a worker process. */
 export interface WorkerProcessOptions {
-  /** Arguments of `yardmaster`, from `worker` on. */
-  readonly args: readonly string[];
+  /** Of the worker, for lists of processes. */
+  readonly name: string;
+  /** What it is told at its start: plain data. */
+  readonly settings: object;
   /** Arguments of Node itself. Default: none. */
   readonly nodeArgs?: readonly string[];
   /** Default: the command line of this package. */
@@ -66,7 +68,7 @@ export interface ProcessEnd {
 const running = new Set<ChildProcess>();
 let isWatchingExit = false;
 
-/** One run of a worker in a separate process: `yardmaster worker … --supervised`. */
+/** One run of a worker in a separate process: `yardmaster worker-process`. */
 export class WorkerProcess {
   /** Resolves when the process is gone, however it went, and its streams are read. */
   readonly ended: Promise<ProcessEnd>;
@@ -81,11 +83,12 @@ export class WorkerProcess {
   private isOver = false;
 
   constructor(private readonly options: WorkerProcessOptions) {
-    const { clock, args, nodeArgs = [] } = options;
+    const { clock, name, settings, nodeArgs = [] } = options;
     const program = options.program ?? commandFile();
-    this.child = spawn(process.execPath, [...nodeArgs, program, ...args], {
+    this.child = spawn(process.execPath, [...nodeArgs, program, 'worker-process', name], {
       env: { ...ENVIRONMENT, ...process.env, ...options.environment },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      serialization: 'advanced', // It knows Infinity.
     });
     keepTrackOf(this.child);
     this.child.stdout?.setEncoding('utf8').on('data', options.onStdout);
@@ -94,6 +97,7 @@ export class WorkerProcess {
       options.onStderr(text, this.hasRegistered);
     });
     this.child.on('message', (message) => this.onMessage(message as FromWorkerProcess));
+    this.send({ op: 'start', settings });
     this.watch = every(clock, ALIVE_MS, () => this.look());
     this.ended = new Promise((resolve) => {
       const end = (how: Partial<ProcessEnd>): void => resolve(this.onEnd(how));
@@ -240,6 +244,8 @@ export type FromWorkerProcess =
 
 /** Messages from a nanny to its worker process. */
 export type ToWorkerProcess =
+  /** The first message. */
+  | { readonly op: 'start'; readonly settings: object }
   /** Close in good order; before that, give away what only this worker holds, if there is time. */
   | { readonly op: 'close'; readonly retireMs: number }
   /** Close in good order, with nothing given away; another process takes its place. */

@@ -13,7 +13,6 @@ export { type AddressFilter, FaultyTransport, type MessageFilter } from './fault
 export { VirtualCluster, type VirtualClusterOptions } from './virtual-cluster.ts';
 export { type RunningWorker, startWorker } from '../app/start-worker.ts';
 export type { StartWorkerOptions } from '../app/start-worker.ts';
-export type { Lifetime } from '../app/lifetime.ts';
 export type { LocalEntry } from '../../core/plugin-host/local-plugins.ts';
 export type { WorkerEnd } from '../../core/worker-host/create-worker.ts';
 export { SocketProxy } from './socket-proxy.ts';

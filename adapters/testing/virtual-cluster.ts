@@ -29,7 +29,7 @@ import { isRealWorkPending, watchRealWork } from './real-work.ts';
 /** What to start. Everything has a default; tasks run inline. */
 export interface VirtualClusterOptions extends Omit<
   LocalClusterOptions,
-  'clock' | 'mode' | 'nanny' | 'transport' | 'execArgv' | 'inspect' | 'onStderr'
+  'clock' | 'mode' | 'transport' | 'execArgv' | 'inspect' | 'onStderr'
 > {
   /** Milliseconds that a message takes. Default 0. */
   readonly delayMs?: number;

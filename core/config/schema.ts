@@ -1,30 +1,31 @@
 import type { UseEntry } from '../api/plugin.ts';
 import { SLOT_NAMES, type SlotName } from '../api/policies.ts';
-import { MEMORY_MEASURES } from '../state/worker.ts';
-
-// The form of every place where an extension is named.
-
-/** A name, path or package; in code also the thing itself, or both with options. */
-export type ExtensionInput =
-  | string
-  | object
-  | { readonly use: unknown; readonly options?: object; readonly onError?: OnError };
+import {
+  ACTIVE_MEMORY_MANAGER_SCHEMA,
+  COORDINATION_SCHEMA,
+  REBALANCE_SCHEMA,
+  WORK_STEALING_SCHEMA,
+} from '../shared/plugin-settings.ts';
+import {
+  bytes,
+  type Checked,
+  choice,
+  duration,
+  entry,
+  flag,
+  fraction,
+  list,
+  memory,
+  section,
+  type Setting,
+  table,
+  text,
+  whole,
+  type Written,
+} from '../shared/settings.ts';
 
 /** One for each policy slot, or fewer. */
 export type PerSlot<T> = Readonly<Partial<Record<SlotName, T>>>;
-
-/** One of some words. */
-export const choice = <const Word extends string, const Rest extends { readonly default?: Word }>(
-  title: string,
-  description: string,
-  words: readonly Word[],
-  rest?: Rest,
-) =>
-  ({ title, description, type: 'string', enum: words, ...rest }) as Setting<
-    Word,
-    Word,
-    HasDefault<Rest>
-  >;
 
 const onError = (owner: string) =>
   choice(
@@ -41,52 +42,6 @@ export type OnError = Checked<ReturnType<typeof onError>>;
 export interface PluginEntry extends UseEntry {
   readonly onError: OnError;
 }
-
-const use = (what: string): object => ({
-  title: `Which ${what}`,
-  description:
-    'A built-in name; a path that starts with ./ or / (relative to this file); or a package. #Name picks an export, else default.',
-  type: 'string',
-  extension: true,
-});
-
-const options = (what: string): object => ({
-  title: `Options of the ${what}`,
-  description: `Checked against the schema of the ${what}.`,
-  type: 'object',
-});
-
-/**
- * An entry `{ use, options }`, or only a name.
- * @param what - what it names, for messages: `plugin`, `queuing policy`
- * @param rest - further keywords of the entry itself
- * @param more - further properties of the entry
- */
-export const entry = <Entry extends UseEntry = UseEntry>(
-  what: string,
-  rest: object = {},
-  more: Settings = {},
-) =>
-  ({
-    type: ['object', 'string'], // A name alone is an entry without options.
-    additionalProperties: false,
-    required: ['use'],
-    properties: { use: use(what), options: options(what), ...more },
-    ...rest,
-  }) as object as Setting<Entry, ExtensionInput, false>;
-
-/** Values in an order. */
-export const list = <Value, Input>(
-  title: string,
-  description: string,
-  items: Setting<Value, Input>,
-  byDefault: readonly object[] | readonly string[] = [],
-) =>
-  ({ title, description, type: 'array', default: byDefault, items }) as Setting<
-    readonly Value[],
-    readonly Input[],
-    true
-  >;
 
 /**
  * Plugins: entries that say what happens when a hook throws.
@@ -108,27 +63,6 @@ export const preload = (title: string, owner: string) =>
     entry('module'),
   );
 
-/** Settings under one name, which may be left out. */
-export const section = <const Fields extends Settings>(
-  title: string,
-  description: string,
-  properties: Fields,
-) =>
-  ({
-    title,
-    description,
-    type: 'object',
-    additionalProperties: false,
-    default: {},
-    properties,
-  }) as unknown as Setting<
-    CheckedOf<Fields>,
-    { readonly [Name in keyof Fields]?: Written<Fields[Name]> },
-    true
-  > & {
-    readonly properties: Fields;
-  };
-
 /** One setting for each policy slot. */
 export const perSlot = <Value, Input>(
   title: string,
@@ -142,87 +76,6 @@ export const perSlot = <Value, Input>(
     of as Readonly<Record<SlotName, Setting<Value, Input, false>>>,
   );
 };
-
-const measure = (description: string) =>
-  choice('Measure of memory', description, MEMORY_MEASURES, { default: 'optimistic' });
-
-/** Yes or no. */
-export const flag = (title: string, description: string, byDefault: boolean) =>
-  ({ title, description, type: 'boolean', default: byDefault }) as Setting<boolean, boolean, true>;
-
-/** A number with a unit; `examples` end its description. */
-const quantity =
-  (unit: string, examples: string, limits: Limits = {}) =>
-  <const Rest extends Quantity>(title: string, text: string, rest?: Rest) =>
-    ({
-      title,
-      description: `${text} ${examples}`,
-      type: ['number', 'string'],
-      unit,
-      ...limits,
-      ...rest,
-    }) as Setting<number, DurationInput | BytesInput | OrNull<Rest>, HasDefault<Rest>>;
-
-/** A time; it arrives in milliseconds. */
-export const duration = quantity('ms', 'Such as 2s, 100 ms, 5 minutes; a number is seconds.', {
-  minimum: 0,
-});
-
-/** The section `scheduler.activeMemoryManager`. */
-export const ACTIVE_MEMORY_MANAGER_SCHEMA = section(
-  'Active Memory Manager',
-  'Copies and drops results between workers by the suggestions of its policies.',
-  {
-    start: flag(
-      'Run at an interval from the start',
-      'Otherwise rounds run on request: amm.start, amm.runOnce.',
-      true,
-    ),
-    interval: duration('Time between rounds', 'Pause between two rounds.', {
-      default: '2s',
-      minimum: 1,
-    }),
-    measure: measure('By which workers are compared.'),
-    policies: list(
-      'Policies of the manager',
-      "In the order in which they run. Dask's spelling works too: class: and options inline.",
-      entry('policy'),
-      [{ use: 'reduce-replicas' }],
-    ),
-  },
-);
-
-/** A number from 0 to 1. */
-export const fraction = (title: string, description: string, byDefault: number) =>
-  ({ title, description, type: 'number', minimum: 0, maximum: 1, default: byDefault }) as Setting<
-    number,
-    number,
-    true
-  >;
-
-/** The section `scheduler.rebalance`. */
-export const REBALANCE_SCHEMA = section(
-  'Rebalance',
-  'What client.rebalance does where the call does not say. Fractions are of the memory limit of each worker.',
-  {
-    measure: measure('By which workers are compared with each other and with their mean.'),
-    senderMin: fraction(
-      'Least of a sender',
-      'A worker that uses less of its limit gives nothing away.',
-      0.3,
-    ),
-    recipientMax: fraction(
-      'Most of a recipient',
-      'A worker that uses more of its limit receives nothing.',
-      0.6,
-    ),
-    senderRecipientGap: fraction(
-      'Gap between senders and recipients',
-      'Workers closer to the mean than half of this are left alone.',
-      0.1,
-    ),
-  },
-);
 
 /** `scheduler.recentToOldTime`. */
 export const RECENT_TO_OLD_SCHEMA = duration(
@@ -264,19 +117,6 @@ const shadows = perSlot(
   },
 );
 
-/** Values by names that the writer chooses. */
-export const table = <Value, Input, const Rest extends { readonly default?: object }>(
-  title: string,
-  description: string,
-  values: Setting<Value, Input>,
-  rest?: Rest,
-) =>
-  ({ title, description, type: 'object', ...rest, additionalProperties: values }) as Setting<
-    Readonly<Record<string, Value>>,
-    Readonly<Record<string, Input>>,
-    HasDefault<Rest>
-  >;
-
 const clientPolicies = perSlot(
   'Policies for clients',
   'Policies that clients may put in charge or into the shadow of a slot, by name.',
@@ -284,61 +124,6 @@ const clientPolicies = perSlot(
     const values = entry(`${SLOTS[slot][1]} policy`);
     const text = 'Entries by the names that clients give. Default: none.';
     return table(`For the slot ${slot}`, text, values);
-  },
-);
-
-const workStealing = section(
-  'Work stealing',
-  'Tasks that have not begun go from workers with a long queue to idle ones.',
-  {
-    start: flag(
-      'Steal from the start',
-      'Otherwise on request: work-stealing.start, work-stealing.runOnce.',
-      true,
-    ),
-    interval: duration('Time between rounds', 'Pause between two rounds.', {
-      default: '100 ms',
-      minimum: 1,
-    }),
-    mode: choice(
-      'Rules',
-      'Another way to fill the slot stealing of the policies. eager: dask; calm: calm, with the horizon below.',
-      ['eager', 'calm'],
-    ),
-    horizon: duration(
-      'Horizon',
-      'With mode calm a worker steals when it has less work than this for each of its threads.',
-      { default: '500 ms' },
-    ),
-    spare: list(
-      'Spared prefixes',
-      'Tasks of these prefixes stay where they are; so do those that are configured to take 1 ms.',
-      { title: 'Prefix', type: 'string' } as Setting<string>,
-      ['rechunk-split', 'split-shuffle', 'split-taskshuffle', 'split-stage'],
-    ),
-  },
-);
-
-/** A size; it arrives in bytes. */
-export const bytes = quantity('bytes', 'Such as 50MB (10^6), 64 MiB (2^20); a number is bytes.', {
-  minimum: 0,
-});
-
-const coordination = section(
-  'Coordination',
-  'Variables, queues, locks, semaphores, events and published data sets for clients.',
-  {
-    enabled: flag('Offer it', 'Otherwise the calls of clients fail.', true),
-    leaseTimeout: duration(
-      'Life of a lease',
-      'Time after which a lock or lease that its holder has not renewed is given to the next waiting client.',
-      { default: '30s', minimum: 10 },
-    ),
-    memoryLimit: bytes(
-      'Memory',
-      'What values, names and waiting calls may occupy on the scheduler.',
-      { default: '256 MiB' },
-    ),
   },
 );
 
@@ -360,25 +145,6 @@ const limits = section('Limits', 'What one peer may take of the scheduler and of
 
 /** With keys, which processes of the same user find. */
 export const DEFAULT_ADDRESS = 'tls://127.0.0.1:8786';
-
-/** Any text, such as an address or a folder. */
-export const text = <const Rest extends { readonly default?: string }>(
-  title: string,
-  description: string,
-  rest: Rest & { readonly pattern?: string; readonly minLength?: number },
-) => ({ title, description, type: 'string', ...rest }) as Setting<string, string, HasDefault<Rest>>;
-
-/** A whole number. */
-export const whole = <const Rest extends Limits & { readonly default?: number }>(
-  title: string,
-  description: string,
-  rest?: Rest,
-) =>
-  ({ title, description, type: 'integer', minimum: 0, ...rest }) as Setting<
-    number,
-    number,
-    HasDefault<Rest>
-  >;
 
 /** The section `scheduler`. */
 export const SCHEDULER_SCHEMA = section('Scheduler', 'What a scheduler does, and by which rules.', {
@@ -482,18 +248,12 @@ export const SCHEDULER_SCHEMA = section('Scheduler', 'What a scheduler does, and
   activeMemoryManager: ACTIVE_MEMORY_MANAGER_SCHEMA,
   rebalance: REBALANCE_SCHEMA,
   recentToOldTime: RECENT_TO_OLD_SCHEMA,
-  workStealing,
-  coordination,
+  workStealing: WORK_STEALING_SCHEMA,
+  coordination: COORDINATION_SCHEMA,
   limits,
   plugins: plugins('Plugins', 'plugin', 'scheduler'),
   preload: preload('Preloaded modules', 'scheduler'),
 });
-
-/** A part of the memory, or a size; it arrives as a share when it is at most 1, else in bytes. */
-export const memory = quantity(
-  'share',
-  'Such as 80%, 4 GiB; a number up to 1 is a share, a larger one is bytes.',
-);
 
 const WORDS = section(
   'Scheduling service',
@@ -541,58 +301,6 @@ export const SCHEDULING_SCHEMA = { ...WORDS, type: ['object', 'string'] } as obj
   Written<typeof WORDS> | 'mars',
   true
 >;
-
-/** A time as people write it: `"2s"`, `"100 ms"`, `"inf"`; a number is seconds. */
-export type DurationInput = string | number;
-/** A size as people write it: `"64 MiB"`, `"50MB"`; a number is bytes. */
-export type BytesInput = string | number;
-
-declare const types: unique symbol;
-
-/**
- * The JSON schema of one setting, which also knows the types of its values.
- *
- * @typeParam Value - once it is checked: times in milliseconds, sizes in bytes
- * @typeParam Written - as people write it
- * @typeParam IsComplete - whether it has a value when nothing is written
- */
-export interface Setting<Value, Written = Value, IsComplete extends boolean = boolean> {
-  readonly title: string;
-  /** Of the type checker alone. */
-  readonly [types]?: readonly [value: Value, written: Written, isComplete: IsComplete];
-}
-
-/** Settings by name. */
-export type Settings = Readonly<Record<string, Setting<unknown>>>;
-
-/** The value of a setting, or of a section, once it is checked. */
-export type Checked<One> = One extends Setting<infer Value, unknown> ? Value : never;
-/** What people may write for a setting or a section. */
-export type Written<One> = One extends Setting<unknown, infer Input> ? Input : never;
-
-type CheckedOf<Fields extends Settings> = {
-  readonly [
-    Name in keyof Fields as Fields[Name] extends Setting<unknown, unknown, true> ? Name : never
-  ]: Checked<Fields[Name]>;
-} & {
-  readonly [
-    Name in keyof Fields as Fields[Name] extends Setting<unknown, unknown, true> ? never : Name
-  ]?: Checked<Fields[Name]>;
-};
-
-type HasDefault<Rest> = Rest extends { readonly default: unknown } ? true : false;
-type OrNull<Rest> = Rest extends { readonly infinite: true } ? null : never;
-
-interface Limits {
-  readonly minimum?: number;
-  readonly maximum?: number;
-}
-
-/** A number that may be written with a unit. `infinite`: `inf` is allowed, and null means it. */
-interface Quantity extends Limits {
-  readonly default?: string | number;
-  readonly infinite?: boolean;
-}
 
 /** A setting that may also be `false`: there is none. */
 const orFalse = <Value, Input, IsComplete extends boolean>(
@@ -750,10 +458,6 @@ export const WORKER_SCHEMA = section('Workers', 'Of the workers that are started
  * The JSON schema of a whole configuration file. Editors complete with it
  * (`schema/config.schema.json` is this object), the loader checks with it, and `docs/config.md` is
  * compared with it.
- *
- * Three keywords are our own. `unit`: the value may be written with a unit and arrives in this one.
- * `infinite`: `inf` is allowed, and null means it. `extension`: in code the value may also be the
- * definition, class or instance itself.
  */
 export const CONFIG_SCHEMA = {
   $schema: 'http://json-schema.org/draft-07/schema#',

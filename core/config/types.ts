@@ -3,16 +3,11 @@ import type { UseEntry } from '../api/plugin.ts';
 import { SLOT_NAMES } from '../api/policies.ts';
 import { isPlainObject } from '../util/values.ts';
 import { type ConfigOrigin, type Problem, problemLine, type Segment } from './check.ts';
-import type {
-  Checked,
-  SCHEDULER_SCHEMA,
-  SCHEDULING_SCHEMA,
-  WORKER_SCHEMA,
-  Written,
-} from './schema.ts';
+import type { Checked, Written } from '../shared/settings.ts';
+import type { SCHEDULER_SCHEMA, SCHEDULING_SCHEMA, WORKER_SCHEMA } from './schema.ts';
 
-export type { ExtensionInput, OnError, PerSlot, PluginEntry } from './schema.ts';
-export type { BytesInput, DurationInput } from './schema.ts';
+export type { BytesInput, DurationInput, ExtensionInput } from '../shared/settings.ts';
+export type { OnError, PerSlot, PluginEntry } from './schema.ts';
 
 // The types of a configuration. Its settings are stated in `core/config/schemas`: the type, unit, bounds,
 // default and description of each, once.

@@ -15,6 +15,12 @@ import type { Segment } from '../config/check.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { OnError } from '../config/types.ts';
 import type { HookCalls, KernelPorts, Named } from '../kernel/ports.ts';
+import {
+  AMM_OPTIONS,
+  COORDINATION_OPTIONS,
+  WORK_STEALING_OPTIONS,
+} from '../shared/plugin-settings.ts';
+import { optionsOf } from '../shared/settings.ts';
 import { show } from '../shared/words.ts';
 import { AT_RUN_TIME, type Place, ProblemList, UniqueNames } from './extension-options.ts';
 import { type Blueprint, blueprintOf, checkRequired } from './plugin-blueprint.ts';
@@ -164,13 +170,11 @@ function wantedPlugins({ config, origin }: LoadedConfig, builtins: Builtins): Wa
     const at = ['scheduler', section];
     wanted.push({ entry: { use, options }, onError: 'log', at, place: { origin, optionsAt: at } });
   };
-  const { interval, ...amm } = activeMemoryManager;
-  addBuiltin(AMM, 'activeMemoryManager', { ...amm, intervalMs: interval, rebalance });
-  const { start, spare, interval: intervalMs } = workStealing;
-  addBuiltin(WORK_STEALING, 'workStealing', { start, spare, intervalMs });
+  const amm = optionsOf(AMM_OPTIONS, { ...activeMemoryManager, rebalance });
+  addBuiltin(AMM, 'activeMemoryManager', amm);
+  addBuiltin(WORK_STEALING, 'workStealing', optionsOf(WORK_STEALING_OPTIONS, workStealing));
   if (coordination.enabled) {
-    const { leaseTimeout: leaseTimeoutMs, memoryLimit: memoryLimitBytes } = coordination;
-    addBuiltin(COORDINATION, 'coordination', { leaseTimeoutMs, memoryLimitBytes });
+    addBuiltin(COORDINATION, 'coordination', optionsOf(COORDINATION_OPTIONS, coordination));
   }
   addBuiltin(REPORT, 'plugins');
   plugins.forEach((entry, index) => {

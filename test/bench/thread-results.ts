@@ -26,7 +26,11 @@ const { mib, rounds } = new Command('npm run bench -- thread-results')
   .parse()
   .opts<{ readonly mib: string; readonly rounds: string }>();
 const nbytes = Number(mib) * MIB;
-const executor = new ThreadExecutor({ clock: new SystemClock(), threadCount: READERS });
+const executor = new ThreadExecutor({
+  clock: new SystemClock(),
+  threadCount: READERS,
+  killGraceMs: 5000,
+});
 
 async function run(
   task: TaskFunction,

@@ -12,5 +12,4 @@ export type { StartWorkerOptions } from '../start-worker.ts';
 export { InlineExecutor, type InlineExecutorOptions } from '../../executors/inline.ts';
 export type { ResultStoreOption } from '../../client/index.ts';
 export type { ClusterReach } from '../../tasks/index.ts';
-export type { Lifetime } from '../lifetime.ts';
 export type { WorkerEnd } from '../../../core/worker-host/worker-options.ts';

@@ -1,49 +1,54 @@
 import { resolve } from 'node:path';
+import { type Clock, YardmasterError } from '../../../core/api/index.ts';
 import { loadConfigFile, loadConfigObject } from '../../../core/config/load.ts';
-import type { WorkerMemoryConfig } from '../../../core/config/types.ts';
+import type { ConfigInput } from '../../../core/config/types.ts';
+import { inBackground } from '../../../core/shared/timers.ts';
 import type { WorkerEnd } from '../../../core/worker-host/worker-options.ts';
 import { configuredTransports } from '../../app/start-scheduler.ts';
-import { YardmasterError } from '../../../core/api/index.ts';
-import { inBackground } from '../../../core/shared/timers.ts';
 import {
-  readSettings,
+  NannyPlugins,
   type RunningWorker,
-  settingsOf,
-  startWorker,
+  runWorker,
+  sendable,
+  type WorkerParts,
   type WorkerSettings,
 } from '../../app/start-worker.ts';
 import { SystemClock } from '../../clocks/index.ts';
+import { type LastWords, Nanny, NannyLink } from '../../nanny/index.ts';
+import { INSPECT_PORT, inspectArgument } from '../../nanny/worker-process.ts';
 import { openChannelTo } from '../../peers/peers.ts';
-import { type LastWords, NannyLink } from '../../nanny/index.ts';
-import { type LogFlags, say, stderrLogger } from '../terminal.ts';
-import { fromHere, limitEnvironment, type WorkerFlags } from '../flags.ts';
-import { INSPECT_PORT } from '../../nanny/worker-process.ts';
-import { nannyCommand } from './nanny.ts';
+import { AllowedModules } from '../../tasks/index.ts';
+import { type CommonOptions, fromHere, run } from '../command-line.ts';
+import { settingsFrom, WORKER_SETTINGS } from '../setting-flags.ts';
+import { say, stderrLogger } from '../terminal.ts';
 import { untilStopped } from '../with-client.ts';
 
-const RETIRE_MS = 10_000;
+/** Flags of `worker` that are no settings. */
+export interface WorkerFlags extends CommonOptions {
+  readonly config?: string;
+  readonly name?: string;
+  readonly host?: string;
+  /** True: at Node's own port. */
+  readonly inspect?: number | true;
+  readonly codeRoot?: string;
+  readonly spillFolder?: string;
+}
+
 const PROBE_MS = 2000;
 /** How much later than the worker the nanny may act on a signal that both got, in milliseconds. */
 const GROUP_SIGNAL_MS = 500;
 
 /** `yardmaster worker`. Runs until it is stopped, or the scheduler is gone. */
-export async function workerCommand(
-  scheduler: string,
-  flags: WorkerFlags & LogFlags,
-): Promise<number> {
-  // The reader of its output may go before the worker does, which shall end in good order all the same.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
-  const settings = await settingsFrom(flags);
-  limitEnvironment(flags.env ?? settings.worker.env);
-  const { nanny = true, retireTimeout = RETIRE_MS } = { ...settings.worker, ...flags };
-  if (flags.supervised === true) return supervisedCommand(scheduler, flags, settings);
-  if (nanny) return nannyCommand(scheduler, flags, settings);
+export async function workerCommand(scheduler: string, flags: WorkerFlags): Promise<number> {
+  const settings = await workerSettings(scheduler, flags);
+  limitEnvironment(settings.config.env);
+  if (settings.config.nanny) return superviseWorker(settings, flags.inspect);
   if (flags.inspect !== undefined) await listenForDebugger(flags.inspect);
-  const worker = await start(scheduler, flags, settings);
+  const worker = await start(settings);
   const stopped = untilStopped({
     closed: worker.closed,
     close: async () => {
-      await worker.retire(retireTimeout);
+      await worker.retire(settings.config.retireTimeout);
       await worker.close();
     },
   });
@@ -52,29 +57,104 @@ export async function workerCommand(
   return stopped;
 }
 
+/**
+ * What flags and the configuration that they name say together.
+ * @throws YardmasterError `ERR_CONFIG`
+ */
+export async function workerSettings(
+  scheduler: string,
+  flags: WorkerFlags,
+): Promise<WorkerSettings> {
+  const { name, host, codeRoot, spillFolder, logLevel, verbose, insecure } = flags;
+  const given = settingsFrom(WORKER_SETTINGS, flags) as NonNullable<ConfigInput['worker']>;
+  const memory = { ...given.memory, spillFolder };
+  const allowModules = given.allowModules?.map(fromHere);
+  const overrides = { worker: { ...given, memory, allowModules } };
+  const { config, folder } =
+    flags.config === undefined
+      ? loadConfigObject({}, process.cwd(), { overrides })
+      : await loadConfigFile(flags.config, { overrides });
+  return {
+    scheduler,
+    config: config.worker,
+    transport: config.scheduler.transport,
+    ...{ folder, name, host, logLevel, verbose, insecure },
+    codeRoot: codeRoot === undefined ? undefined : resolve(codeRoot),
+    // A pipe is no terminal, so what would be text here would be JSON in a process of a nanny.
+    logFormat: flags.logFormat ?? (process.stderr.isTTY ? 'text' : 'json'),
+  };
+}
+
+/** This process looks after another one, which is the worker. */
+async function superviseWorker(
+  settings: WorkerSettings,
+  inspect: WorkerFlags['inspect'],
+): Promise<number> {
+  const { config, folder, codeRoot, name = `worker of ${settings.scheduler}` } = settings;
+  const { nannyPlugins, nannyPreload, allowModules } = config;
+  let hasComeUp = false;
+  const clock = new SystemClock();
+  const log = stderrLogger(settings, `nanny of ${name}`);
+  const plugins = await NannyPlugins.start({
+    ...{ name, plugins: nannyPlugins, preload: nannyPreload, folder, clock, log },
+    modules: AllowedModules.of(allowModules, folder, codeRoot),
+  });
+  const nanny = new Nanny({
+    ...{ name, clock, log },
+    settings: sendable(settings),
+    nodeArgs:
+      inspect === undefined ? process.execArgv : [...process.execArgv, inspectArgument(inspect)],
+    hooks: plugins.hooks,
+    plugins: plugins.remote,
+    // A worker that stands at a breakpoint is not stuck.
+    stuckAfterMs: inspect === undefined ? config.stuckAfter : Infinity,
+    retireMs: config.retireTimeout,
+    onStderr: (text) => void process.stderr.write(text),
+    onRegistered: (address) => {
+      if (!hasComeUp) say(`${address}\n`);
+      hasComeUp = true;
+    },
+  });
+  plugins.serve(nanny);
+  let code;
+  try {
+    code = await untilStopped({
+      closed: nanny.ended.then(() => {
+        // What a worker wrote that did not come up is on the error stream already.
+        if (nanny.error !== undefined && hasComeUp) throw nanny.error;
+      }),
+      close: () => nanny.close(),
+    });
+  } finally {
+    await plugins.close();
+  }
+  return nanny.error === undefined ? code : 1;
+}
+
 /** As `node --inspect` does, which says on the error stream where it listens. */
 async function listenForDebugger(port: number | true): Promise<void> {
   const { open } = await import('node:inspector');
   open(port === true ? INSPECT_PORT : port, '127.0.0.1');
 }
 
-async function settingsFrom({ config, settings }: WorkerFlags): Promise<WorkerSettings> {
-  if (settings !== undefined) return readSettings(settings);
-  if (config === undefined) return { worker: {}, folder: process.cwd() };
-  const loaded = await loadConfigFile(config);
-  const { worker, scheduler } = loaded.config;
-  return { worker, folder: loaded.folder, transport: scheduler.transport };
-}
-
-/** The process that a nanny looks after. */
-async function supervisedCommand(
-  scheduler: string,
-  flags: WorkerFlags & LogFlags,
-  settings: WorkerSettings,
-): Promise<number> {
+/** `yardmaster worker-process`: the process that a nanny looks after, which tells it what to do. */
+export async function workerProcessCommand(): Promise<void> {
   const clock = new SystemClock();
   const link = new NannyLink(clock);
-  const worker = await start(scheduler, flags, settings, link);
+  const settings = (await link.settings) as WorkerSettings;
+  await run(settings, () => runSupervised(settings, link, clock));
+}
+
+async function runSupervised(
+  settings: WorkerSettings,
+  link: NannyLink,
+  clock: Clock,
+): Promise<number> {
+  limitEnvironment(settings.config.env);
+  const worker = await start(settings, {
+    nanny: `process ${process.ppid}`,
+    nannyPlugins: link,
+  });
   let restart: string | undefined;
   process.on('SIGTERM', () => {
     clock.setTimer(GROUP_SIGNAL_MS, () => {
@@ -86,8 +166,7 @@ async function supervisedCommand(
   });
   link.registered(worker);
   const end = await worker.ended;
-  const isEvicted =
-    YardmasterError.is(end.error, 'ERR_CLOSED') && (await answers(scheduler, settings));
+  const isEvicted = YardmasterError.is(end.error, 'ERR_CLOSED') && (await answers(settings));
   await link.ends(
     isEvicted
       ? { kind: 'restart', reason: end.reason }
@@ -103,7 +182,7 @@ async function supervisedCommand(
  * Whether the scheduler takes connections: then it has only dropped this worker (which was silent for too long, or
  * whose connection broke), and is not gone.
  */
-async function answers(scheduler: string, settings: WorkerSettings): Promise<boolean> {
+async function answers(settings: WorkerSettings): Promise<boolean> {
   const network = {
     clock: new SystemClock(),
     transports: await configuredTransports(settings),
@@ -115,7 +194,7 @@ async function answers(scheduler: string, settings: WorkerSettings): Promise<boo
     onClose: () => undefined,
   };
   try {
-    const channel = await openChannelTo(scheduler, 'worker', network, ignored);
+    const channel = await openChannelTo(settings.scheduler, 'worker', network, ignored);
     await channel.close();
     return true;
   } catch {
@@ -134,37 +213,29 @@ function lastWords({ reason, error, restart }: WorkerEnd, why: string | undefine
 }
 
 async function start(
-  scheduler: string,
-  flags: WorkerFlags & LogFlags,
   settings: WorkerSettings,
-  nannyPlugins?: NannyLink,
+  supervisor: Pick<WorkerParts, 'nanny' | 'nannyPlugins'> = {},
 ): Promise<RunningWorker> {
-  const { name, host } = flags;
-  const { worker: configured } = settings;
-  const { threads, resources, memoryLimit, ready, killGrace } = { ...configured, ...flags };
-  const memory = { ...configured.memory, ...memoryOf(flags) };
-  return startWorker(scheduler, {
-    ...settingsOf(settings),
+  const { scheduler, config, name, host, folder, codeRoot } = settings;
+  return runWorker(scheduler, config, {
+    ...{ name, host, folder, codeRoot, ...supervisor },
     transports: await configuredTransports(settings),
-    memory,
-    ...(flags.allowModules === undefined ? {} : { allowModules: flags.allowModules.map(fromHere) }),
-    ...(flags.codeRoot === undefined ? {} : { codeRoot: resolve(flags.codeRoot) }),
-    log: stderrLogger(flags, name ?? 'worker'),
-    ...(threads === undefined ? {} : { threads }),
-    ...(name === undefined ? {} : { name }),
-    ...(flags.supervised === true ? { nanny: `process ${process.ppid}` } : {}),
-    ...(nannyPlugins === undefined ? {} : { nannyPlugins }),
-    ...(resources === undefined ? {} : { resources }),
-    ...(ready === undefined ? {} : { ready }),
-    ...(host === undefined ? {} : { host }),
-    ...(memoryLimit === undefined ? {} : { memoryLimitBytes: memoryLimit }),
-    ...(killGrace === undefined ? {} : { killGraceMs: killGrace }),
+    log: stderrLogger(settings, name ?? 'worker'),
   });
 }
 
-/** What the flags say, checked like a configuration, and nothing else. */
-function memoryOf({ memory = {}, spillFolder }: WorkerFlags): Partial<WorkerMemoryConfig> {
-  const given = { ...memory, ...(spillFolder === undefined ? {} : { spillFolder }) };
-  const checked = loadConfigObject({ worker: { memory: given } }).config.worker.memory;
-  return Object.fromEntries(Object.entries(checked).filter(([name]) => name in given));
+/** What Node, the system and Yardmaster itself need. */
+const NEEDED =
+  /^(?:PATH|HOME|USER|LANG|LC_\w+|TZ|TMPDIR|TMP|TEMP|SystemRoot|USERPROFILE|MALLOC_TRIM_THRESHOLD_|NODE_\w+|YARDMASTER_\w+)$/i;
+
+/**
+ * Removes all other variables from the environment of this process and of those that it starts: passwords of other
+ * programs, say. Tasks run as the user of the worker, so what that user can read stays in their reach.
+ * @param kept - names of further variables; undefined: nothing is removed
+ */
+function limitEnvironment(kept: readonly string[] | undefined): void {
+  if (kept === undefined) return;
+  for (const name of Object.keys(process.env)) {
+    if (!kept.includes(name) && !NEEDED.test(name)) Reflect.deleteProperty(process.env, name);
+  }
 }

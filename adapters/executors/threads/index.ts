@@ -38,9 +38,9 @@ export interface ThreadExecutorOptions {
   readonly tidyBytes?: number;
   /**
    * Milliseconds that an aborted task may continue; then its thread is terminated and replaced.
-   * Infinity: without limit. Default 5000.
+   * Infinity: without limit.
    */
-  readonly abortGraceMs?: number;
+  readonly killGraceMs: number;
   /**
    * Milliseconds after which short runs are taken back from a thread that has begun none of its
    * queue. Default 20.
@@ -52,8 +52,6 @@ export interface ThreadExecutorOptions {
   readonly cluster?: ClusterReach;
 }
 
-/** Default of `abortGraceMs`: milliseconds for an aborted task to end. */
-const ABORT_GRACE_MS = 5000;
 const NO_SLOT: TaskSlot = { secede: () => undefined, rejoin: () => Promise.resolve() };
 
 /**
@@ -80,7 +78,7 @@ export class ThreadExecutor implements Executor {
         threadCount: this.threadCount,
       });
     }
-    const { clock, heapLimitMb, tidyBytes, cluster, log, abortGraceMs = ABORT_GRACE_MS } = options;
+    const { clock, heapLimitMb, tidyBytes, cluster, log, killGraceMs } = options;
     this.actors = new ActorThreads({
       nowMs: () => clock.nowMs(),
       threadsMax: this.threadCount,
@@ -92,7 +90,7 @@ export class ThreadExecutor implements Executor {
     });
     this.crew = new ThreadPool({
       threadCount: this.threadCount,
-      settings: { clock, heapLimitMb, tidyBytes, cluster, abortGraceMs },
+      settings: { clock, heapLimitMb, tidyBytes, cluster, killGraceMs },
       log,
       onLeft: (jobs) => this.dealer.addAgain(jobs),
       onInterrupted: (jobs) => this.dealer.runAgain(jobs),
@@ -222,7 +220,7 @@ export class ThreadExecutor implements Executor {
     actorAt: string,
     onEnd: (result: ExecutionResult) => void,
   ): AbortRun {
-    const { clock, abortGraceMs = ABORT_GRACE_MS } = this.options;
+    const { clock, killGraceMs } = this.options;
     let timer: Timer | undefined;
     const making =
       this.closing === undefined
@@ -234,7 +232,7 @@ export class ThreadExecutor implements Executor {
     });
     inBackground(ended, (error) => onEnd({ kind: 'failure', error: describeFailure(error) }));
     return () => {
-      timer ??= clock.setTimer(abortGraceMs, () => this.actors.release(task.key));
+      timer ??= clock.setTimer(killGraceMs, () => this.actors.release(task.key));
     };
   }
 }

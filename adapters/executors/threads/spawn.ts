@@ -105,7 +105,7 @@ export interface ThreadSettings<T> {
   /** Bytes that its tasks may leave behind; undefined: the engine does as it likes. */
   readonly tidyBytes: number | undefined;
   /** Milliseconds for an aborted task to end. */
-  readonly abortGraceMs: number;
+  readonly killGraceMs: number;
   /** What its tasks reach; undefined: nothing. */
   readonly cluster: ClusterReach | undefined;
   /** Called when the thread stops or starts to count among those that take runs. */

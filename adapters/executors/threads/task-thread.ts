@@ -173,11 +173,11 @@ export class TaskThread {
   }
 
   abort(job: Job): void {
-    const { clock, abortGraceMs } = this.settings;
+    const { clock, killGraceMs } = this.settings;
     this.post({ op: 'abort', number: job.number });
     // Where threads are never ended, no time of a single run ends one either.
-    const mayEnd = abortGraceMs < Infinity;
-    job.graceMs = mayEnd ? (job.abortReason?.killTimeoutMs ?? abortGraceMs) : Infinity;
+    const mayEnd = killGraceMs < Infinity;
+    job.graceMs = mayEnd ? (job.abortReason?.killTimeoutMs ?? killGraceMs) : Infinity;
     if (job.abortReason?.isGivenUp === true) {
       const { number, graceMs } = job;
       this.abandon(

@@ -44,11 +44,10 @@ describe('LocalCluster.start', () => {
     [{ memoryLimit: 'lots' }, 'there is no option "memoryLimit"; did you mean "memoryLimitBytes"?'],
     [{ memoryLimitBytes: '1 GB' }, 'the option memoryLimitBytes must be a number of bytes'],
     [{ workers: '2' }, 'the option workers must be a whole number, at least 0, got "2"'],
-    [
-      { mode: 'inline', threads: 0 },
-      'the option threads must be a whole number, at least 1, got 0',
-    ],
-    [{ resources: { GPU: -1 } }, 'the option resources must be an object with an amount'],
+    [{ mode: 'inline', threads: 0 }, 'worker.threads must be >= 1 (got 0)'],
+    [{ resources: { GPU: -1 } }, 'worker.resources.GPU must be >= 0 (got -1)'],
+    [{ killGraceMs: '5s' }, 'the option killGraceMs must be a number of milliseconds'],
+    [{ memory: { pause: 2 } }, 'worker.memory.pause must be <= 1 (got 2)'],
     [
       { transport: { scheme: 'x' } },
       'the option transport must be an object with listen and connect',
@@ -57,6 +56,13 @@ describe('LocalCluster.start', () => {
     [{ nanny: 'yes', config: 5 }, 'config must be text, not empty, or an object, got 5'],
   ])('refuses %o', async (options, message) => {
     expect(await refusal(LocalCluster.start(options))).toContain(message);
+  });
+
+  test('takes every setting of workers, in milliseconds and bytes', async () => {
+    const options = { killGraceMs: 250, memoryLimitBytes: 2e9, lifetimeMs: Infinity, threads: 3 };
+    await using cluster = await LocalCluster.start({ mode: 'inline', workers: 0, ...options });
+    const { killGrace, memoryLimit, lifetime, threads } = cluster.scheduler.config.worker;
+    expect([killGrace, memoryLimit, lifetime, threads]).toEqual([250, 2e9, Infinity, 3]);
   });
 
   test('takes undefined for an option that is not given', async () => {

@@ -69,11 +69,11 @@ function isZeros(value: unknown, nbytes: number): boolean {
 describe('ThreadExecutor', () => {
   const opened: Executor[] = [];
   const open = (options: Partial<ThreadExecutorOptions> = {}): ThreadExecutor => {
-    const executor = new ThreadExecutor({ threadCount: 1, clock, ...options });
+    const executor = new ThreadExecutor({ threadCount: 1, clock, killGraceMs: 5000, ...options });
     opened.push(executor);
     return executor;
   };
-  const shared = new ThreadExecutor({ threadCount: 2, clock });
+  const shared = new ThreadExecutor({ threadCount: 2, clock, killGraceMs: 5000 });
   afterEach(async () => {
     await Promise.all(opened.splice(0).map((executor) => executor.close()));
   });
@@ -233,7 +233,7 @@ describe('ThreadExecutor', () => {
   });
 
   it('a task that ignores its abort loses its thread', async () => {
-    const executor = open({ abortGraceMs: 20 });
+    const executor = open({ killGraceMs: 20 });
     const controller = new AbortController();
     const running = run(executor, 'spin', [], { signal: controller.signal });
     controller.abort();
@@ -242,7 +242,7 @@ describe('ThreadExecutor', () => {
   });
 
   it('the caller of a cancellation may say how long the task can continue', async () => {
-    const executor = open({ abortGraceMs: 60_000 });
+    const executor = open({ killGraceMs: 60_000 });
     const controller = new AbortController();
     const running = run(executor, 'spin', [], { signal: controller.signal });
     controller.abort(new RunAborted(20));
@@ -309,7 +309,7 @@ describe('ThreadExecutor', () => {
   });
 
   it('short runs come back when the one before them takes long', async () => {
-    const executor = open({ abortGraceMs: 0 });
+    const executor = open({ killGraceMs: 0 });
     await value(run(executor, 'double', [1]));
     const { ends, aborts } = beginShort(executor, [['spin'], ['double', 1], ['double', 2]]);
     expect(await Promise.all(ends.slice(1))).toEqual([{ kind: 'returned' }, { kind: 'returned' }]);
@@ -357,7 +357,7 @@ describe('ThreadExecutor', () => {
 it('what tasks leave behind in a thread is collected as soon as that is requested', async () => {
   const nbytes = 8_000_000;
   const left = async (options: Partial<ThreadExecutorOptions>): Promise<number> => {
-    const executor = new ThreadExecutor({ clock, threadCount: 1, ...options });
+    const executor = new ThreadExecutor({ clock, threadCount: 1, killGraceMs: 5000, ...options });
     try {
       for (let round = 0; round < 6; round++) {
         await run(executor, 'echo', [new Input('x')], { inputs: { x: new Uint8Array(nbytes) } });

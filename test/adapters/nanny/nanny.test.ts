@@ -38,7 +38,9 @@ function look(what: string, options: Partial<NannyOptions> = {}): Watched {
   let wake: () => void = () => undefined;
   const nanny = new Nanny({
     name: 'w',
-    args: [what],
+    settings: { what },
+    stuckAfterMs: 30_000,
+    retireMs: 10_000,
     program: PROGRAM,
     clock: new SystemClock(),
     log,

@@ -84,7 +84,7 @@ async function startWorker(schedulerAddress: string, name: string): Promise<Host
     listenAddress: 'tcp://127.0.0.1:0',
     name,
     transports: new Map([['tcp', transport]]),
-    executor: new ThreadExecutor({ threadCount: 1, clock }),
+    executor: new ThreadExecutor({ threadCount: 1, clock, killGraceMs: 5000 }),
     store: new MemoryStore(),
     clock,
     log,

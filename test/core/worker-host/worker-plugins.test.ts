@@ -312,13 +312,20 @@ describe('a configuration that is only checked', () => {
 });
 
 describe('the lifetime of a worker', () => {
+  const LIFETIME = {
+    lifetime: 60_000,
+    lifetimeStagger: 0,
+    lifetimeRestart: false,
+    retireTimeout: 10_000,
+  };
+
   it('ends with its results elsewhere and the worker closed; it may want to be started again', async () => {
     const world = await bench();
     const worker = await world.startWorker('alice');
     await world.send(worker, world.compute('x', 'add', [1, 2]));
     const told: unknown[] = [];
     world.answers.set('command', (parameters) => void told.push(parameters));
-    const lifetime = { lifetimeMs: 60_000, staggerMs: 10_000, restart: true };
+    const lifetime = { ...LIFETIME, lifetimeStagger: 10_000, lifetimeRestart: true };
     limitLifetime(worker, lifetime, { clock: world.clock, log: new MemoryLog() }, () => 0.25);
     await world.pass(54_000);
     expect(told).toEqual([]);
@@ -334,7 +341,7 @@ describe('the lifetime of a worker', () => {
     const world = await bench();
     const worker = await world.startWorker('alice');
     const log = new MemoryLog();
-    limitLifetime(worker, { lifetimeMs: 60_000 }, { clock: world.clock, log });
+    limitLifetime(worker, LIFETIME, { clock: world.clock, log });
     await world.settle(worker.close());
     await world.pass(10_000);
     expect(world.clock.timerCount).toBe(0);

@@ -30,6 +30,8 @@ op "unpack": a graph, in the fields of the client's message that hold one:
 
 op "packages": no fields; gives {"packages": {name: version}}, those that Dask compares between peers.
 
+op "memory": no fields; gives {"memory": bytes that the process uses}.
+
 op "inspect": {"value": object, "attributes": [names]} gives {"type", "module", "attributes": {...}}.
 
 op "upload": {"plugin": pickle of a SchedulerUploadFile, "folder"} puts its file into the folder and
@@ -123,13 +125,9 @@ def limit_memory(limit) -> None:
     """Ends the process when it uses more than this many bytes."""
     import threading
 
-    import psutil
-
-    process = psutil.Process()
-
     def watch():
         while True:
-            if process.memory_info().rss > limit:
+            if memory_used() > limit:
                 os.write(
                     2,
                     f"a graph needed more than {limit / 2**20:.0f} MiB of memory to be read; "
@@ -139,6 +137,12 @@ def limit_memory(limit) -> None:
             time.sleep(MEMORY_INTERVAL)
 
     threading.Thread(target=watch, name="memory", daemon=True).start()
+
+
+def memory_used() -> int:
+    import psutil
+
+    return psutil.Process().memory_info().rss
 
 
 def answer(frames, answers) -> None:
@@ -159,6 +163,8 @@ def answer(frames, answers) -> None:
             unpack(id, request, answers)
         elif op == "packages":
             write(answers, {"id": id, "packages": dict(get_packages())})
+        elif op == "memory":
+            write(answers, {"id": id, "memory": memory_used()})
         elif op == "inspect":
             write(answers, {"id": id, **inspect_value(request)})
         elif op == "upload":

@@ -34,6 +34,8 @@ export interface HelperOptions {
   readonly processesMax?: number;
   /** Bytes that each may use. Default: any. */
   readonly memoryLimitBytes?: number;
+  /** Bytes that the first process may keep while it has nothing to do. Default 256 MiB. */
+  readonly idleMemoryBytes?: number;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -140,6 +142,16 @@ class PythonHelper {
       else if (this.isReady) this.send(this.process, request);
       if (this.requests.length === 1) this.watch();
     });
+  }
+
+  /** Puts a fresh process in the place of one that has nothing to do. Returns whether it did. */
+  renew(): boolean {
+    const { process } = this;
+    if (this.isClosed || process === undefined || this.requests.length > 0) return false;
+    this.process = undefined;
+    process.kill();
+    this.start();
+    return true;
   }
 
   /** Ends the process; what is not answered yet fails. */
@@ -349,8 +361,11 @@ function textOf(value: unknown): string {
 
 /** How long a request waits for a process that is busy before another one is started, in milliseconds. */
 const PATIENCE_MS = 200;
-/** A process beyond the first ends when it has had nothing to do for this long, in milliseconds. */
+/** A process has nothing to do when it was not asked for this long, in milliseconds. */
 const IDLE_MS = 60_000;
+
+/** Array graphs need a third of this, data frames two thirds; machine learning may need three times as much. */
+const IDLE_MEMORY_BYTES = 256 * 2 ** 20;
 
 /** Processes that may read at the same time unless the options say otherwise. */
 const PROCESSES_MAX = 4;
@@ -365,11 +380,13 @@ interface QueuedRequest {
 
 /**
  * Several Python processes that read graphs: each reads one at a time, so that a graph which takes long
- * delays at most those that find all processes busy. The first process stays; others come and go.
+ * delays at most those that find all processes busy. The others end when they have nothing to do; the
+ * first is then replaced by a fresh process, if it has grown.
  */
 export class HelperPool {
   private readonly first: PythonHelper;
-  private readonly others = new Map<PythonHelper, Timer | undefined>();
+  private readonly others = new Set<PythonHelper>();
+  private readonly idle = new Map<PythonHelper, Timer>();
   private readonly busy = new Set<PythonHelper>();
   private readonly waiting: QueuedRequest[] = [];
   private patience: Timer | undefined;
@@ -414,7 +431,7 @@ export class HelperPool {
    * answered that were free; a busy one answers before its next graph, and its failure is logged.
    */
   async askAll(message: Message): Promise<void> {
-    const running = [this.first, ...this.others.keys()].filter(({ pid }) => pid !== undefined);
+    const running = [this.first, ...this.others].filter(({ pid }) => pid !== undefined);
     const answers: Promise<unknown>[] = [];
     for (const helper of running) {
       const answer = helper.ask(message);
@@ -439,8 +456,8 @@ export class HelperPool {
   close(): void {
     this.isClosed = true;
     this.patience?.cancel();
-    for (const timer of this.others.values()) timer?.cancel();
-    for (const helper of [this.first, ...this.others.keys()]) helper.close();
+    for (const timer of this.idle.values()) timer.cancel();
+    for (const helper of [this.first, ...this.others]) helper.close();
     for (const { reject } of this.waiting.splice(0)) {
       reject(new YardmasterError('ERR_CLOSED', 'the scheduler closes'));
     }
@@ -466,7 +483,7 @@ export class HelperPool {
 
   private free(): PythonHelper | undefined {
     if (!this.busy.has(this.first)) return this.first;
-    for (const helper of this.others.keys()) if (!this.busy.has(helper)) return helper;
+    for (const helper of this.others) if (!this.busy.has(helper)) return helper;
     return undefined;
   }
 
@@ -475,11 +492,12 @@ export class HelperPool {
     { message, resolve, reject }: QueuedRequest,
   ): Promise<void> {
     this.busy.add(helper);
-    if (this.others.has(helper)) this.others.get(helper)?.cancel();
+    this.idle.get(helper)?.cancel();
     await helper.ask(message).then(resolve, reject);
     this.busy.delete(helper);
     if (this.isClosed) return;
-    if (this.others.has(helper)) this.endWhenIdle(helper);
+    const whenIdle = (): void => this.shrink(helper);
+    this.idle.set(helper, this.options.clock.setTimer(IDLE_MS, whenIdle));
     this.assign();
   }
 
@@ -490,17 +508,35 @@ export class HelperPool {
       this.patience = undefined;
       const { command } = this.first;
       const commands = command === undefined ? this.options.commands : [command];
-      this.others.set(new PythonHelper({ ...this.options, commands }), undefined);
+      this.others.add(new PythonHelper({ ...this.options, commands }));
       this.assign();
     });
   }
 
-  private endWhenIdle(helper: PythonHelper): void {
-    const timer = this.options.clock.setTimer(IDLE_MS, () => {
-      this.others.delete(helper);
-      helper.close();
-    });
-    this.others.set(helper, timer);
+  private shrink(helper: PythonHelper): void {
+    this.idle.delete(helper);
+    if (helper === this.first) {
+      inBackground(this.renewFirst(), 'the first Python helper was not replaced');
+      return;
+    }
+    this.others.delete(helper);
+    helper.close();
+  }
+
+  private async renewFirst(): Promise<void> {
+    const { first } = this;
+    const { log, idleMemoryBytes = IDLE_MEMORY_BYTES } = this.options;
+    if (first.pid === undefined) return;
+    this.busy.add(first);
+    try {
+      const [answer] = await first.ask({ op: 'memory' });
+      const memory = Number(answer?.message['memory']);
+      if (memory > idleMemoryBytes && first.renew())
+        log.info({ memory, idleMemoryBytes }, 'the Python helper had grown, and was replaced');
+    } finally {
+      this.busy.delete(first);
+      if (!this.isClosed) this.assign();
+    }
   }
 }
 

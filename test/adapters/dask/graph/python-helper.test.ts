@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { SystemClock } from '../../../../adapters/clocks/index.ts';
+import { SystemClock, VirtualClock } from '../../../../adapters/clocks/index.ts';
 import { decodeMessage, Opaque } from '../../../../adapters/dask/wire/codec.ts';
 import { FrameReader } from '../../../../adapters/dask/wire/frames.ts';
 import {
@@ -79,7 +79,7 @@ describe.skipIf(python === undefined)(`graphs read by Python${skipReason(python)
       made.stdout,
     );
     NAMES.forEach((name, index) => (graphs[name] = messages[index]!));
-  });
+  }, 120_000);
 
   it('a chain has its two tasks and their dependency', async () => {
     const graph = await anUnpacker().unpack(graphs.chained);
@@ -166,6 +166,27 @@ describe.skipIf(python === undefined)(`graphs read by Python${skipReason(python)
       code: 'ERR_CLOSED',
       message: expect.stringContaining('more than 500 MiB of memory') as string,
     });
+    expectComplete(await unpacker.unpack(graphs.array));
+  });
+
+  it.each([
+    ['has grown is replaced by a fresh one', 1, false],
+    ['has not grown stays', 2 ** 40, true],
+  ])('a process without work that %s', async (_name, idleMemoryBytes, stays) => {
+    const clock = new VirtualClock();
+    const infos: string[] = [];
+    const log = { ...silent, info: (_: unknown, text = '') => infos.push(text) };
+    const unpacker = anUnpacker({ clock, idleMemoryBytes, log });
+    await unpacker.unpack(graphs.array);
+    const { pid } = unpacker;
+    clock.advance(59_000);
+    await unpacker.packages();
+    expect(unpacker.pid).toBe(pid);
+    // It is asked for its memory before this.
+    clock.advance(60_000);
+    await unpacker.packages();
+    expect(infos.filter((text) => text.includes('was replaced'))).toHaveLength(stays ? 0 : 1);
+    expect(unpacker.pid === pid).toBe(stays);
     expectComplete(await unpacker.unpack(graphs.array));
   });
 

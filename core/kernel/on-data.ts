@@ -213,6 +213,7 @@ export function onRequestRefreshWhoHas(scope: KernelScope, report: RequestRefres
     else known.push(task);
   }
   const { stimulusId } = scope;
+  if (report.deniedBy !== undefined) loseDenied(scope, known, report.deniedBy);
   if (report.unreachable !== undefined) moveDependents(scope, worker, known, report.unreachable);
   if (known.length > 0) {
     const replicas = replicaLocations(known);
@@ -221,6 +222,22 @@ export function onRequestRefreshWhoHas(scope: KernelScope, report: RequestRefres
   if (unknown.length > 0) {
     scope.outbox.toWorker(worker, { op: 'free-keys', keys: unknown, stimulusId });
   }
+}
+
+/**
+ * A worker has answered again and again that it does not hold results that count as its own: they are lost there, and the worker
+ * frees them if it has them after all.
+ */
+function loseDenied(scope: KernelScope, tasks: readonly TaskState[], address: string): void {
+  const holder = scope.cluster.workers.get(address);
+  if (holder === undefined) return;
+  const lost = tasks.filter((task) => task.whoHas.has(holder));
+  if (lost.length === 0) return;
+  for (const task of lost) loseCopy(scope, task, holder);
+  const keys = lost.map(({ key }) => key);
+  const { stimulusId } = scope;
+  scope.outbox.toWorker(holder, { op: 'free-keys', keys, stimulusId });
+  scope.outbox.event('scheduler', { action: 'denied-results', worker: address, keys });
 }
 
 /**

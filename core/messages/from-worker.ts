@@ -68,6 +68,8 @@ export interface RequestRefreshWhoHas extends FromWorker {
   readonly keys: readonly Name[];
   /** A holder of all of them that the worker could not reach several times in succession. */
   readonly unreachable?: UnreachablePeer;
+  /** A worker that has answered several times in succession that it holds none of them. */
+  readonly deniedBy?: Name;
 }
 
 /** A worker that another worker cannot reach. */

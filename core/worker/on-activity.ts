@@ -92,20 +92,26 @@ export function onGatherSuccess(scope: WorkerScope, event: GatherSuccess): void 
   const tasks = endTransfer(scope, event.worker);
   scope.tables.failedTransfers.delete(event.worker);
   if (event.timing !== undefined) addTransfer(tasks, event.timing);
+  const denied: string[] = [];
   for (const task of tasks) {
     const nbytes = arrived.get(task.key);
     if (nbytes === undefined) scope.tables.removeHolder(task, event.worker);
+    task.denials = nbytes === undefined ? task.denials + 1 : 0;
     if (task.state !== 'flight') {
       if (nbytes !== undefined) scope.emit({ kind: 'drop-data', key: task.key });
       scope.recommend(task, 'released');
     } else if (nbytes === undefined) {
       scope.recommend(task, 'fetch');
+      if (task.denials % TRANSFER_ATTEMPTS === 0) denied.push(task.key);
     } else {
       task.arrivedNbytes = nbytes;
       task.copiedRunId = runIds.get(task.key) ?? -1;
       scope.recommend(task, 'memory');
     }
   }
+  if (denied.length === 0) return;
+  const { worker: deniedBy, stimulusId } = event;
+  scope.report({ op: 'request-refresh-who-has', keys: denied, deniedBy, stimulusId });
 }
 
 /** Tries other holders at once. Where all are busy, the scheduler may know of more. */

@@ -75,6 +75,8 @@ export class WorkerTask {
   readonly holders = new LazySet<string>();
   /** One for each holder while in `fetch`. */
   fetchEntries: FetchEntry[] = NO_ENTRIES;
+  /** The number of answers of holders, in succession, that did not bring the result. */
+  denials = 0;
   /** The peer whose transfer includes this task: in `flight`, and after its cancellation. */
   comingFrom: string | undefined = undefined;
 

@@ -509,6 +509,24 @@ describe('fetching', () => {
     expect(bench.states).toMatchObject({ a: 'missing', c: 'missing', b: 'flight' });
   });
 
+  it('a peer that answers three times without a result is reported as one that denies it', () => {
+    const bench = new WorkerBench();
+    bench.compute('y', { a: [P1], b: [P1] });
+    const answer = (keys: string[]): string[] =>
+      bench.send({ op: 'gather-success', worker: P1, keys, nbytes: keys.map(() => 1) });
+    const again = (): string[] =>
+      bench.send({ op: 'refresh-who-has', replicas: locations({ a: [P1] }) });
+    answer(['b']);
+    expect(bench.states).toMatchObject({ a: 'missing', b: 'memory' });
+    expect(again()).toEqual([`gather ${P1} a`]);
+    expect(answer([])).toEqual([]);
+    again();
+    const sent = bench.instructions({ op: 'gather-success', worker: P1, keys: [], nbytes: [] });
+    expect(sent).toMatchObject([
+      { message: { op: 'request-refresh-who-has', keys: ['a'], deniedBy: P1 } },
+    ]);
+  });
+
   describe('a peer that the scheduler knows and that cannot be reached', () => {
     const fail = (bench: WorkerBench, peer = P1): readonly Send[] =>
       bench

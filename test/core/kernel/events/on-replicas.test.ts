@@ -63,6 +63,26 @@ it('a wanted result whose last copy is dropped is computed again', () => {
   expect(env.takeWorker('w1')).toEqual(['compute-task a']);
 });
 
+it('a result that its holder denies again and again is computed again', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2);
+  env.submit({ a: [], b: [] });
+  env.finish('a');
+  env.finish('b');
+  const [holder] = env.cluster.tasks.get('a')!.whoHas.items;
+  const asks = holder === env.worker('w1') ? 'w2' : 'w1';
+  env.ignoreMessages();
+  env.send({
+    op: 'request-refresh-who-has',
+    worker: env.worker(asks).address,
+    keys: ['a', 'b'],
+    deniedBy: holder!.address,
+  });
+  expect(env.state('a')).toBe('processing');
+  expect(env.state('b')).toMatch(/^memory/);
+  expect(env.takeWorker(holder!.name)).toContain('free-keys a');
+});
+
 it('one report may contain many dropped copies, known or not', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);

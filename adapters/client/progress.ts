@@ -115,7 +115,7 @@ export interface ShowProgressOptions extends ProgressOptions {
   readonly stream?: NodeJS.WriteStream;
 }
 
-/** Prefixes with a bar of their own. */
+/** More prefixes than these have one bar for all. */
 const BARS_MAX = 12;
 
 /** Lines that are written when the stream is not a terminal. */
@@ -127,8 +127,8 @@ export function canDrawBars(stream: NodeJS.WriteStream): boolean {
 }
 
 /**
- * Shows how far futures are until all have come to an end: bars by prefix on a terminal, and a line for each tenth
- * elsewhere.
+ * Shows how far futures are until all have come to an end: on a terminal a bar for each of a few prefixes and one for all, and a
+ * line for each tenth elsewhere.
  * @returns the last counts
  */
 export async function showProgress(
@@ -184,10 +184,10 @@ class Bars {
     );
   }
 
-  update({ prefixes }: Progress): void {
-    let shown = 0;
-    for (const [prefix, counts] of prefixes) {
-      if (shown++ === BARS_MAX) break;
+  update({ prefixes, ...all }: Progress): void {
+    const shown = new Map(prefixes.size > BARS_MAX ? [] : prefixes);
+    if (prefixes.size !== 1) shown.set('all', all);
+    for (const [prefix, counts] of shown) {
       const name = printable(prefix).slice(0, 20).padEnd(20);
       const { total, pending } = counts;
       const payload = { name, ends: endsOf(counts) };

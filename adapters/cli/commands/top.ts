@@ -48,9 +48,10 @@ export function topCommand(flags: TopFlags): Promise<number> {
     let before: Look | undefined;
     while (!stop.signal.aborted) {
       const look = await lookAt(client);
-      const rows = process.stdout.rows - OTHER_LINES;
-      const text = topText(flags.scheduler, look, before, Math.max(4, Math.floor(rows / 2)));
-      process.stdout.write(`${CLEAR}${printableLines(text)}\n`);
+      const { rows, columns } = process.stdout;
+      const linesMax = Math.max(4, Math.floor((rows - OTHER_LINES) / 2));
+      const text = printableLines(topText(flags.scheduler, look, before, linesMax));
+      process.stdout.write(`${CLEAR}${clipped(text, rows - 1, columns)}\n`);
       before = look;
       await pause(interval, undefined, { signal: stop.signal }).catch(() => undefined);
     }
@@ -107,6 +108,14 @@ export function topText(
     ...(stuck === 0 ? [] : ['', `${stuck} tasks wait for a worker`]),
     ...waiting.map(({ key, why }) => `  ${key}: ${why}`),
   ].join('\n');
+}
+
+/** The part of a text that fits on a screen: a line that wraps would move the first ones out of sight. */
+export function clipped(text: string, rows: number, columns: number): string {
+  const lines = text.split('\n').slice(0, rows);
+  return lines
+    .map((line) => (line.length > columns ? `${line.slice(0, columns - 1)}…` : line))
+    .join('\n');
 }
 
 function tableOf(

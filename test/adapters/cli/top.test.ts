@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { type Look, topText } from '../../../adapters/cli/commands/top.ts';
+import { clipped, type Look, topText } from '../../../adapters/cli/commands/top.ts';
 
 function worker(name: string, processingCount: number): Look['workers'][number] {
   return {
@@ -56,4 +56,8 @@ it('what does not fit on the screen is counted', () => {
   expect(text).toContain('and 1 more workers');
   expect(text).toContain('and 1 more prefixes');
   expect(text).not.toContain('ann');
+});
+
+it('a text is cut to the screen, so that no line wraps and the first ones stay', () => {
+  expect(clipped('one\nthe second line\nthree\nfour', 3, 8)).toBe('one\nthe sec…\nthree');
 });

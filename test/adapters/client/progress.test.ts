@@ -63,4 +63,28 @@ describe('the progress of futures', () => {
     expect(end).toMatchObject({ total: 4, finished: 3, failed: 1 });
     await expect.poll(() => text).toMatch(/4 of 4 tasks are done, 1 failed\n$/);
   });
+
+  it.each([
+    [4, 5],
+    [40, 1],
+  ])(
+    'of %d prefixes is written to a terminal as %d bars, one of them of all',
+    async (count, bars) => {
+      const futures = Array.from({ length: count }, (_, k) =>
+        client
+          .with({ key: `${'abcdefgh'[k % 8]}${'xyzuv'[Math.floor(k / 8)]}${count}` })
+          .submit(spin, 0),
+      );
+      const stream = Object.assign(new PassThrough().setEncoding('utf8'), {
+        ...{ isTTY: true, columns: 100, rows: 25 },
+        ...{ cursorTo: () => true, clearLine: () => true, moveCursor: () => true },
+        clearScreenDown: () => true,
+      });
+      let text = '';
+      stream.on('data', (part: string) => (text += part));
+      await showProgress(futures, { stream: stream as unknown as NodeJS.WriteStream });
+      const done = new Set(Array.from(text.matchAll(/(\w+) +=+ (\d+)\/\2/g), ([, name]) => name));
+      expect([done.size, done.has('all')]).toEqual([bars, true]);
+    },
+  );
 });

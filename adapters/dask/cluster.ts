@@ -1,4 +1,5 @@
-import { lstat, realpath, writeFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { lstat, open, realpath } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -381,9 +382,35 @@ export async function dumpToUrl(
     format === 'yaml'
       ? Buffer.from(stringify(state, { aliasDuplicateObjects: false }))
       : await promisify(gzip)(encodeMessage(state)[0] as Uint8Array);
-  await writeFile(path, bytes);
+  await writeDump(path, bytes);
   return null;
 }
+
+/** Replaces nothing but an earlier dump. */
+async function writeDump(path: string, bytes: Uint8Array): Promise<void> {
+  const file = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+  try {
+    const about = await file.stat();
+    const start = Buffer.alloc(about.isFile() ? DUMP_STARTS.yaml.byteLength : 0);
+    const { bytesRead } = await file.read(start, 0, start.byteLength, 0);
+    const isDump = Object.values(DUMP_STARTS).some((known) =>
+      known.equals(start.subarray(0, Math.min(bytesRead, known.byteLength))),
+    );
+    if (!about.isFile() || (bytesRead > 0 && !isDump)) {
+      throw new PythonException(
+        'OSError',
+        `${path} exists, and is no dump of a cluster: it is not replaced; choose another name`,
+      );
+    }
+    await file.truncate(0);
+    await file.write(bytes, 0, bytes.byteLength, 0);
+  } finally {
+    await file.close();
+  }
+}
+
+/** The first bytes of dumps, by format. */
+const DUMP_STARTS = { yaml: Buffer.from('scheduler:'), msgpack: Buffer.from([0x1f, 0x8b]) };
 
 /** Where a dump is written. Symbolic links lead nowhere else. */
 async function placeOf(named: string, folder: string): Promise<string> {
@@ -407,14 +434,21 @@ async function placeOf(named: string, folder: string): Promise<string> {
 }
 
 function pathOf(url: string): string {
+  if (url.includes('::')) {
+    throw new PythonException(
+      'ValueError',
+      `dumps are not written through chained file systems (${url}): name the last one alone`,
+    );
+  }
   if (url.startsWith('file:///')) return fileURLToPath(url);
-  if (url.startsWith('file://')) return url.slice('file://'.length);
-  return url;
+  return url.replace(/^(?:file|local):\/\//, '');
 }
 
-/** Whether only Python's fsspec can write there: it is neither a path nor `file://`. */
+/** True when only Python's fsspec can write there: it is neither a path nor an URL of this machine's files. */
 export function needsFsspec(url: unknown): boolean {
-  return typeof url === 'string' && /^(?!file:)[\w+.-]+(::|:\/\/)/.test(url);
+  return (
+    typeof url === 'string' && !url.includes('::') && /^(?!file:|local:)[\w+.-]+:\/\//.test(url)
+  );
 }
 
 /** A profile that has seen nothing. */

@@ -313,8 +313,8 @@ export function makeCompanion(host: CompanionHost, companion: Companion): DaskEx
       },
       dump_cluster_state_to_url: async (request, _context, comm) => {
         const { url, format, exclude, ...options } = without('serializers', request);
-        if (!needsFsspec(url)) return dumpToUrl(request, host, clusterState);
         requireClient(host, comm, 'dump_cluster_state');
+        if (!needsFsspec(url)) return dumpToUrl(request, host, clusterState);
         const fields = { url, format: format ?? 'msgpack', exclude: exclude ?? [], options };
         return companion.ask('dump', fields, `dump_cluster_state to ${String(url)}`);
       },

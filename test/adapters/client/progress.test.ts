@@ -83,7 +83,7 @@ describe('the progress of futures', () => {
       let text = '';
       stream.on('data', (part: string) => (text += part));
       await showProgress(futures, { stream: stream as unknown as NodeJS.WriteStream });
-      const done = new Set(Array.from(text.matchAll(/(\w+) +=+ (\d+)\/\2/g), ([, name]) => name));
+      const done = new Set(Array.from(text.matchAll(/1G(\w+) +=+ (\d+)\/\2/g), ([, name]) => name));
       expect([done.size, done.has('all')]).toEqual([bars, true]);
     },
   );

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -207,6 +207,14 @@ describe('looks into the cluster', () => {
           bench.call('dump_cluster_state_to_url', { url, format: 'yaml', exclude: [] }),
         ).rejects.toThrow(/dumpFolder/);
       }
+      const dump = (name: string): Promise<unknown> =>
+        bench.call('dump_cluster_state_to_url', { url: name, format: 'yaml', exclude: [] });
+      await expect(dump('local:///tmp/dump')).rejects.toThrow(/dumpFolder/);
+      await expect(dump('simplecache::file:///tmp/dump')).rejects.toThrow(/chained/);
+      await writeFile(join(folder, 'cluster.yaml'), 'workers: 3');
+      await expect(dump('cluster')).rejects.toThrow(/no dump/);
+      expect(await readFile(join(folder, 'cluster.yaml'), 'utf8')).toBe('workers: 3');
+      await expect(dump('dump')).resolves.toBeNull();
     } finally {
       await rm(folder, { recursive: true });
     }

@@ -102,11 +102,18 @@ export class KeyTable {
   /**
    * Ends these wants, by force all wants of their keys. The scheduler is told of the keys that nobody wants here any more.
    * @param errorOf - what the callers that wait for a key receive
+   * @param keepsDependents - true: what depends on the keys stays wanted
    */
   cancel(
     entries: readonly KeyEntry[],
     options: CancelOptions,
-    errorOf: (key: string, reason: string, message?: string) => Error = cancelledError,
+    {
+      errorOf = cancelledError,
+      keepsDependents,
+    }: {
+      readonly errorOf?: (key: string, reason: string, message?: string) => Error;
+      readonly keepsDependents?: boolean;
+    } = {},
   ): void {
     checkNames(options, ['force', 'reason', 'message', 'killTimeoutMs']);
     const { force = false, reason, message, killTimeoutMs } = options;
@@ -125,10 +132,9 @@ export class KeyTable {
       else ended.push(entry);
       if (force || this.leave(entry)) keys.push(entry.key);
     }
-    const limit = killTimeoutMs === undefined ? {} : { killTimeoutMs };
-    const more = message === undefined ? {} : { message };
     if (keys.length > 0) {
-      this.outgoing.report({ op: 'cancel-keys', keys, force, reason: why, ...more, ...limit });
+      const how = { force, keepsDependents, reason: why, message, killTimeoutMs };
+      this.outgoing.report({ op: 'cancel-keys', keys, ...how });
     }
     for (const entry of ended) entry.cancel(() => errorOf(entry.key, why, message));
   }

@@ -268,13 +268,20 @@ export class Session implements FutureOwner, LinkOwner {
     this.table.cancel(entries, options);
   }
 
+  /** Ends these wants because their signal was aborted; what depends on them is another request's. */
+  abortEntries(entries: readonly KeyEntry[], reason: string): void {
+    this.table.cancel(entries, { reason }, { keepsDependents: true });
+  }
+
   /** Gives up what has not ended in time. */
   expireEntries(entries: readonly KeyEntry[], deadlineMs: number): void {
     const reason = `it had not ended ${deadlineMs} ms after its submission`;
-    this.table.cancel(entries, { reason, killTimeoutMs: DEADLINE_GRACE_MS }, (key) => {
+    const errorOf = (key: string): Error => {
       const message = `"${key}" was given up: ${reason}, as its deadlineMs says`;
       return new YardmasterError('ERR_TASK_TIMEOUT', message, { key, deadlineMs });
-    });
+    };
+    const options = { reason, killTimeoutMs: DEADLINE_GRACE_MS };
+    this.table.cancel(entries, options, { errorOf, keepsDependents: true });
   }
 
   cloneEntry(entry: KeyEntry): KeyEntry {

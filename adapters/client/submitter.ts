@@ -412,7 +412,7 @@ export class Submitter {
     const entries = new Set<KeyEntry>(all);
     const onAbort = (): void => {
       const reason = `its signal was aborted (${textOf(signal.reason)})`;
-      this.session.cancelEntries([...entries], { reason });
+      this.session.abortEntries([...entries], reason);
     };
     signal.addEventListener('abort', onAbort, { once: true });
     for (const entry of [...entries]) {

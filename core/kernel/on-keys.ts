@@ -25,10 +25,14 @@ export function* cancelKeys(
   stimulus: CancelKeys,
   client: ClientState,
 ): Generator<void, void> {
-  const { force, killTimeoutMs, keys, reason = 'cancelled', message } = stimulus;
+  const { force, keepsDependents = false, killTimeoutMs, keys } = stimulus;
+  const { reason = 'cancelled', message } = stimulus;
   const why = { reason, message };
   const pace = new Pace(scope.options.sliceTransitions);
-  const collection: Collection = { client, force, pace, seen: new IdSet(), cancelled: [] };
+  const collection: Collection = {
+    ...{ client, force, keepsDependents, pace },
+    ...{ seen: new IdSet(), cancelled: [] },
+  };
   for (const key of keys) {
     const task = scope.cluster.tasks.get(key);
     if (task !== undefined) yield* collectCancelled(collection, task);
@@ -55,6 +59,7 @@ export function* cancelKeys(
 interface Collection {
   readonly client: ClientState;
   readonly force: boolean;
+  readonly keepsDependents: boolean;
   readonly pace: Pace;
   /** Ids: a task that gets the id of one that was forgotten meanwhile is not what was cancelled. */
   readonly seen: IdSet;
@@ -66,7 +71,7 @@ interface Collection {
  * intermediate result that no client wants does not prevent the cancellation of tasks after it.
  */
 function* collectCancelled(collection: Collection, start: TaskState): Generator<void, void> {
-  const { client, force, pace, seen, cancelled } = collection;
+  const { client, force, keepsDependents, pace, seen, cancelled } = collection;
   // What is yet to be visited, each list from its end; never copied, because it may be very long.
   const stack: { readonly tasks: readonly TaskState[]; left: number }[] = [
     { tasks: [start], left: 1 },
@@ -80,7 +85,7 @@ function* collectCancelled(collection: Collection, start: TaskState): Generator<
     order.push(task);
     const isOnlyOurs = task.whoWants.size === 1 && task.whoWants.has(client);
     const tasks = task.dependentsWithForgotten;
-    if (force || isOnlyOurs) stack.push({ tasks, left: tasks.length });
+    if (force || (isOnlyOurs && !keepsDependents)) stack.push({ tasks, left: tasks.length });
   }
   for (let index = order.length - 1; index >= 0; index--) {
     cancelled.push(order[index] as TaskState);

@@ -105,6 +105,8 @@ export interface CancelKeys extends FromClient {
   readonly keys: readonly Name[];
   /** Also what other clients want. */
   readonly force: boolean;
+  /** True: what depends on the keys stays wanted. Default false. */
+  readonly keepsDependents?: boolean;
   /** Short, for programs: `cancelled` when there is none. */
   readonly reason?: string;
   /** For people. */

@@ -46,6 +46,22 @@ test('a signal ends the call that it was given to', async () => {
   expect(await cluster.passing(first.result())).toBe('done');
 });
 
+test.each(['a deadline', 'a signal'])(
+  '%s leaves alone what depends on the task in another call',
+  async (limit) => {
+    const { client } = cluster;
+    const request = new AbortController();
+    const limits = limit === 'a signal' ? { signal: request.signal } : { deadlineMs: 50 };
+    const first = client.with(limits).submit(deaf, 'a');
+    const second = client.submit(count, first);
+    await cluster.until(() => gates.has('a'));
+    request.abort();
+    await expect(cluster.passing(first.result())).rejects.toThrow();
+    gates.get('a')!();
+    await expect(cluster.passing(second.result())).resolves.toBeDefined();
+  },
+);
+
 test('a deadline ends the call that it was given to', async () => {
   const { client } = cluster;
   const first = client.submit(deaf, 'a');

@@ -83,7 +83,7 @@ test('a hundred thousand tasks are submitted at once, and closing ends those tha
   const last = futures.at(-1)!.error();
   await cluster.close();
   expect(await last).toMatchObject({ code: 'ERR_CLOSED' });
-}, 60_000);
+});
 
 test('of a graph, what kills each worker is blamed with its dependents, and the rest is computed', async () => {
   const log = new MemoryLog();
@@ -110,7 +110,7 @@ test('of a graph, what kills each worker is blamed with its dependents, and the 
   } finally {
     await cluster.close();
   }
-}, 60_000);
+});
 
 test('a task that kills each worker is blamed in the end, and the others continue', async () => {
   const log = new MemoryLog();

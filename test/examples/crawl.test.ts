@@ -36,4 +36,4 @@ test('the crawl fetches each page once, is polite, and fetches nothing when it i
   // Fourteen pages are busy at first.
   expect(figures).toMatch(/^54 requests, 40 served, [1-4] at once$/);
   expect(await crawl()).toEqual([pages, '0 requests, 0 served, 0 at once']);
-}, 60_000);
+});

@@ -55,7 +55,7 @@ test('a suite passes although a worker is killed, and learns how long its files 
   const learned = JSON.parse(readFileSync(durations(), 'utf8')) as Record<string, number>;
   expect(Object.keys(learned).toSorted()).toEqual(FILES.map((name) => `test/${name}`));
   expect(learned['test/slow-3.test.js']).toBeGreaterThan(300);
-}, 60_000);
+});
 
 test('files that are not known yet run first, then those that took longest', async () => {
   writeFileSync(
@@ -73,4 +73,4 @@ test('files that are not known yet run first, then those that took longest', asy
     'slow-1.test.js',
     'slow-2.test.js',
   ]);
-}, 60_000);
+});

@@ -12,5 +12,4 @@ it.each(['scheduler', 'data'] as const)(
       isOpenToFriends: true,
     });
   },
-  60_000,
 );

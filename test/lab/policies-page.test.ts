@@ -34,5 +34,4 @@ it.each(['tree:8@100ms,10MB', 'wordbag:30'])(
       expect(cellsOf('Bytes moved', run.policies)[column]).toBe(cellOf(run, 'movedBytes'));
     }
   },
-  120_000,
 );

@@ -24,7 +24,6 @@ process.stdout.write(JSON.stringify(names));
 
 it.skipIf(!existsSync(BUILT))(
   'a cluster starts and answers every command without the compiler of schemas and the parser of YAML',
-  { timeout: 60_000 },
   async () => {
     const args = ['--input-type=module', '-e', SCRIPT];
     const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: ROOT });

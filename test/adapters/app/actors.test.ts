@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { inspect } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ClusterMode, LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { Client, ref, task } from '../../../adapters/client/index.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
@@ -7,6 +10,7 @@ import type { ActorHandle } from '../../../adapters/tasks/index.ts';
 import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { type Transport, YardmasterError } from '../../../core/api/index.ts';
 import { Counter, type CounterClass, Mailbox, tasks } from './fixtures/actors.mjs';
+import { eventually } from '../../kit/eventually.ts';
 
 const MODES: readonly ClusterMode[] = ['inline', 'threads', 'processes'];
 const config = { scheduler: { validate: true } };
@@ -19,7 +23,7 @@ describe.each(MODES)('an actor (%s)', (mode) => {
     cluster = await LocalCluster.start({ mode, workers: 1, threads: 1, config });
     client = await cluster.client();
     counter = await client.submitActor(Counter, 10).result();
-  }, 60_000);
+  });
   afterAll(() => cluster.close());
 
   test('keeps its state between calls, and shows its properties', async () => {
@@ -126,7 +130,7 @@ describe.each(MODES)('an actor (%s)', (mode) => {
     future.release();
     expect(await handle.n).toBe(1); // The handle holds it.
     handle[Symbol.dispose]();
-    await vi.waitFor(() => expect(cluster.scheduler.cluster.tasks.has(future.key)).toBe(false));
+    await eventually(() => expect(cluster.scheduler.cluster.tasks.has(future.key)).toBe(false));
     await expect(handle.increment()).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
   });
 
@@ -158,12 +162,13 @@ describe('an actor in a thread', () => {
     expect(key).toMatch(/^Counter-/);
     expect(threadOfA).not.toBe(threadOfB);
     expect([threadOfA, threadOfB]).not.toContain(await client.submit(tasks.where).result());
-    const blocked = a.block(700);
-    const before = Date.now();
+    const folder = mkdtempSync(join(tmpdir(), 'yardmaster-actors-'));
+    const blocked = a.blockUntil(join(folder, 'go'));
     await b.increment();
     await client.submit(tasks.square, 12).result();
-    expect(Date.now() - before).toBeLessThan(600);
+    writeFileSync(join(folder, 'go'), '');
     expect(await blocked).toBe('done');
+    rmSync(folder, { recursive: true });
   });
 
   test('shares a thread when there are many', async () => {
@@ -177,7 +182,7 @@ describe('an actor in a thread', () => {
     const doomed = await future.result();
     await expect(doomed.dies()).rejects.toMatchObject({ code: 'ERR_ACTOR_LOST' });
     await expect(doomed.increment()).rejects.toMatchObject({ code: 'ERR_ACTOR_LOST' });
-    await vi.waitFor(() => expect(future.status).toBe('error'));
+    await eventually(() => expect(future.status).toBe('error'));
     await expect(future.result()).rejects.toMatchObject({ code: 'ERR_ACTOR_LOST' });
     await expect(client.submit(tasks.useCounter, future, 1).result()).rejects.toMatchObject({
       code: 'ERR_ACTOR_LOST',
@@ -206,9 +211,9 @@ test('an actor whose worker is killed is lost: open calls, later calls, and its 
   process.kill(pid, 'SIGKILL');
   await open;
   await expect(counter.increment()).rejects.toMatchObject({ code: 'ERR_ACTOR_LOST' });
-  await vi.waitFor(() => expect(future.status).toBe('error'));
+  await eventually(() => expect(future.status).toBe('error'));
   await expect(future.error()).resolves.toMatchObject({ code: 'ERR_ACTOR_LOST' });
-}, 60_000);
+});
 
 test('an actor is called by way of the scheduler when its worker cannot be reached', async () => {
   const clock = new SystemClock();
@@ -238,7 +243,7 @@ test('an actor is called by way of the scheduler when its worker cannot be reach
     scheduler.enqueue({ op: 'remove-worker', worker, expected: true, close: true });
   }
   await expect(counter.increment()).rejects.toMatchObject({ code: 'ERR_ACTOR_LOST' });
-}, 30_000);
+});
 
 test('without a cluster a class makes objects, and actors in this process', async () => {
   const plain = new Counter(2);

@@ -124,7 +124,7 @@ test('an application with Yardmaster inside runs alone when bundled by webpack',
   const stats = await promisify(compiler.run.bind(compiler))();
   expect(stats?.toJson({ all: false, errors: true }).errors).toEqual([]);
   expect(await runAlone('webpack')).toBe(PRINTED);
-}, 60_000);
+});
 
 test('an application that is bundled without Yardmaster runs beside its packages', async () => {
   await build({

@@ -42,7 +42,6 @@ test.each(['threads', 'processes'] as const)(
       await cluster.close();
     }
   },
-  60_000,
 );
 
 test('a worker that is silent for its time to live is removed, its task runs elsewhere, and it is replaced', async () => {
@@ -78,7 +77,7 @@ test('a worker that is silent for its time to live is removed, its task runs els
   } finally {
     await cluster.close();
   }
-}, 60_000);
+});
 
 test.each(['threads', 'processes'] as const)(
   'with %s a cancelled task that ignores its signal loses its thread, and the next one runs',

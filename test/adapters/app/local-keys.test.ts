@@ -81,7 +81,7 @@ describe('a local cluster of processes', () => {
     process.env['YARDMASTER_HOME'] = home;
     await cluster.close();
     expect(files()).toEqual([]);
-  }, 60_000);
+  });
 
   it.runIf(existsSync('/proc/self/environ'))(
     'gives its workers no key by their command line or environment',
@@ -93,7 +93,6 @@ describe('a local cluster of processes', () => {
         for (const key of Object.values(keys)) expect(text).not.toContain(key);
       }
     },
-    60_000,
   );
 
   it('has keys of its own where the environment names those of another cluster', async () => {
@@ -102,7 +101,7 @@ describe('a local cluster of processes', () => {
     process.env['YARDMASTER_ACCESS'] = access;
     process.env['YARDMASTER_TLS_CERT'] = join(folder, 'of-another-cluster.pem');
     await computes(await started());
-  }, 60_000);
+  });
 
   it('has keys where no home folder can be written, which its workers are given', async () => {
     const file = join(folder, 'file');
@@ -111,7 +110,7 @@ describe('a local cluster of processes', () => {
     const cluster = await started();
     await computes(cluster);
     await expect(Client.connect(cluster.address)).rejects.toMatchObject({ code: 'ERR_ACCESS' });
-  }, 60_000);
+  });
 
   it('deletes the keys of clusters that were killed', async () => {
     const lost = (pid: number, host: string): void => {
@@ -129,13 +128,13 @@ describe('a local cluster of processes', () => {
     const port = new URL(cluster.address).port;
     const left = ['1000001.json', 'lasting.json', `${process.ppid}.json`, `${port}.json`];
     expect(files()).toEqual([...left, `${port}.sockets`].sort());
-  }, 60_000);
+  });
 
   it('is plain when the configuration names tcp as transport', async () => {
     const cluster = await started({ config: { scheduler: { transport: 'tcp' } } });
     expect(cluster.address).toMatch(/^tcp:/);
     await computes(cluster);
-  }, 60_000);
+  });
 });
 
 it.each(['inline', 'threads', 'processes'] as const)(
@@ -145,5 +144,4 @@ it.each(['inline', 'threads', 'processes'] as const)(
     expect(cluster.address).toMatch(/^tls:\/\/127\.0\.0\.1:(?!8786$)/);
     await computes(cluster);
   },
-  60_000,
 );

@@ -76,7 +76,7 @@ it('four times the memory limit goes through two workers, and memory stays bound
   // Without the limit it is 190 MB and more: results, and the garbage of threads.
   expect(peak - before).toBeLessThan(150 * MB);
   expect(readdirSync(folder)).toEqual([]);
-}, 60_000);
+});
 
 it('results whose files are damaged are computed again', async () => {
   const cluster = await start({ target: 0.1, spill: false, pause: false });
@@ -99,7 +99,7 @@ it('results whose files are damaged are computed again', async () => {
   } finally {
     await cluster.close();
   }
-}, 60_000);
+});
 
 it('a full disk is reported, and every result is still there', async () => {
   const cluster = await start({ target: 0.1, spill: false, pause: false, maxSpill: '2.5 MB' });
@@ -116,7 +116,7 @@ it('a full disk is reported, and every result is still there', async () => {
   } finally {
     await cluster.close();
   }
-}, 60_000);
+});
 
 it('workers whose disk takes nothing pause when results fill them, and continue when some are released', async () => {
   const spillFolder = join(folder, 'no-folder');
@@ -145,7 +145,7 @@ it('workers whose disk takes nothing pause when results fill them, and continue 
   } finally {
     await cluster.close();
   }
-}, 60_000);
+});
 
 it('a task that takes memory without end is stopped and reported with its size; its worker continues', async () => {
   const limit = 200 * MB;
@@ -163,4 +163,4 @@ it('a task that takes memory without end is stopped and reported with its size; 
   } finally {
     await cluster.close();
   }
-}, 30_000);
+});

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ClusterMode, LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { type Client, workerClient } from '../../../adapters/client/index.ts';
 import { nested } from './fixtures/nested-tasks.mjs';
+import { eventually } from '../../kit/eventually.ts';
 
 const MODES: readonly ClusterMode[] = ['inline', 'threads', 'processes'];
 
@@ -13,7 +14,7 @@ describe.each(MODES)('a task with a client (%s)', (mode) => {
     const config = { scheduler: { validate: true } };
     cluster = await LocalCluster.start({ mode, workers: 1, threads: 1, config });
     client = await cluster.client();
-  }, 60_000);
+  });
   afterAll(() => cluster.close());
 
   test('submits tasks and waits for them, at any depth', async () => {
@@ -55,7 +56,7 @@ describe.each(MODES)('a task with a client (%s)', (mode) => {
     const { cluster: state } = cluster.scheduler;
     const before = state.clients.size;
     const first = await client.submit(nested.forgets, mode).result();
-    await vi.waitFor(() => {
+    await eventually(() => {
       const keys = [...state.tasks.keys()];
       expect(keys.filter((key) => /^(one|later)-/.test(key))).toEqual([]);
       expect(state.clients.get(first)?.wantsWhat.size).toBe(0);
@@ -63,7 +64,7 @@ describe.each(MODES)('a task with a client (%s)', (mode) => {
     // A cancelled run continues for a while; another task has another client meanwhile.
     await client.submit(nested.idOfClient).result();
     expect(state.clients.size).toBeLessThanOrEqual(before + 2);
-  }, 30_000);
+  });
 
   test('that holds a lock at its end loses it, and the lock is free', async () => {
     const holder = await client.submit(nested.locks, `door-${mode}`).result();
@@ -82,7 +83,7 @@ describe.each(MODES)('a task with a client (%s)', (mode) => {
     expect(ids.size).toBeLessThan(4);
     const gate = `gate-${mode}`;
     await impure.submit(nested.passes, gate, 2).result();
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { leases } = (await client.semaphore(gate, { leases: 3 }).state()) as {
         leases?: number;
       };
@@ -94,10 +95,10 @@ describe.each(MODES)('a task with a client (%s)', (mode) => {
     const future = client.submit(nested.waitsForEver);
     const { tasks } = cluster.scheduler.cluster;
     const runsInside = (): boolean => [...tasks.keys()].some((key) => key.startsWith('later-'));
-    await vi.waitFor(() => expect(runsInside()).toBe(true), { timeout: 10_000 });
+    await eventually(() => expect(runsInside()).toBe(true));
     future.cancel();
-    await vi.waitFor(() => expect(runsInside()).toBe(false), { timeout: 10_000 });
-  }, 30_000);
+    await eventually(() => expect(runsInside()).toBe(false));
+  });
 });
 
 test('outside of a task there is no such client', () => {
@@ -109,4 +110,4 @@ test('many tasks that each wait for their own do not block each other', async ()
   const client = await cluster.client();
   const many = client.with({ pure: false }).map(nested.fib, Array(8).fill(4) as number[]);
   expect(await client.gather(many)).toEqual(Array(8).fill(3));
-}, 60_000);
+});

@@ -16,5 +16,4 @@ test.each(['inline', 'threads', 'processes'] as const)(
       await cluster.close();
     }
   },
-  30_000,
 );

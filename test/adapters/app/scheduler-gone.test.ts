@@ -91,11 +91,11 @@ describe('a worker process inside native code ends within seconds', () => {
     }
   };
   const end = async (pid: number): Promise<void> => {
-    await expect.poll(() => isAlive(pid), { timeout: 15_000, interval: 100 }).toBe(false);
+    await expect.poll(() => isAlive(pid), { interval: 100 }).toBe(false);
   };
   const TASKS = new URL('../executors/fixtures/waiting-tasks.mjs', import.meta.url).href;
 
-  test('when the program of its local cluster is killed', { timeout: 60_000 }, async () => {
+  test('when the program of its local cluster is killed', async () => {
     const flag = join(folder, 'in-program');
     const code = `
       import { LocalCluster } from 'yardmaster';
@@ -114,7 +114,7 @@ describe('a worker process inside native code ends within seconds', () => {
     await end(pid);
   });
 
-  test('when its scheduler is killed, or it gets SIGTERM', { timeout: 60_000 }, async () => {
+  test('when its scheduler is killed, or it gets SIGTERM', async () => {
     for (const cause of ['scheduler', 'signal'] as const) {
       const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
       const address = await scheduler.firstLine();

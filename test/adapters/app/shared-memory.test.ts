@@ -6,6 +6,7 @@ import { collectGarbage } from '../../../adapters/executors/collect-garbage.ts';
 import { type ClusterMode, LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { type Client, type Future, ref, task } from '../../../adapters/client/index.ts';
 import { Board, shared } from './fixtures/shared-tasks.mjs';
+import { eventually } from '../../kit/eventually.ts';
 
 const WITHIN: readonly ClusterMode[] = ['inline', 'threads'];
 
@@ -25,7 +26,7 @@ describe.each(WITHIN)('shared memory in a cluster within the process (%s)', (mod
     const config = { scheduler: { validate: true } };
     cluster = await LocalCluster.start({ mode, workers: 2, threads: 1, config });
     client = await cluster.client();
-  }, 60_000);
+  });
   afterAll(() => cluster.close());
 
   test('that is an argument is the memory of the program', async () => {
@@ -156,7 +157,7 @@ describe('shared memory of results', () => {
     expect(weak.deref() === undefined).toBe(false);
     made.release();
     sum.release();
-    await vi.waitFor(() => {
+    await eventually(() => {
       collectGarbage();
       // An error that has the value would hold it.
       expect(weak.deref() === undefined).toBe(true);
@@ -193,7 +194,7 @@ describe('shared memory in a cluster of processes', () => {
   beforeAll(async () => {
     cluster = await LocalCluster.start({ mode: 'processes', workers: 2, threads: 2 });
     client = await cluster.client();
-  }, 60_000);
+  });
   afterAll(() => cluster.close());
 
   test('arrives as a copy of what a typed array shows', async () => {

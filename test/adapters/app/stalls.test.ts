@@ -53,7 +53,7 @@ test('a scheduler that stands still for several times to live loses no worker, n
   expect(left).not.toContain('remove-worker');
   expect(lease.isHeld).toBe(true);
   await lease.release();
-}, 90_000);
+});
 
 test('a client and a worker notice a scheduler that does not answer, and do as they are configured', async () => {
   const scheduler = runs.yardmaster('scheduler', '--port', '0');
@@ -87,7 +87,7 @@ test('a client and a worker notice a scheduler that does not answer, and do as t
   process.kill(pid, 'SIGCONT');
   while (!isConnected()) await passed(20);
   expect((await patient.identity()).workers).toEqual([]);
-}, 60_000);
+});
 
 test('workers that all stand still for several times to live come back, and their tasks count one death', async () => {
   const config = { scheduler: { workerTtl: '1s', allowedFailures: 1 } };
@@ -122,4 +122,4 @@ test('workers that all stand still for several times to live come back, and thei
   expect(
     Math.max(...futures.map(({ key }) => scheduler.cluster.tasks.get(key)!.suspicious)),
   ).toBeLessThan(2);
-}, 90_000);
+});

@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { threadId } from 'node:worker_threads';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ClusterMode, LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import type { Client } from '../../../adapters/client/index.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
 import { aside } from './fixtures/aside-tasks.mjs';
+import { eventually } from '../../kit/eventually.ts';
 
 const MODES: readonly ClusterMode[] = ['inline', 'threads', 'processes'];
 const config = { scheduler: { validate: true } };
@@ -16,7 +17,7 @@ describe.each(MODES)('beside the tasks of workers (%s)', (mode) => {
   beforeAll(async () => {
     cluster = await LocalCluster.start({ mode, workers: 2, threads: 2, config });
     client = await cluster.client();
-  }, 60_000);
+  });
   afterAll(() => cluster.close());
   const addresses = (): string[] => [...cluster.scheduler.cluster.workers.keys()].sort();
 
@@ -95,7 +96,7 @@ describe.each(MODES)('beside the tasks of workers (%s)', (mode) => {
 
   test('a task that waits is listed, without calls', async () => {
     const waiting = client.submit(aside.waits, 1500);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { running, silent } = await client.callStack(waiting);
       expect(silent.size).toBe(0);
       expect(running).toMatchObject([
@@ -112,20 +113,17 @@ describe.each<ClusterMode>(['threads', 'processes'])('a look into threads (%s)',
     await using cluster = await LocalCluster.start({ mode, workers: 1, threads: 2, config });
     const client = await cluster.client();
     const computing = client.submit(aside.computes, 4000);
-    await vi.waitFor(
-      async () => {
-        const { running } = await client.callStack();
-        expect(running[0]?.frames[0]?.name).toBe('innermost');
-        const [stack] = running;
-        expect(stack).toMatchObject({ key: computing.key, worker: expect.any(String) as string });
-        expect(stack?.frames.map(({ name }) => name)).toEqual(['innermost', 'computes']);
-        expect(stack?.frames[0]?.url).toMatch(/aside-tasks\.mjs$/);
-        expect(stack?.frames[0]?.line).toBe(11);
-      },
-      { timeout: 3500, interval: 200 },
-    );
+    await eventually(async () => {
+      const { running } = await client.callStack();
+      expect(running[0]?.frames[0]?.name).toBe('innermost');
+      const [stack] = running;
+      expect(stack).toMatchObject({ key: computing.key, worker: expect.any(String) as string });
+      expect(stack?.frames.map(({ name }) => name)).toEqual(['innermost', 'computes']);
+      expect(stack?.frames[0]?.url).toMatch(/aside-tasks\.mjs$/);
+      expect(stack?.frames[0]?.line).toBe(11);
+    });
     expect(await computing.result()).toBe(true);
-  }, 30_000);
+  });
 });
 
 test('hardware is measured: memory, disk and the way between workers', async () => {
@@ -138,7 +136,7 @@ test('hardware is measured: memory, disk and the way between workers', async () 
     for (const rate of figures.values()) expect(rate).toBeGreaterThan(1000);
   }
   expect(memory.get(100_000)).toBeGreaterThan(disk.get(100_000)!);
-}, 30_000);
+});
 
 test('a restart replaces processes, and the earlier tasks are unknown afterwards', async () => {
   const log = new MemoryLog();
@@ -149,7 +147,7 @@ test('a restart replaces processes, and the earlier tasks are unknown afterwards
   const done = client.submit(aside.twice, 1);
   await done.result();
   const waiting = other.submit(aside.waits, 1_000_000);
-  await vi.waitFor(async () => expect((await other.callStack(waiting)).running).toHaveLength(1));
+  await eventually(async () => expect((await other.callStack(waiting)).running).toHaveLength(1));
   const { restarted, kept, missing } = await client.restart();
   expect(restarted.map(({ name }) => name).sort()).toEqual(['worker-0', 'worker-1']);
   expect([kept, missing]).toEqual([[], []]);
@@ -158,19 +156,19 @@ test('a restart replaces processes, and the earlier tasks are unknown afterwards
   expect(cluster.scheduler.cluster.tasks.size).toBe(0);
   expect(cluster.pids.filter((pid) => before.has(pid))).toEqual([]);
   expect(await client.submit(aside.twice, 1).result()).toBe(2);
-}, 60_000);
+});
 
 test('a restart of workers without nannies leaves them, without tasks and data', async () => {
   await using cluster = await LocalCluster.start({ workers: 1, config });
   const client = await cluster.client();
   const waiting = client.submit(aside.waits, 1_000_000);
-  await vi.waitFor(async () => expect((await client.callStack(waiting)).running).toHaveLength(1));
+  await eventually(async () => expect((await client.callStack(waiting)).running).toHaveLength(1));
   const { restarted, kept } = await client.restart();
   expect([restarted, kept.map(({ name }) => name)]).toEqual([[], ['worker-0']]);
   await expect(waiting.result()).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
   await sleep(0);
   expect(cluster.scheduler.cluster.tasks.size).toBe(0);
-}, 30_000);
+});
 
 test('on a busy machine every thread that computes shows its calls', async () => {
   await using cluster = await LocalCluster.start({ workers: 1, threads: 3, config });
@@ -181,18 +179,15 @@ test('on a busy machine every thread that computes shows its calls', async () =>
     const computing = client.with({ pure: false }).map(aside.computes, [20_000, 20_000, 20_000]);
     // Every one has begun to compute when each was seen at it once.
     const seen = new Set<string>();
-    await vi.waitFor(
-      async () => {
-        const { running } = await client.callStack(computing);
-        for (const { key, frames } of running) if (frames[0]?.name === 'innermost') seen.add(key);
-        expect(seen.size).toBe(3);
-      },
-      { timeout: 15_000, interval: 50 },
-    );
+    await eventually(async () => {
+      const { running } = await client.callStack(computing);
+      for (const { key, frames } of running) if (frames[0]?.name === 'innermost') seen.add(key);
+      expect(seen.size).toBe(3);
+    });
     const { running } = await client.callStack(computing);
     expect(running.map(({ frames }) => frames[0]?.name)).toEqual(Array(3).fill('innermost'));
     client.cancel(computing, { killTimeoutMs: 1 });
   } finally {
     for (const child of burning) child.kill();
   }
-}, 30_000);
+});

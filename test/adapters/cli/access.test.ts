@@ -108,7 +108,7 @@ test('processes with an access file make a cluster, and a process without one is
   expect(impostor.stderr).toContain('has no key to connect as a worker');
   const keys = readFileSync(ofWorker, 'utf8');
   expect(Object.keys((JSON.parse(keys) as { keys: object }).keys)).toEqual(['worker', 'data']);
-}, 60_000);
+});
 
 test('a plain address beyond this machine is refused, for workers and for Dask as well', async () => {
   const dask = runs.yardmaster(
@@ -129,7 +129,7 @@ test('a plain address beyond this machine is refused, for workers and for Dask a
   expect(plain.stderr).toContain('--insecure');
   const insecure = runs.yardmaster('scheduler', '--config', config, '--insecure');
   expect(await addressOf(insecure)).toMatch(/^tcp:/);
-}, 60_000);
+});
 
 test('a scheduler that other machines reach has keys by default', async () => {
   const run = runs.yardmaster('scheduler', '--host', '0.0.0.0', '--port', '0');
@@ -137,7 +137,7 @@ test('a scheduler that other machines reach has keys by default', async () => {
   expect(address).toMatch(/^tls:/);
   const port = new URL(address).port;
   expect(statSync(path(`access/${port}.json`)).mode & 0o777).toBe(0o600);
-}, 60_000);
+});
 
 test('on one machine scheduler, worker, client and commands find the keys by themselves, and other users do not', async () => {
   const scheduler = runs.yardmaster('scheduler', '--port', '0');
@@ -164,7 +164,7 @@ test('on one machine scheduler, worker, client and commands find the keys by the
   expect(await scheduler.exit).toBe(0);
   // Nothing would find the file of a port that the system has chosen.
   expect(existsSync(file)).toBe(false);
-}, 60_000);
+});
 
 test('two schedulers of one machine keep their own keys, and those of one port share them and say so', async () => {
   const first = await addressOf(runs.yardmaster('scheduler', '--port', '0', '--no-dashboard'));
@@ -180,7 +180,7 @@ test('two schedulers of one machine keep their own keys, and those of one port s
   expect(keysOf(port)).toEqual(keys);
   while (!same.stderr.includes(`was of a scheduler at ${first}`)) await same.output();
   for (const address of [first, second]) await (await Client.connect(address)).close();
-}, 60_000);
+});
 
 test('keys are rotated while the cluster runs: connections stay, old keys are refused, and data moves between old and new workers', async () => {
   const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
@@ -216,7 +216,7 @@ test('keys are rotated while the cluster runs: connections stay, old keys are re
   expect(await refused.exit).toBe(1);
   await early.close();
   await late.close();
-}, 60_000);
+});
 
 test('--insecure listens without keys, and a scheduler that cannot write its keys says what to do', async () => {
   const plain = await addressOf(runs.yardmaster('scheduler', '--port', '0', '--insecure'));
@@ -227,4 +227,4 @@ test('--insecure listens without keys, and a scheduler that cannot write its key
   expect(await failing.exit).toBe(1);
   expect(failing.stderr).toContain('ERR_ACCESS: the keys of the cluster cannot be written to');
   expect(failing.stderr).toContain('--insecure');
-}, 60_000);
+});

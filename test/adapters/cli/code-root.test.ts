@@ -45,7 +45,7 @@ beforeAll(async () => {
   const worker = ['worker', address, '--threads', '1', '--no-nanny', '--code-root', there];
   await runs.yardmaster(...worker).firstLine();
   client = await Client.connect(address);
-}, 60_000);
+});
 
 afterAll(async () => {
   await client.close();

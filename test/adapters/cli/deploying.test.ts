@@ -122,7 +122,7 @@ await client.close();
     const run = job.start('/bin/sh', ['-c', `cd ${folder} && exec ./slurm.sh main.mjs`]);
     expect(await run.exit, run.stderr).toBe(0);
     expect(run.stdout).toMatch(/^1 4 9$/m);
-  }, 180_000);
+  });
 
   it.skipIf(findDaskPython() === undefined)(
     'let SpecCluster of Dask start the scheduler and workers for it',
@@ -140,6 +140,5 @@ await client.close();
       expect(await run.exit, run.stderr).toBe(0);
       expect(run.stdout).toBe('6\n');
     },
-    180_000,
   );
 });

@@ -40,7 +40,6 @@ test.each(['--nanny', '--no-nanny'])(
     const worker = runs.yardmaster('worker', address, '--inspect=0', nanny);
     expect(await attach(worker)).toMatchObject([{ type: 'node' }]);
   },
-  60_000,
 );
 
 test('the workers of a local cluster take a debugger and arguments of Node', async () => {
@@ -58,7 +57,7 @@ test('the workers of a local cluster take a debugger and arguments of Node', asy
   const [found] = (await client.run(about)).values();
   expect(found).toEqual([...execArgv, '--inspect=127.0.0.1:0']);
   await cluster.close();
-}, 60_000);
+});
 
 test('a program that restarts the workers when it starts runs the code as it is now', async () => {
   const project = join(folder, 'project');
@@ -91,4 +90,4 @@ await client.close();`,
   save('new');
   expect(await main()).toBe('ERR_FUNCTION_VERSION');
   expect(await main('restart')).toBe('new');
-}, 60_000);
+});

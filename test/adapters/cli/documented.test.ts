@@ -84,7 +84,7 @@ function unknownIn(call: string): string[] {
 
 beforeAll(async () => {
   for (const name of commandsIn(await helpOf())) commands.set(name, await read(name));
-}, 60_000);
+});
 
 test('the list of commands in docs/cli.md is the list of commands', () => {
   const [, list = ''] = /```\n(yardmaster .*?)```/s.exec(guide) ?? [];

@@ -28,7 +28,7 @@ beforeAll(async () => {
   held = client.map(square, [1, 2, 3]);
   await Promise.all(held.map((future) => future.settled()));
   failed = client.with({ workers: ['nowhere'] }).submit(square, 99);
-}, 60_000);
+});
 
 afterAll(async () => {
   await client.close();

@@ -22,7 +22,7 @@ beforeAll(async () => {
   expect(await client.gather(client.map(square, [1, 2, 3]))).toEqual([1, 4, 9]);
   await client.close();
   await runs.end('SIGTERM');
-}, 60_000);
+});
 
 afterAll(async () => {
   await runs.end('SIGKILL');
@@ -213,7 +213,7 @@ describe('a recording of another one', () => {
     await client.close();
     await runs.end('SIGTERM');
     rmSync(marker);
-  }, 60_000);
+  });
 
   function expectPrintable(out: string): void {
     expect(out).toContain('title');

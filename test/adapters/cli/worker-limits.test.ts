@@ -47,7 +47,6 @@ test.each(['--nanny', '--no-nanny'])(
     expect(existsSync(marker)).toBe(false);
     await client.close();
   },
-  60_000,
 );
 
 test('a worker process loads no other module through functions of Yardmaster, whatever it permits', async () => {
@@ -73,7 +72,7 @@ test('a worker process loads no other module through functions of Yardmaster, wh
   expect(existsSync(marker)).toBe(false);
   expect(await client.submit(variables).result()).toContain('PATH');
   await client.close();
-}, 60_000);
+});
 
 test('a worker process runs modules that it permits, with the variables of its environment that it permits', async () => {
   const scheduler = runs.yardmaster('scheduler', '--port', '0');
@@ -88,4 +87,4 @@ test('a worker process runs modules that it permits, with the variables of its e
   expect(existsSync(marker)).toBe(true);
   await client.registerWorkerPlugin({ use: path });
   await client.close();
-}, 60_000);
+});

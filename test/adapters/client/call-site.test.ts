@@ -1,10 +1,11 @@
 /** Where something was submitted, and what is kept for it. */
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 
 import { type Client, type Future, LocalCluster } from '../../../adapters/app/index.ts';
 import { callSite, submittedAt } from '../../../adapters/client/call-site.ts';
 import { collectGarbage } from '../../../adapters/executors/collect-garbage.ts';
 import { increment } from '../../bench/no-op.ts';
+import { eventually } from '../../kit/eventually.ts';
 
 it('is the line of the caller, as text', () => {
   const site = callSite(increment);
@@ -45,14 +46,11 @@ it('an object that keeps a future which one of its methods has submitted is garb
   };
   const reference = await begin();
   expect(cluster.scheduler.cluster.tasks.size).toBe(1);
-  await vi.waitFor(
-    () => {
-      collectGarbage();
-      expect(reference.deref() === undefined).toBe(true);
-      expect(cluster.scheduler.cluster.tasks.size).toBe(0);
-    },
-    { timeout: 15_000, interval: 200 },
-  );
+  await eventually(() => {
+    collectGarbage();
+    expect(reference.deref() === undefined).toBe(true);
+    expect(cluster.scheduler.cluster.tasks.size).toBe(0);
+  });
 });
 
 it('so is one whose method has closed the client', async () => {
@@ -68,11 +66,8 @@ it('so is one whose method has closed the client', async () => {
   };
   const reference = await used();
   await cluster.client(); // Then the cluster forgets those that are closed.
-  await vi.waitFor(
-    () => {
-      collectGarbage();
-      expect(reference.deref() === undefined).toBe(true);
-    },
-    { timeout: 15_000, interval: 200 },
-  );
+  await eventually(() => {
+    collectGarbage();
+    expect(reference.deref() === undefined).toBe(true);
+  });
 });

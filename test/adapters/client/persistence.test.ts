@@ -13,6 +13,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { type Client, ref, type ResultStoreOption, task } from '../../../adapters/client/index.ts';
 import type { TaskFunction } from '../../../adapters/tasks/index.ts';
+import { eventually } from '../../kit/eventually.ts';
 
 type Tasks = Record<'load' | 'double', TaskFunction<[log: string, value: number], number>> & {
   readonly sum: TaskFunction<[log: string, ...values: number[]], number>;
@@ -109,13 +110,13 @@ describe('a result that persists', () => {
     expect(await client.gather(doubles)).toEqual(values.map((value) => 2 * value));
     for (const pid of [...cluster.pids]) {
       process.kill(pid, 'SIGKILL');
-      await vi.waitFor(() => expect(cluster.pids).not.toContain(pid), { timeout: 20_000 });
+      await eventually(() => expect(cluster.pids).not.toContain(pid));
     }
-    await vi.waitFor(() => expect(cluster.workerCount).toBe(2), { timeout: 20_000 });
+    await eventually(() => expect(cluster.workerCount).toBe(2));
     expect(await client.gather(doubles)).toEqual(values.map((value) => 2 * value));
     expect(await client.gather(futures)).toEqual(values);
     expect(taken()).toHaveLength(120);
-  }, 60_000);
+  });
 
   test('may be that of one task of a graph', async () => {
     const marked = () => ({ ...graph(), a2: graph().a2.with({ persist: true }) });

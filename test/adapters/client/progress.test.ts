@@ -12,8 +12,8 @@ describe('the progress of futures', () => {
   beforeAll(async () => {
     ({ cluster } = await startCluster());
     client = await cluster.client();
-  }, 60_000);
-  afterAll(() => cluster.close(), 60_000);
+  });
+  afterAll(() => cluster.close());
 
   const some = (round: string) => [
     ...[1, 2, 3].map((k) => client.with({ key: `good-${round}-${k}` }).submit(spin, 1)),

@@ -3,7 +3,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { eventually } from '../../kit/eventually.ts';
 
 const PROGRAM = fileURLToPath(new URL('./fixtures/kept-program.mjs', import.meta.url));
 const COUNT = 60;
@@ -47,7 +48,7 @@ function runs(): number {
 
 test('after SIGKILL of everything at half time, the other half is computed, and little twice', async () => {
   const first = start();
-  await vi.waitUntil(() => runs() >= COUNT / 2, { timeout: 30_000, interval: 5 });
+  await eventually(() => expect(runs()).toBeGreaterThanOrEqual(COUNT / 2));
   killAll();
   expect(await first.printed).toBe('');
   const before = runs();
@@ -58,4 +59,4 @@ test('after SIGKILL of everything at half time, the other half is computed, and 
   // Results that were computed and not written when the processes were killed: one for each worker.
   expect(again).toBeLessThanOrEqual(COUNT - before + 2);
   expect(again / COUNT).toBeLessThanOrEqual(0.55);
-}, 60_000);
+});

@@ -27,7 +27,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the dashboard in JupyterLab', () => {
     notebook = await notebookServer(at);
     outside = `http://localhost:${(notebook.address() as AddressInfo).port}`;
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
-  }, 120_000);
+  });
   afterAll(async () => {
     await browser.close();
     notebook.closeAllConnections();
@@ -50,7 +50,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the dashboard in JupyterLab', () => {
     await page.waitForURL(`${outside}${PREFIX}/graph`);
     expect(failed).toEqual([]);
     await page.close();
-  }, 60_000);
+  });
 
   it('is shown in a frame of a page of this machine, without its header, and changes nothing there', async () => {
     const page = await browser.newPage();
@@ -65,7 +65,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the dashboard in JupyterLab', () => {
     await frame.getByText('Open the dashboard in a tab of its own').waitFor();
     expect(cluster.scheduler.policies.current.queuing).toBe(before);
     await page.close();
-  }, 60_000);
+  });
 
   it('is not shown in a frame of a page from elsewhere', async () => {
     const elsewhere = await notebookServer(at, '127.0.0.2');
@@ -76,7 +76,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the dashboard in JupyterLab', () => {
     await page.close();
     elsewhere.closeAllConnections();
     elsewhere.close();
-  }, 60_000);
+  });
 });
 
 /** Passes requests below {@link PREFIX} on, WebSockets too, and shows any page in a frame, as JupyterLab does. */

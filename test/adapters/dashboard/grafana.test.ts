@@ -69,7 +69,7 @@ describe('the board for Grafana and the alerts', () => {
     await Promise.all([done.settled(), failed.settled()]);
     await fetch(`${at}/metrics`);
     text = await (await fetch(`${at}/metrics`)).text();
-  }, 60_000);
+  });
   afterAll(() => cluster.close());
 
   it.each(expressions)('ask for metrics and labels that a scheduler has: %s', (_where, expr) => {

@@ -24,7 +24,7 @@ describe('the addresses of the dashboard', () => {
   let at: string;
   beforeAll(async () => {
     ({ cluster, at } = await startCluster());
-  }, 60_000);
+  });
   afterAll(() => cluster.close());
 
   it.each(Object.entries(LINKS))('lead from %s to %s', async (from, to) => {

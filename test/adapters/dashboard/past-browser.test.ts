@@ -36,7 +36,7 @@ describe.skipIf(!hasBrowser)('the dashboard over a recording, in a browser', () 
     page = await context.newPage();
     page.setDefaultTimeout(20_000);
     misdeeds = misdeedsOf(page, at);
-  }, 120_000);
+  });
   afterAll(async () => {
     await browser.close();
     await dashboard.close();
@@ -71,7 +71,7 @@ describe.skipIf(!hasBrowser)('the dashboard over a recording, in a browser', () 
     await expect.poll(() => shown.innerText()).not.toBe(before);
     for (let k = 0; k < 3; k++) await page.keyboard.press('PageUp');
     await expect.poll(() => shown.innerText()).not.toMatch(/^00:00:00\.0/);
-  }, 60_000);
+  });
 
   it('shows on each page what there was at the moment', async () => {
     await open('status');
@@ -83,7 +83,7 @@ describe.skipIf(!hasBrowser)('the dashboard over a recording, in a browser', () 
     await expect.poll(text).toMatch(/load\s+\d+/);
     await page.getByRole('link', { name: 'Log' }).click();
     await expect.poll(text).toContain('processing');
-  }, 60_000);
+  });
 
   it('tells the story of a task with the candidates of its placement', async () => {
     await open('decisions');
@@ -93,7 +93,7 @@ describe.skipIf(!hasBrowser)('the dashboard over a recording, in a browser', () 
     await expect.poll(() => dialog.innerText()).toMatch(/worker\s+score\s+bytes to move/);
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'hidden' });
-  }, 60_000);
+  });
 
   it('has no button that would change something', async () => {
     const worker = await page.evaluate<string>(
@@ -105,7 +105,7 @@ describe.skipIf(!hasBrowser)('the dashboard over a recording, in a browser', () 
       const names = await page.getByRole('button').allInnerTexts();
       expect(names.filter((name) => !['Theme', 'Why is it there?'].includes(name))).toEqual([]);
     }
-  }, 60_000);
+  });
 
   it.each(PAGES)(
     'looks on the page %s as it did, light and dark, and breaks no rule of accessibility',
@@ -118,7 +118,6 @@ describe.skipIf(!hasBrowser)('the dashboard over a recording, in a browser', () 
         expect(await violationsIn(page)).toEqual([]);
       }
     },
-    90_000,
   );
 
   it.each(['status', 'tasks', 'workers'])(
@@ -132,7 +131,6 @@ describe.skipIf(!hasBrowser)('the dashboard over a recording, in a browser', () 
       await expectPicture(page, `past-${path}-narrow`);
       await page.setViewportSize({ width: 1280, height: 900 });
     },
-    60_000,
   );
 
   it.skipIf(process.env['UPDATE_IMAGES'] === '1')(
@@ -147,7 +145,6 @@ describe.skipIf(!hasBrowser)('the dashboard over a recording, in a browser', () 
       await page.evaluate(`document.querySelector('.tiles').hidden = true`);
       await expect(expectPicture(page, 'past-status-light')).rejects.toThrow('looks otherwise');
     },
-    60_000,
   );
 
   it('tells a story that looks as it did', async () => {
@@ -159,7 +156,7 @@ describe.skipIf(!hasBrowser)('the dashboard over a recording, in a browser', () 
       await settled(page);
       await expectPicture(page, `past-story-${colorScheme}`);
     }
-  }, 60_000);
+  });
 
   it('has written no error, and fetched nothing from elsewhere', () => {
     expect(misdeeds).toEqual([]);

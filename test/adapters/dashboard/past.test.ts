@@ -38,7 +38,7 @@ describe('the dashboard over a recording', () => {
     past = await openPast(file);
     dashboard = await openPastDashboard(past, here);
     at = new URL(dashboard.url).origin;
-  }, 60_000);
+  });
   afterAll(() => dashboard.close());
 
   it('is of a run that is the same each time', async () => {
@@ -134,7 +134,7 @@ it('what a killed scheduler knew is read from its journal, and what it lacks is 
   expect(known.tasks.get('broken-1')?.state).toBe('erred');
   expect(known.tasks.has('slow-1')).toBe(true);
   expect(past.samples.failures.first[0]?.key).toBe('broken-1');
-}, 60_000);
+});
 
 it('a folder without a journal is refused with what to give', async () => {
   await expect(openPast(folder)).rejects.toMatchObject({

@@ -16,25 +16,21 @@ with Client(sys.argv[1]) as client:
             print(type(error).__name__, error)
 `;
 
-describe.skipIf(found === undefined)(
-  `blocked handlers${skipReason(found)}`,
-  { timeout: 60_000 },
-  () => {
-    const runs = new DaskRuns(found?.command ?? '', {
-      DASK_DISTRIBUTED__SCHEDULER__BLOCKED_HANDLERS: "['run_function']",
-    });
-    afterAll(() => runs.end());
+describe.skipIf(found === undefined)(`blocked handlers${skipReason(found)}`, () => {
+  const runs = new DaskRuns(found?.command ?? '', {
+    DASK_DISTRIBUTED__SCHEDULER__BLOCKED_HANDLERS: "['run_function']",
+  });
+  afterAll(() => runs.end());
 
-    it('that the configuration of Dask names raise a ValueError in its client, and no others do', async () => {
-      const { dask } = await runs.scheduler();
-      const client = runs.script('-c', SCRIPT, dask);
-      expect(await client.exit, client.stderr).toBe(0);
-      expect(client.stdout.trim().split('\n')).toEqual([
-        expect.stringMatching(
-          /^ValueError The 'run_function' handler has been explicitly disallowed in Scheduler/,
-        ),
-        '1',
-      ]);
-    });
-  },
-);
+  it('that the configuration of Dask names raise a ValueError in its client, and no others do', async () => {
+    const { dask } = await runs.scheduler();
+    const client = runs.script('-c', SCRIPT, dask);
+    expect(await client.exit, client.stderr).toBe(0);
+    expect(client.stdout.trim().split('\n')).toEqual([
+      expect.stringMatching(
+        /^ValueError The 'run_function' handler has been explicitly disallowed in Scheduler/,
+      ),
+      '1',
+    ]);
+  });
+});

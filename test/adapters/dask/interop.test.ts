@@ -10,7 +10,6 @@ const python = isAsked ? findDaskPython() : undefined;
 const reason = isAsked ? skipReason(python) : ' (skipped: DASK_PYTHON is not set)';
 
 const SCRIPT = fileURLToPath(new URL('./interop.py', import.meta.url));
-const PATIENCE_MS = 300_000;
 
 const facts = Array.from(
   readFileSync(SCRIPT, 'utf8').matchAll(/^@fact\("(?<text>.*)"\)$/gm),
@@ -36,9 +35,9 @@ describe.skipIf(python === undefined)(`Dask's own client and workers${reason}`, 
       outcomes.set(fact, error);
     }
     complaints = [client, scheduler.run, ...workers].map(({ stderr }) => stderr).join('');
-  }, PATIENCE_MS);
+  });
 
-  afterAll(() => runs.end(), 60_000);
+  afterAll(() => runs.end());
 
   it.each(facts)('%s', (fact) => {
     expect(outcomes.has(fact), `it did not come to this: ${complaints.slice(-2000)}`).toBe(true);

@@ -15,7 +15,6 @@ const FLAGS = ['--journal-wait', '1s', '--no-dashboard', '--insecure'];
 
 describe.skipIf(found === undefined)(
   `a scheduler with a journal that is killed under Dask${skipReason(found)}`,
-  { timeout: 120_000 },
   () => {
     let folder: string;
     let runs: DaskRuns;

@@ -30,11 +30,11 @@ describe.skipIf(found === undefined)(`what users of Dask look at${skipReason(fou
     const line = client.stdout.trim().split('\n').at(-1) ?? '';
     if (!line.startsWith('{')) throw new Error(client.stderr + scheduler.run.stderr);
     seen = JSON.parse(line) as typeof seen;
-  }, 180_000);
+  });
   afterAll(async () => {
     await runs.end();
     rmSync(folder, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   it('is a dashboard behind client.dashboard_link', () => {
     expect(seen['dashboard']).toEqual([true, 200, 'text/html', true]);
@@ -84,6 +84,5 @@ describe.skipIf(found === undefined)(`what users of Dask look at${skipReason(fou
       expect(complaints).toEqual([]);
       await browser.close();
     },
-    60_000,
   );
 });

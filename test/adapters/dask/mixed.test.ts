@@ -12,7 +12,6 @@ import { findDaskPython, skipReason } from './pythons.ts';
 const found = findDaskPython();
 
 const FOLDER = fileURLToPath(new URL('./fixtures', import.meta.url));
-const PATIENCE_MS = 60_000;
 
 const hasArrow =
   found !== undefined && spawnSync(found.command, ['-c', 'import pyarrow']).status === 0;
@@ -39,12 +38,12 @@ describe.skipIf(found === undefined)(`a Dask worker and a Node worker${skipReaso
       return workers.filter(({ status }) => status === 'running').length === 2;
     };
     while (!(await joined())) await new Promise((resolve) => setTimeout(resolve, 100));
-  }, PATIENCE_MS);
+  });
 
   afterAll(async () => {
     await close();
     await runs.end();
-  }, PATIENCE_MS);
+  });
 
   /** From a JavaScript task to a Python task that reports its argument. */
   const passed = (name: string): Promise<unknown> =>

@@ -1,11 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ClusterMode, LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import type { Client } from '../../../adapters/client/index.ts';
 import { concurrent } from '../../../adapters/tasks/index.ts';
 import { waiting } from './fixtures/waiting-tasks.mjs';
+import { eventually } from '../../kit/eventually.ts';
 
 const MODES: readonly ClusterMode[] = ['inline', 'threads', 'processes'];
 
@@ -20,15 +21,14 @@ describe.each(MODES)('concurrent tasks (%s)', (mode) => {
     const config = { scheduler: { validate: true } };
     cluster = await LocalCluster.start({ mode, workers: 1, threads: 2, config });
     client = await cluster.client();
-  }, 60_000);
+  });
   afterAll(async () => {
     await cluster.close();
     rmSync(folder, { recursive: true });
   });
   const untilNoted = (...lines: string[]): Promise<void> =>
-    vi.waitFor(
-      () => expect(readFileSync(file, 'utf8').split('\n')).toEqual(expect.arrayContaining(lines)),
-      { timeout: 15_000 },
+    eventually(() =>
+      expect(readFileSync(file, 'utf8').split('\n')).toEqual(expect.arrayContaining(lines)),
     );
 
   test('as many run in a thread at once as their function allows, and no more', async () => {
@@ -72,15 +72,15 @@ test('a thread that a task blocks is ended, and the concurrent tasks on it are r
   const client = await cluster.client();
   const held = client.submit(waiting.held, 'go', file);
   const notes = (): string => readFileSync(file, 'utf8');
-  await vi.waitFor(() => expect(notes()).toBe('held go\n'), { timeout: 15_000 });
+  await eventually(() => expect(notes()).toBe('held go\n'));
   const spinning = client.submit(waiting.spin, file);
-  await vi.waitFor(() => expect(notes()).toContain('spin'), { timeout: 15_000 });
+  await eventually(() => expect(notes()).toContain('spin'));
   spinning.cancel({ killTimeoutMs: 20 });
-  await vi.waitFor(() => expect(notes().match(/held go/g)).toHaveLength(2), { timeout: 15_000 });
+  await eventually(() => expect(notes().match(/held go/g)).toHaveLength(2));
   await client.event('go').set();
   expect(await held.result()).toBe('go');
   rmSync(folder, { recursive: true });
-}, 60_000);
+});
 
 test.each([0, 1.5, -1, 2_000_000])('%s is no limit of concurrent tasks', (limit) => {
   expect(() => concurrent(limit, () => 1)).toThrow(/a whole number from 1 to 1000000/);

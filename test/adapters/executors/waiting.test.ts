@@ -1,10 +1,11 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import type { Client } from '../../../adapters/client/index.ts';
 import { waiting } from './fixtures/waiting-tasks.mjs';
+import { eventually } from '../../kit/eventually.ts';
 
 describe('tasks that wait on a thread', () => {
   let folder: string;
@@ -27,7 +28,7 @@ describe('tasks that wait on a thread', () => {
   });
   const notes = (): string[] => readFileSync(file, 'utf8').split('\n').slice(0, -1);
   const untilNoted = (...lines: string[]): Promise<void> =>
-    vi.waitFor(() => expect(notes()).toEqual(expect.arrayContaining(lines)), { timeout: 15_000 });
+    eventually(() => expect(notes()).toEqual(expect.arrayContaining(lines)));
 
   test('a hundred tasks that wait for others need no more threads than there are', async () => {
     await start(2);
@@ -46,9 +47,7 @@ describe('tasks that wait on a thread', () => {
     const spinning = client.submit(waiting.spin, file);
     await untilNoted('spin');
     spinning.cancel({ killTimeoutMs: 20 });
-    await vi.waitFor(() => expect(notes().filter((line) => line === 'start a')).toHaveLength(2), {
-      timeout: 15_000,
-    });
+    await eventually(() => expect(notes().filter((line) => line === 'start a')).toHaveLength(2));
     for (const flag of ['a', 'b']) await client.event(flag).set();
     expect(await client.gather(innocent)).toEqual(['a', 'b']);
   });

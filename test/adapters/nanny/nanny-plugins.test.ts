@@ -91,7 +91,7 @@ test('a client registers a plugin for all nannies, also of workers that come lat
   expect(await client.registerNannyPlugin({ use: PLUGIN, name: 'notes', options })).toBe('notes');
   expect(notes()).toEqual(['setup for worker-0']);
   await cluster.adapt({ minimum: 2, maximum: 2 });
-  await expect.poll(notes, { timeout: 15_000 }).toContain('setup for worker-1');
+  await expect.poll(notes).toContain('setup for worker-1');
   // The same nanny, another process: the plugin is not set up twice.
   await client.restartWorkers(['worker-0']);
   await untilRound(cluster, 1);

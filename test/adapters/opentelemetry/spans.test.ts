@@ -27,7 +27,7 @@ describe('the spans of a cluster with the plugin opentelemetry', () => {
     const plugins = [{ use: 'opentelemetry' }];
     ({ cluster } = await startCluster({}, { config: { scheduler: { plugins } } }));
     client = await cluster.client();
-  }, 60_000);
+  });
   afterAll(async () => {
     await cluster.close();
     trace.disable();

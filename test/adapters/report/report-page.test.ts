@@ -73,7 +73,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the page of a report in a browser', () =
     });
     await page.goto(pathToFileURL(file).href);
     await page.locator('html[data-shown]').waitFor();
-  }, 120_000);
+  });
   afterAll(async () => {
     await browser.close();
     rmSync(folder, { recursive: true });
@@ -96,7 +96,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the page of a report in a browser', () =
     await expect.poll(text).not.toContain('Each pixel');
     await page.keyboard.press('Home');
     await expect.poll(text).toContain('Each pixel');
-  }, 60_000);
+  });
 
   it('shows the runs of a task of the critical path', async () => {
     await page.locator('section', { hasText: 'Critical path' }).getByRole('link').first().click();
@@ -104,7 +104,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the page of a report in a browser', () =
     expect(await dialog.innerText()).toContain('queued at the scheduler');
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'hidden' });
-  }, 60_000);
+  });
 
   it('has no violation of accessibility rules, light and dark, and fits a narrow screen', async () => {
     const { source } = createRequire(import.meta.url)('axe-core') as { readonly source: string };
@@ -119,7 +119,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the page of a report in a browser', () =
     await page.setViewportSize({ width: 390, height: 844 });
     const width = (): Promise<unknown> => page.evaluate('document.documentElement.scrollWidth');
     await expect.poll(width).toBeLessThanOrEqual(390);
-  }, 90_000);
+  });
 
   it('has written no error, and fetched nothing', () => {
     expect(errors).toEqual([]);

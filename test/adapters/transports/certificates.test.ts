@@ -71,7 +71,7 @@ describe.skipIf(!hasOpenssl)('certificates of one’s own', () => {
       });
     }
     await expect(Client.connect(address, { timeoutMs: 3000 })).rejects.toThrow();
-  }, 120_000);
+  });
 
   test('are replaced while the cluster runs, and files that cannot be used are left alone', async () => {
     const own = join(folder, 'renewed');
@@ -119,7 +119,7 @@ describe.skipIf(!hasOpenssl)('certificates of one’s own', () => {
     expect(await early.submit(square, 6).result()).toBe(36);
     await early.close();
     await client.close();
-  }, 120_000);
+  });
 
   test('of another role do not make a scheduler, neither here nor for those that connect', async () => {
     const failing = runs.yardmaster('scheduler', '--port', '0', ...flagsOf('worker'));
@@ -128,5 +128,5 @@ describe.skipIf(!hasOpenssl)('certificates of one’s own', () => {
     const partly = runs.yardmaster('scheduler', '--port', '0', ...flagsOf('scheduler').slice(0, 2));
     expect(await partly.exit).toBe(1);
     expect(partly.stderr).toContain('certificates need three files');
-  }, 60_000);
+  });
 });

@@ -113,7 +113,7 @@ it('a replay decides the same from every checkpoint of a recording on', () => {
     { numRuns: 25 },
   );
   expect(checkpoints).toBeGreaterThan(50);
-}, 60_000);
+});
 
 describe('a recording of random stimuli', () => {
   it('is replayed with the same decisions and the same state', () => {

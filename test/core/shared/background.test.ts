@@ -1,13 +1,14 @@
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 
 import { inBackground } from '../../../core/shared/timers.ts';
+import { eventually } from '../../kit/eventually.ts';
 
 const warnings: string[] = [];
 const onWarning = (warning: Error): number => warnings.push(warning.message);
 
 /** The next warning of the process; they are emitted a tick later. */
 async function warning(): Promise<string> {
-  await vi.waitUntil(() => warnings.length > 0);
+  await eventually(() => expect(warnings).not.toEqual([]));
   return warnings.shift()!;
 }
 

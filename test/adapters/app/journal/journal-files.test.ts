@@ -12,7 +12,7 @@ import {
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { JournalFolder, readSegment, repairLog } from '../../../../adapters/app/journal-folder.ts';
 import { LocalCluster } from '../../../../adapters/app/local-cluster.ts';
 import { openScheduler, startScheduler } from '../../../../adapters/app/start-scheduler.ts';
@@ -22,6 +22,7 @@ import { SessionSecret } from '../../../../core/scheduler-host/membership.ts';
 import { MemoryLog } from '../../../bad-input/memory-log.ts';
 import { useLive } from '../../../kit/live.ts';
 import { leaf } from './fixtures/tasks.js';
+import { eventually } from '../../../kit/eventually.ts';
 
 const { folder } = useLive('journal-files');
 const log = new MemoryLog();
@@ -266,7 +267,7 @@ describe('a folder that cannot be used', () => {
     const [pid] = (await once(parent.stdout, 'data')) as [Buffer];
     const stat = (): string => readFileSync(`/proc/${Number(pid)}/stat`, 'utf8');
     const startedAt = stat().split(' ')[21];
-    await vi.waitFor(() => expect(stat()).toContain(') Z '));
+    await eventually(() => expect(stat()).toContain(') Z '));
     const [lock = ''] = readdirSync(path).filter((file) => /^lock\.\d+$/.test(file));
     const here = JSON.parse(readFileSync(join(path, lock), 'utf8')) as object;
     writeFileSync(join(path, lock), JSON.stringify({ ...here, pid: Number(pid), startedAt }));

@@ -266,4 +266,4 @@ test('a lock that was held when the scheduler died is lost when its holder is ba
   ]);
   await expect(before.release()).rejects.toMatchObject({ code: 'ERR_COORDINATION' });
   await Promise.all([after.release(), again.release()]);
-}, 15_000);
+});

@@ -63,7 +63,7 @@ describe('a recording of which the latest part is kept', () => {
       code: 'ERR_LOG',
       message: expect.stringContaining(files[1]!) as string,
     });
-  }, 60_000);
+  });
 
   it('needs a folder that does not exist, and a limit that is one', async () => {
     const start = (recordKeep: string): Promise<LocalCluster> =>

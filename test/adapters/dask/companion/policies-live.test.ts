@@ -11,7 +11,7 @@ const SCENARIOS = fileURLToPath(new URL('../fixtures/scenarios.py', import.meta.
 const play = (scenario: string, config: object): Promise<unknown> =>
   playScript({ python: daskPython!, script: SCENARIOS, scenario }, config);
 
-describe.skipIf(daskPython === undefined)('with real workers of Dask', { timeout: 180_000 }, () => {
+describe.skipIf(daskPython === undefined)('with real workers of Dask', () => {
   it('tasks that wait on a busy worker are stolen by one that comes', async () => {
     const config = { policies: { queuing: { use: 'direct' } } };
     expect(await play('stealing', config)).toEqual({ workers: 2 });

@@ -12,7 +12,6 @@ const python = isAsked ? findDaskPython() : undefined;
 const reason = isAsked ? skipReason(python) : ' (skipped: DASK_PYTHON is not set)';
 
 const SCRIPT = fileURLToPath(new URL('../fixtures/scheduler_python.py', import.meta.url));
-const PATIENCE_MS = 400_000;
 
 const facts = Array.from(
   readFileSync(SCRIPT, 'utf8').matchAll(/^@fact\("(?<text>.*)"\)$/gm),
@@ -42,12 +41,12 @@ describe.skipIf(python === undefined)(`Python that belongs to the scheduler${rea
       outcomes.set(fact, error);
     }
     complaints = [client, scheduler.run].map(({ stderr }) => stderr).join('');
-  }, PATIENCE_MS);
+  });
 
   afterAll(async () => {
     await runs.end();
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   it.each(facts)('%s', (fact) => {
     expect(outcomes.has(fact), `it did not come to this: ${complaints.slice(-2000)}`).toBe(true);

@@ -136,7 +136,6 @@ def dask_teardown(scheduler):
       expect(await failing.exit).toBe(1);
       expect(failing.stderr).toContain('no_such_module');
     },
-    60_000,
   );
 
   test('refuses what it cannot do, with the reason', async () => {

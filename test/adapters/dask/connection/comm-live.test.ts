@@ -69,5 +69,4 @@ test.skipIf(daskPython === undefined)(
     expect(told[5]?.[2]).toContain('tcp://10.0.0.1:1');
     await listener.close();
   },
-  60_000,
 );

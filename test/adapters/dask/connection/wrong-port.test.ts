@@ -12,7 +12,7 @@ const runs = new DaskRuns(found?.command ?? 'python3');
 
 afterEach(() => runs.end());
 
-describe('at the address for Dask', { timeout: 60_000 }, () => {
+describe('at the address for Dask', () => {
   it('a worker and a client of Yardmaster end with an error that names their own address', async () => {
     const { dask, own } = await runs.scheduler();
     const worker = runs.yardmaster('worker', dask, '--no-nanny');
@@ -25,36 +25,32 @@ describe('at the address for Dask', { timeout: 60_000 }, () => {
   });
 });
 
-describe.skipIf(found === undefined)(
-  `at the address for Yardmaster${skipReason(found)}`,
-  { timeout: 120_000 },
-  () => {
-    it.each([['--nanny'], ['--no-nanny']])(
-      'a worker of Dask with %s ends with an error that names the address for Dask',
-      async (flag) => {
-        const { run, dask, own } = await runs.scheduler();
-        const worker = runs.worker(own, [flag]);
-        await worker.exit;
-        expect(worker.stderr).toContain(`those of Dask connect to ${dask}`);
-        const warnings = run.stderr.split('\n').filter((line) => line.includes(' of Dask ('));
-        expect(warnings).toHaveLength(1);
-        expect(warnings[0]).toContain('tcp://127.0.0.1:');
-      },
-    );
+describe.skipIf(found === undefined)(`at the address for Yardmaster${skipReason(found)}`, () => {
+  it.each([['--nanny'], ['--no-nanny']])(
+    'a worker of Dask with %s ends with an error that names the address for Dask',
+    async (flag) => {
+      const { run, dask, own } = await runs.scheduler();
+      const worker = runs.worker(own, [flag]);
+      await worker.exit;
+      expect(worker.stderr).toContain(`those of Dask connect to ${dask}`);
+      const warnings = run.stderr.split('\n').filter((line) => line.includes(' of Dask ('));
+      expect(warnings).toHaveLength(1);
+      expect(warnings[0]).toContain('tcp://127.0.0.1:');
+    },
+  );
 
-    it('a client of Dask raises an error that names the address for Dask', async () => {
-      const { dask, own } = await runs.scheduler();
-      const client = runs.script('-c', CLIENT, own);
-      expect(await client.exit).not.toBe(0);
-      expect(client.stderr).toContain(`those of Dask connect to ${dask}`);
-    });
+  it('a client of Dask raises an error that names the address for Dask', async () => {
+    const { dask, own } = await runs.scheduler();
+    const client = runs.script('-c', CLIENT, own);
+    expect(await client.exit).not.toBe(0);
+    expect(client.stderr).toContain(`those of Dask connect to ${dask}`);
+  });
 
-    it('without an address for Dask the error says how to open one', async () => {
-      const run = runs.yardmaster('scheduler', '--port', '0', '--insecure');
-      const [own] = (await run.addresses(1)) as [string];
-      const client = runs.script('-c', CLIENT, own);
-      expect(await client.exit).not.toBe(0);
-      expect(client.stderr).toContain('yardmaster scheduler --dask');
-    });
-  },
-);
+  it('without an address for Dask the error says how to open one', async () => {
+    const run = runs.yardmaster('scheduler', '--port', '0', '--insecure');
+    const [own] = (await run.addresses(1)) as [string];
+    const client = runs.script('-c', CLIENT, own);
+    expect(await client.exit).not.toBe(0);
+    expect(client.stderr).toContain('yardmaster scheduler --dask');
+  });
+});

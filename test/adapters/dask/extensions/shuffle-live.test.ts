@@ -35,17 +35,13 @@ if (!canRechunk) {
 const play = (scenario: string): Promise<unknown> =>
   playScript({ python: python!, script: SHUFFLES, scenario });
 
-describe.skipIf(!canRechunk)(
-  'P2P rechunking with real workers of Dask',
-  { timeout: 180_000 },
-  () => {
-    it('gives the array of before in other chunks', async () => {
-      expect(await play('rechunk')).toEqual({ rechunked: true });
-    });
-  },
-);
+describe.skipIf(!canRechunk)('P2P rechunking with real workers of Dask', () => {
+  it('gives the array of before in other chunks', async () => {
+    expect(await play('rechunk')).toEqual({ rechunked: true });
+  });
+});
 
-describe.skipIf(!canShuffle)('P2P shuffles with real workers of Dask', { timeout: 180_000 }, () => {
+describe.skipIf(!canShuffle)('P2P shuffles with real workers of Dask', () => {
   it('bring equal values together, join, and rechunk', async () => {
     expect(await play('results')).toEqual({ apart: true, joined: true, rechunked: true });
   });

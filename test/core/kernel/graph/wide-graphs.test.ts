@@ -47,4 +47,4 @@ it('a failed task with 150 000 dependents blames another failure, and is cancell
   expect(last.exceptionBlame?.key).toBe('b');
   send({ op: 'cancel-keys', client, keys: ['a', 'b'], force: true });
   expect(tasks.size).toBe(0);
-}, 60_000);
+});

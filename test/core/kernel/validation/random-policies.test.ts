@@ -44,5 +44,4 @@ it.each(POLICIES)(
       { numRuns: 200 },
     );
   },
-  60_000,
 );

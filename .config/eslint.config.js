@@ -41,7 +41,12 @@ export default tseslint.config(
     files: ['adapters/**/*.ts', 'core/**/*.ts', 'plugins/**/*.ts', 'policies/**/*.ts'],
     rules: {
       '@typescript-eslint/no-floating-promises': ['error', { ignoreVoid: false }],
+      'no-restricted-syntax': [
+        'error',
+        { selector: 'TSEnumDeclaration', message: 'Use a union of strings.' },
+      ],
     },
+    linterOptions: { noInlineConfig: true },
   },
   {
     files: ['adapters/dashboard/page/**/*.ts'],

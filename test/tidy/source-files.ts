@@ -37,15 +37,3 @@ export function filesIn(folder: string, ending: string): SourceFile[] {
 export function parse({ path, text }: SourceFile): ts.SourceFile {
   return ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
 }
-
-/** Calls back for a node and everything below it. */
-export function visit(node: ts.Node, each: (node: ts.Node) => void): void {
-  each(node);
-  node.forEachChild((child) => visit(child, each));
-}
-
-/** `path:line`, for messages that can be clicked. */
-export function placeOf(source: ts.SourceFile, node: ts.Node): string {
-  const { line } = source.getLineAndCharacterOfPosition(node.getStart());
-  return `${source.fileName}:${line + 1}`;
-}

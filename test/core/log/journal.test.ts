@@ -12,6 +12,7 @@ import type { NewStimulus } from '../../../core/api/index.ts';
 import type { Stimulus } from '../../../core/messages/stimulus.ts';
 import type { TaskState, WorkerState } from '../../../core/state/task.ts';
 import { FIRE_AND_FORGET } from '../../../core/state/cluster.ts';
+import { effort } from '../../kit/effort.ts';
 import { makePorts } from '../../kit/ports.ts';
 import { scenario, type Scenario } from '../../kit/random-scenario.ts';
 import { play } from '../../kit/random-world.ts';
@@ -19,13 +20,6 @@ import { play } from '../../kit/random-world.ts';
 const codec = new MsgpackCodec();
 
 const NO_MEMORY = { committedOf: () => 0, secretHashOf: () => undefined };
-
-/** `YARDMASTER_SEED=… YARDMASTER_RUNS=5000` looks elsewhere, and harder. */
-function effort(numRuns: number): fc.Parameters<unknown> {
-  const { YARDMASTER_SEED: seed = 1, YARDMASTER_RUNS: runs } = process.env;
-  if (runs !== undefined) return { numRuns: Number(runs), seed: Number(seed) };
-  return { numRuns, seed: Number(seed), plugins: [fc.interruptAfterTimeLimit(4000)] };
-}
 
 it.each([
   ['remove-client', 'client'],
@@ -203,7 +197,7 @@ describe.each([
         expect(lost).toEqual([]);
         expect(wantsOf(after.kernel)).toEqual(wantsOf(before));
       }),
-      effort(150),
+      { seed: 1, ...effort(40) },
     );
   });
 
@@ -215,7 +209,7 @@ describe.each([
         after.end();
         expect(after.kernel.cluster.workersByRank).toEqual([]);
       }),
-      effort(100),
+      { seed: 1, ...effort(40) },
     );
   });
 });

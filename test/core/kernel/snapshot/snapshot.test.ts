@@ -14,20 +14,11 @@ import { SchedulerKernel } from '../../../../core/kernel/kernel.ts';
 import type { StatePart } from '../../../../core/kernel/state-parts.ts';
 import { digestOfState } from '../../../../core/log/digest.ts';
 import type { Stimulus } from '../../../../core/messages/stimulus.ts';
+import { effort } from '../../../kit/effort.ts';
 import { makePorts } from '../../../kit/ports.ts';
 import { scenario, type Scenario } from '../../../kit/random-scenario.ts';
 import { play } from '../../../kit/random-world.ts';
 import { differenceOf } from './same-state.ts';
-
-/** A failure prints its seed: `YARDMASTER_SEED=… npm test -- snapshot` repeats it, `YARDMASTER_RUNS=20000` looks harder. */
-const { YARDMASTER_SEED: seed, YARDMASTER_RUNS: runs } = process.env;
-const effort: fc.Parameters<unknown> = {
-  ...(runs === undefined
-    ? { numRuns: 300, plugins: [fc.interruptAfterTimeLimit(3000)] }
-    : { numRuns: Number(runs) }),
-  ...(seed === undefined ? {} : { seed: Number(seed) }),
-};
-const HOUR_MS = 3_600_000;
 
 type Make = () => Partial<KernelSlots>;
 
@@ -138,9 +129,8 @@ describe('a kernel that is restored from a snapshot', () => {
           copies += kernel.copies;
         },
       );
-      fc.assert(property, effort);
+      fc.assert(property, effort(15));
       expect(copies).toBeGreaterThan(20);
     },
-    HOUR_MS,
   );
 });

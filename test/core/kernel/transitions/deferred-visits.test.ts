@@ -1,20 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { effort } from '../../../kit/effort.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 import { graphTasks, type TerseGraph } from '../../../kit/graph.ts';
-
-/**
- * A failure prints its seed: `YARDMASTER_SEED=… npm test -- deferred-visits` repeats it, and `YARDMASTER_RUNS=20000`
- * looks harder.
- */
-const { YARDMASTER_SEED: seed, YARDMASTER_RUNS: runs } = process.env;
-const EFFORT: fc.Parameters<unknown> = {
-  ...(runs === undefined
-    ? { numRuns: 300, plugins: [fc.interruptAfterTimeLimit(5000)] }
-    : { numRuns: Number(runs) }),
-  ...(seed === undefined ? {} : { seed: Number(seed) }),
-};
-const HOUR_MS = 3_600_000;
 
 const COUNT = 12;
 const DEPENDENTS = Array.from({ length: COUNT }, (_, index) => `d-${index}`);
@@ -470,49 +458,42 @@ function ends(env: SchedulerEnv): Map<string, readonly string[]> {
   return new Map(entries);
 }
 
-it(
-  'whatever happens between the slices of failures and retries, clients have the same in the end',
-  () => {
-    const isIn = (env: SchedulerEnv, key: number): boolean => {
-      return env.state(KEYS[key] as string) === 'processing';
-    };
-    const isWanted = (env: SchedulerEnv, key: number): boolean => {
-      const task = env.cluster.tasks.get(KEYS[key] as string);
-      return task !== undefined && task.whoWants.size > 0;
-    };
-    fc.assert(
-      fc.property(graphs, acts, fc.constantFrom(1, 2, 5), (graph, steps, sliceTransitions) => {
-        const [sliced, whole] = [
-          environment(sliceTransitions, graph),
-          environment(Infinity, graph),
-        ];
-        let isRetrying = false;
-        for (const step of steps) {
-          const { what, key } = step;
-          const isGivenUp = what === 'release' || what === 'cancel';
-          // The host takes what a client says after a retry only when that is over. Keys are looked up meanwhile.
-          const mustWait = isRetrying && (isGivenUp || what === 'submit');
-          continueSettling(sliced, mustWait ? Infinity : step.slices);
-          isRetrying = what === 'retry' || (isRetrying && sliced.kernel.isUnsettled);
-          const isReport = what === 'fail' || what === 'finish';
-          // A report comes from where the task is being computed.
-          if (isReport && !(isIn(sliced, key) && isIn(whole, key))) continue;
-          // What nothing needs is released or failed, as it comes.
-          if (what === 'retry' && !(isWanted(sliced, key) && isWanted(whole, key))) continue;
-          act(sliced, graph, step);
-          act(whole, graph, step);
-          // What is given up may be kept by who wants it before its turn: that is not compared.
-          if (isGivenUp) continueSettling(sliced);
-        }
-        const [one, other] = [ends(sliced), ends(whole)];
-        for (const key of [...one.keys(), ...other.keys()]) {
-          // Wanting a key computes nothing: what failures had released by then, or not yet.
-          const isComputed = [one, other].every((end) => end.get(key)?.[0] !== 'released');
-          if (isComputed) expect([key, one.get(key)]).toEqual([key, other.get(key)]);
-        }
-      }),
-      EFFORT,
-    );
-  },
-  HOUR_MS,
-);
+it('whatever happens between the slices of failures and retries, clients have the same in the end', () => {
+  const isIn = (env: SchedulerEnv, key: number): boolean => {
+    return env.state(KEYS[key] as string) === 'processing';
+  };
+  const isWanted = (env: SchedulerEnv, key: number): boolean => {
+    const task = env.cluster.tasks.get(KEYS[key] as string);
+    return task !== undefined && task.whoWants.size > 0;
+  };
+  fc.assert(
+    fc.property(graphs, acts, fc.constantFrom(1, 2, 5), (graph, steps, sliceTransitions) => {
+      const [sliced, whole] = [environment(sliceTransitions, graph), environment(Infinity, graph)];
+      let isRetrying = false;
+      for (const step of steps) {
+        const { what, key } = step;
+        const isGivenUp = what === 'release' || what === 'cancel';
+        // The host takes what a client says after a retry only when that is over. Keys are looked up meanwhile.
+        const mustWait = isRetrying && (isGivenUp || what === 'submit');
+        continueSettling(sliced, mustWait ? Infinity : step.slices);
+        isRetrying = what === 'retry' || (isRetrying && sliced.kernel.isUnsettled);
+        const isReport = what === 'fail' || what === 'finish';
+        // A report comes from where the task is being computed.
+        if (isReport && !(isIn(sliced, key) && isIn(whole, key))) continue;
+        // What nothing needs is released or failed, as it comes.
+        if (what === 'retry' && !(isWanted(sliced, key) && isWanted(whole, key))) continue;
+        act(sliced, graph, step);
+        act(whole, graph, step);
+        // What is given up may be kept by who wants it before its turn: that is not compared.
+        if (isGivenUp) continueSettling(sliced);
+      }
+      const [one, other] = [ends(sliced), ends(whole)];
+      for (const key of [...one.keys(), ...other.keys()]) {
+        // Wanting a key computes nothing: what failures had released by then, or not yet.
+        const isComputed = [one, other].every((end) => end.get(key)?.[0] !== 'released');
+        if (isComputed) expect([key, one.get(key)]).toEqual([key, other.get(key)]);
+      }
+    }),
+    effort(100),
+  );
+});

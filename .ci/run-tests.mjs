@@ -2,7 +2,6 @@
  * Runs Vitest and counts its tests. The last line is `N passed, N failed, N skipped`; FAILURES, where set, is a file that gets the
  * names of what failed.
  *
- *   node .ci/run-tests.mjs npm test --
  *   node .ci/run-tests.mjs npx vitest run --config .config/vitest.config.ts test/some.test.ts
  */
 import { spawnSync } from 'node:child_process';

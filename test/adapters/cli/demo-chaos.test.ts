@@ -2,12 +2,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { killPlan } from '../../../adapters/cli/demo-run.ts';
 import { Runs } from '../../kit/runs.ts';
-
-/** Processes start slowly on a machine that is busy. */
-vi.setConfig({ testTimeout: 120_000 });
 
 const runs = new Runs();
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-demo-chaos-'));

@@ -12,7 +12,7 @@ const ROOT = new URL('../../..', import.meta.url).pathname;
 /** Where the package is: this project, or what was packed and installed from it (`test/consumer`). */
 const PACKAGE = process.env['YARDMASTER_PACKAGE'] ?? ROOT;
 const CLI = join(PACKAGE, 'dist/bundle/cli.js');
-const run = promisify(execFile);
+const exec = promisify(execFile);
 const root = mkdtempSync(join(tmpdir(), 'yardmaster-docs-'));
 afterAll(() => {
   rmSync(root, { recursive: true });
@@ -72,6 +72,16 @@ function install(name: string, files: ReadonlyMap<string, string>): string {
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
   for (const [file, code] of files) writeFileSync(join(folder, file), code);
   return folder;
+}
+
+/** What a program prints. On a busy machine any stimulus may take long: the warning about it is left out. */
+async function run(
+  program: string,
+  args: readonly string[],
+  options: { readonly cwd: string },
+): Promise<{ stdout: string; stderr: string }> {
+  const { stdout, stderr } = await exec(program, args, options);
+  return { stdout, stderr: stderr.replace(/^.* blocked the scheduler for .*\n/gm, '') };
 }
 
 describe('the code in', () => {

@@ -12,11 +12,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { Runs } from '../../kit/runs.ts';
-
-/** Processes start slowly on a machine that is busy. */
-vi.setConfig({ testTimeout: 120_000 });
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
 const run = promisify(execFile);

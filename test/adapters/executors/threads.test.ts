@@ -301,7 +301,8 @@ describe('ThreadExecutor', () => {
 
   it('short runs share threads and end with their own results, large ones too', async () => {
     const calls = Array.from({ length: 500 }, (_, n) => ['double', n] as const);
-    const { ends } = beginShort(shared, [...calls, ['zeros', 100_000], ['later', 'b']]);
+    const executor = open({ heldUpMs: Infinity });
+    const { ends } = beginShort(executor, [...calls, ['zeros', 100_000], ['later', 'b']]);
     const results = await Promise.all(ends.map((end) => value(end)));
     expect(results.slice(0, 500)).toEqual(Array.from({ length: 500 }, (_, n) => 2 * n));
     expect(isZeros(results[500], 100_000)).toBe(true);

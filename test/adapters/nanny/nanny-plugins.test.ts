@@ -6,6 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import type { ConfigInput } from '../../../core/config/types.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
+import { eventually } from '../../kit/eventually.ts';
 import { round } from './fixtures/round-tasks.mjs';
 
 const PLUGIN = fileURLToPath(new URL('fixtures/nanny-plugin.mjs', import.meta.url));
@@ -60,7 +61,7 @@ test('a worker process whose lifetime is over is replaced by its nanny, or gone'
   await lasting.close();
   expect(readFileSync(file, 'utf8')).toContain('its lifetime of 0.7 s is over');
   const ending = await start({ lifetime: '500 ms' });
-  while (ending.workerCount > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  await eventually(() => expect(ending.workerCount).toBe(0));
   await ending.close();
 });
 

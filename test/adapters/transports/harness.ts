@@ -6,8 +6,8 @@ import { TcpTransport } from '../../../adapters/transports/tcp/index.ts';
 const HOST = '127.0.0.1';
 const FRAME_BYTES_MAX = 4096;
 
-/** TCP with every part that the clauses can use. */
-export async function tcpHarness(clauseMs?: number): Promise<TransportHarness> {
+/** TCP with every part that the clauses can use, and time enough on a busy machine. */
+export async function tcpHarness(clauseMs = 60_000): Promise<TransportHarness> {
   const clock = new SystemClock();
   const silent = createServer(() => undefined);
   await new Promise<void>((resolve) => silent.listen(0, HOST, resolve));

@@ -1,7 +1,7 @@
 /** A journal whose file cannot grow: the limit of a process for files stands for a disk that is full. */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { Client } from '../../../../adapters/client/index.ts';
 import type { Run } from '../../../kit/runs.ts';
 import { useLive } from '../../../kit/live.ts';
@@ -11,8 +11,6 @@ const CLI = createRequire(import.meta.url).resolve('#cli');
 const { folder, runs, stops } = useLive('full-disk');
 /** A graph with this argument is larger than what the file may have. */
 const LARGE = 'x'.repeat(200_000);
-
-vi.setConfig({ testTimeout: 90_000 });
 
 /** A scheduler with a journal of 64 or 128 KiB at most, as the shell counts. */
 function limited(journal: string, onError: 'stop' | 'continue'): Run {

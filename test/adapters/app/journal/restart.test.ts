@@ -1,7 +1,7 @@
 /** Schedulers that are killed and started again with their journal, over real sockets and processes. */
 import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { openScheduler } from '../../../../adapters/app/start-scheduler.ts';
 import { Client, type Reconnected, task } from '../../../../adapters/client/index.ts';
 import { openChannel } from '../../../../adapters/dask/wire/comm-pool.ts';
@@ -20,9 +20,6 @@ const { folder, runs, stops } = useLive('journal');
 
 const ignore = (): void => undefined;
 const SILENT = { debug: ignore, info: ignore, warn: ignore, error: ignore };
-
-/** Processes start slowly on a machine that is busy. */
-vi.setConfig({ testTimeout: 90_000 });
 
 /** A scheduler that can be killed, and started again at its address. */
 class Killable {

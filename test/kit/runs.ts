@@ -63,6 +63,11 @@ export class Run {
     return this.stdout.split('\n')[0]!;
   }
 
+  /** Resolves when one of its streams has this: the two arrive in any order. */
+  async prints(text: string): Promise<void> {
+    while (!this.stdout.includes(text) && !this.stderr.includes(text)) await this.output();
+  }
+
   /** The addresses that it prints first, on one stream after the other. */
   async addresses(count: number): Promise<readonly string[]> {
     for (;;) {

@@ -94,8 +94,9 @@ it('wherever the handling of a stimulus fails, all futures settle, nothing is he
   const whole = await play(Infinity);
   expect(whole.message).toBeUndefined();
   const { YARDMASTER_THROW: only, YARDMASTER_RUNS: runs } = process.env;
-  const step = only === undefined && runs === undefined ? 7 : 1;
-  const [from = 1, to = from] = only?.split('-').map(Number) ?? [1, whole.mutations];
+  const step = only === undefined && runs === undefined ? 29 : 1;
+  const some = 1 + Math.floor(Math.random() * step);
+  const [from = 1, to = from] = only?.split('-').map(Number) ?? [some, whole.mutations];
   const broken: string[] = [];
   for (let throwsAt = from; throwsAt <= to; throwsAt += step) {
     try {

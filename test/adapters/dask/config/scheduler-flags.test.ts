@@ -87,9 +87,10 @@ describe('yardmaster scheduler --dask', () => {
     expect(await run.firstLine()).toMatch(/^tcp:/);
     for (const name of ['my_package.Pin', 'other.Spread']) {
       const says = `the policy ${name} is a Python class and does not run`;
+      await run.prints(says);
       expect(run.stderr.split(says)).toHaveLength(2);
     }
-    expect(run.stderr).toContain('docs/dask.md#dasks-own-configuration');
+    await run.prints('docs/dask.md#dasks-own-configuration');
     expect(run.stderr).not.toContain('have no effect here');
   });
 
@@ -100,8 +101,7 @@ describe('yardmaster scheduler --dask', () => {
       'export const setup = () => { process.stderr.write("loaded first\\n"); };',
     );
     const run = runs.yardmaster('scheduler', ...PORTS, '--preload', module);
-    await run.firstLine();
-    expect(run.stderr).toContain('loaded first');
+    await run.prints('loaded first');
   });
 
   test.skipIf(python === undefined)(

@@ -99,8 +99,36 @@ const NAME_LENGTH_MAX = 1000;
 /** Approximate bytes of all data of an error that are carried along. What does not fit is left out, and named. */
 const DATA_BYTES_MAX = 1024 * 1024;
 
-/** Turns whatever was thrown into something that can travel, whatever the codec, and whatever its size. */
+/** Turns whatever was thrown into something that can travel, whatever the codec, and whatever its size. Never throws. */
 export function toErrorPayload(thrown: unknown, depth = 0): ErrorPayload {
+  try {
+    return payloadOf(thrown, depth);
+  } catch (fault) {
+    // A proxy, or a getter that throws.
+    const [name, message, stack, code] = ['name', 'message', 'stack', 'code'].map((property) =>
+      textOf(thrown, property),
+    );
+    return {
+      name: name ?? 'Error',
+      message:
+        message ??
+        `something was thrown that cannot be described (${textOf(fault, 'name')}: ${textOf(fault, 'message')})`,
+      ...(stack === undefined ? {} : { stack }),
+      ...(code === undefined ? {} : { code }),
+    };
+  }
+}
+
+function textOf(thrown: unknown, property: string): string | undefined {
+  try {
+    const value = (thrown as Record<string, unknown>)[property];
+    return typeof value === 'string' ? cut(value, TEXT_LENGTH_MAX) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function payloadOf(thrown: unknown, depth: number): ErrorPayload {
   if (!(thrown instanceof Error)) {
     const isSmall = approximateBytes(thrown, DATA_BYTES_MAX) <= DATA_BYTES_MAX;
     const text = describe(thrown);

@@ -16,6 +16,17 @@ function boom(): never {
 /** What a policy may do wrong, and what the report says. */
 const FAULTS: readonly (readonly [string, Partial<KernelSlots>, RegExp])[] = [
   ['scores by throwing', { workerSelection: { score: boom } }, /threw: boom/],
+  [
+    'throws what cannot be described',
+    {
+      workerSelection: {
+        score: () => {
+          throw Proxy.revocable(new Error('gone'), { get: boom }).proxy;
+        },
+      },
+    },
+    /threw: something was thrown that cannot be described \(Error: boom\)/,
+  ],
   ['scores NaN', { workerSelection: { score: () => NaN } }, /score of worker .* is NaN/],
   ['scores Infinity', { workerSelection: { score: () => Infinity } }, /is Infinity/],
   ['admits by throwing', { workerSelection: { ...workerSelection, admits: boom } }, /boom/],

@@ -161,10 +161,9 @@ export class GraphTable {
     } else {
       // The graph may have the same key twice. Then the last one counts.
       const earlier = this.indexOf(task);
-      if (earlier !== OUTSIDE) {
-        this.newness[index] = this.newness[earlier] as number;
-        this.newness[earlier] = 0;
-      } else if (isPlaceholder(task)) this.newness[index] = 1;
+      const isNew = earlier === OUTSIDE ? isPlaceholder(task) : this.isNew(earlier);
+      if (earlier !== OUTSIDE) this.newness[earlier] = 0;
+      if (isNew) this.newness[index] = 1;
       else if (isTakenBy(task, runSpec)) this.taken.add(index);
     }
     if (this.earlierIndices !== undefined) this.earlierIndices[index] = task.graphIndex;

@@ -247,3 +247,31 @@ it('a refused graph does not fail a key that its client already gets', () => {
   env.finish('a');
   expect(env.takeClient()).toEqual(['key-in-memory a on w1']);
 });
+
+it('a graph that names a taken key twice leaves nothing of itself, and loses only what needs that key', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  const task = (key: string, definition: string, dependencies: string[] = []) => ({
+    key,
+    dependencies,
+    runSpec: { definition },
+  });
+  env.send({ op: 'update-graph', client: 'c', tasks: [task('a', 'first')], keys: ['a'] });
+  env.ignoreMessages();
+  const tasks = [
+    task('a', 'other'),
+    task('b', 'mine', ['a']),
+    task('free', 'mine'),
+    task('a', 'other'),
+  ];
+  env.send({ op: 'update-graph', client: 'd', tasks, keys: ['a', 'b', 'free', 'a'] });
+  expect(env.takeClientMessages('d')).toMatchObject([
+    { op: 'cancelled-keys', keys: ['a'], taken: 'a' },
+    { op: 'cancelled-keys', keys: ['b'], taken: 'a' },
+    { op: 'cancelled-keys', keys: ['a'], taken: 'a' },
+  ]);
+  expect(Object.keys(env.states)).toEqual(['a', 'free']);
+  env.release('a');
+  env.send({ op: 'remove-client', client: 'd' });
+  expect(env.states).toEqual({});
+});

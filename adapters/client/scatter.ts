@@ -57,6 +57,8 @@ export class Scatterer {
    * Where the last scatter ended. The next one begins there, so that many small ones spread too.
    */
   private dealt = 0;
+  /** What is being put on workers, by key. */
+  private readonly underWay = new Map<string, Promise<unknown>>();
 
   constructor(
     private readonly session: Session,
@@ -94,7 +96,6 @@ export class Scatterer {
         workers: [],
       };
     });
-    for (const { key, definition } of items) this.session.table.check(key, definition);
     const futures = await this.place(items, options);
     return Object.fromEntries(futures.map((future) => [future.key, future]));
   }
@@ -112,6 +113,11 @@ export class Scatterer {
   /** Puts on workers what is not held, and more copies of what is, if the options ask for these. */
   private async place(items: readonly Item[], options: ScatterOptions): Promise<Future<unknown>[]> {
     const { table } = this.session;
+    // One of them at a time: when it ends well, the scheduler knows the key; and when not, this one is on its own.
+    for (let key = this.busyKey(items); key !== undefined; key = this.busyKey(items)) {
+      await this.underWay.get(key);
+    }
+    for (const { key, definition } of items) table.check(key, definition);
     const asksForCopies = options.workers !== undefined || options.broadcast !== undefined;
     const toPut = new Map<string, Placing>();
     // Held from now on, so that another value under the same name is rejected meanwhile.
@@ -126,55 +132,80 @@ export class Scatterer {
       return new Future(this.session, entry);
     });
     if (toPut.size === 0) return futures;
+    const placings = [...toPut.values()];
+    const failed = this.put(placings, options);
+    for (const key of toPut.keys()) this.underWay.set(key, failed);
+    const error = await failed;
+    if (error === undefined) return futures;
+    for (const future of futures) future.release();
+    throw error;
+  }
+
+  private busyKey(items: readonly Item[]): string | undefined {
+    if (this.underWay.size === 0) return undefined;
+    return items.find(({ key }) => this.underWay.has(key))?.key;
+  }
+
+  /** Never rejects. @returns why it failed; then all is as before */
+  private async put(
+    placings: readonly Placing[],
+    options: ScatterOptions,
+  ): Promise<Error | undefined> {
     try {
-      await this.send([...toPut.values()], options);
+      await this.send(placings, options);
+      return undefined;
     } catch (error) {
-      this.giveUp(toPut.values(), error as Error);
+      this.giveUp(placings, error as Error);
       // Without a connection there is nothing to release: the scheduler notices that the client is gone.
-      await this.release(Array.from(toPut.values(), ({ item }) => item)).catch(() => undefined);
-      for (const future of futures) future.release();
-      throw error;
+      await this.release(placings.map(({ item }) => item)).catch(() => undefined);
+      return error as Error;
+    } finally {
+      for (const { item } of placings) this.underWay.delete(item.key);
     }
-    return futures;
   }
 
   /** @throws YardmasterError `ERR_KEY_TAKEN` when there is other data under one of the keys */
   private async send(placings: readonly Placing[], options: ScatterOptions): Promise<void> {
     const items = placings.map(({ item }) => item);
     // Before the first byte leaves: no worker shall have other data under a name that tasks may read.
-    const [addresses] = await Promise.all([this.workers(options), this.reserve(items)]);
+    const [addresses, first] = await Promise.all([this.workers(options), this.reserve(items)]);
     const copies = this.deal(items, addresses, options.broadcast ?? false);
     // So that the memory manager keeps them; on all workers, if all were meant.
     const isForAll = options.broadcast === true && options.workers === undefined;
     const replicas = isForAll ? Infinity : copies;
     const { peers, messageBytesMax, clock } = this.session;
     let left: readonly Item[] = items;
+    let reservation = first;
     for (let attempt = 1; left.length > 0; attempt++) {
-      const outcome = await putItems(peers, left, messageBytesMax);
+      const outcome = await putItems(peers, left, reservation, messageBytesMax);
       const { placed, failed } = outcome;
       // Also after a failure: copies of which the scheduler does not know would stay for ever.
-      this.report(placed, replicas);
-      // Another client may be about to learn that the data that it has put there is refused.
-      const isFirst = placed.every(({ workers }) => workers.length > 0) || attempt > 1;
-      const mayPass = isFirst && attempt < ATTEMPTS && YardmasterError.is(failed, 'ERR_KEY_TAKEN');
+      this.report(placed, reservation, replicas);
+      // What is there was released, or refused, or else the next reservation is.
+      const mayPass = attempt < ATTEMPTS && YardmasterError.is(failed, 'ERR_KEY_TAKEN');
       if (failed !== undefined && !mayPass) throw failed;
-      await this.confirm(placings);
+      const arrived = new Set(placed.filter(isSomewhere).map(({ key }) => key));
+      await this.confirm(placings.filter(({ item }) => arrived.has(item.key)));
       if (failed === undefined) return;
       left = outcome.left;
       // Where a client was lost in the middle, what it has left is freed with this.
       await this.release(left);
       await new Promise<void>((resolve) => void clock.setTimer(POLL_MS, resolve));
-      await this.reserve(left);
+      reservation = await this.reserve(left);
     }
   }
 
   /** @throws RemoteError `ERR_KEY_TAKEN` when one of the keys stands for other data */
-  private async reserve(items: readonly Item[]): Promise<void> {
+  private async reserve(items: readonly Item[]): Promise<number> {
     const keys = items.map(({ key }) => key);
     const fingerprints = items.map(({ definition }) => definition);
     const nbytes = items.map(({ bytes }) => valueBytes(bytes));
     const parameters = { keys, fingerprints, nbytes };
-    await this.session.request('command', { command: 'reserve-data', parameters });
+    const { reservation } = await this.session.request<{ readonly reservation: number }>(
+      'command',
+      { command: 'reserve-data', parameters },
+    );
+    return reservation;
   }
 
   /** Makes workers free data that they have stored and the scheduler does not know. */
@@ -184,8 +215,8 @@ export class Scatterer {
     await this.session.request('command', { command: 'release-data', parameters });
   }
 
-  private report(items: readonly Item[], replicas: number): void {
-    const placed = items.filter(({ workers }) => workers.length > 0);
+  private report(items: readonly Item[], reservation: number, replicas: number): void {
+    const placed = items.filter(isSomewhere);
     if (placed.length === 0) return;
     const { outgoing, table } = this.session;
     outgoing.report({
@@ -196,6 +227,7 @@ export class Scatterer {
         workers,
         type,
         fingerprint: definition,
+        reservation,
         ...(replicas === 1 ? {} : { replicas }),
       })),
     });
@@ -295,6 +327,10 @@ interface Item {
   readonly workers: string[];
 }
 
+function isSomewhere({ workers }: Item): boolean {
+  return workers.length > 0;
+}
+
 /** The outcome of putting items on workers. */
 interface PutOutcome {
   /** The items, each with the workers that have taken it. */
@@ -309,6 +345,7 @@ interface PutOutcome {
 async function putItems(
   peers: Peers,
   items: readonly Item[],
+  reservation: number,
   messageBytesMax: number,
 ): Promise<PutOutcome> {
   const byWorker = new Map<string, Map<string, Uint8Array>>();
@@ -326,7 +363,7 @@ async function putItems(
     [...byWorker].map(async ([address, values]) => {
       try {
         for (const batch of inBatches(values, bytesMax)) {
-          await peers.putData(address, batch);
+          await peers.putData(address, batch, reservation);
           for (const key of batch.keys()) values.delete(key);
         }
       } catch (error) {
@@ -344,7 +381,7 @@ async function putItems(
     ...item,
     workers: item.workers.filter((address) => isLeft(item.key, address)),
   }));
-  return { placed, left: left.filter(({ workers }) => workers.length > 0), failed };
+  return { placed, left: left.filter(isSomewhere), failed };
 }
 
 /** Splits the values into messages of at most this many bytes. */

@@ -9,6 +9,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
+import type { PutDataRequest } from '../../core/messages/protocol.ts';
 import { KeptChannels, openChannel } from '../../core/shared/channels.ts';
 import { fetchData } from '../../core/shared/fetch-data.ts';
 import { inBackground } from '../../core/shared/timers.ts';
@@ -47,13 +48,14 @@ export class Peers extends KeptChannels {
   }
 
   /** Gives serialised values to a worker. Errors as for {@link getData}. */
-  async putData(address: string, values: ReadonlyMap<string, Uint8Array>): Promise<void> {
+  async putData(
+    address: string,
+    values: ReadonlyMap<string, Uint8Array>,
+    reservation = 0,
+  ): Promise<void> {
     const channel = await this.to(address);
-    await channel.request(
-      'put-data',
-      { keys: [...values.keys()], values: [...values.values()] },
-      ANSWER_TIMEOUT_MS,
-    );
+    const request = { keys: [...values.keys()], values: [...values.values()], reservation };
+    await channel.request('put-data', request satisfies PutDataRequest, ANSWER_TIMEOUT_MS);
   }
 }
 

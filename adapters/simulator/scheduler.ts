@@ -14,6 +14,7 @@ import { CLOCK, CONFIG, LOGGER } from '../../core/plugin-host/injection.ts';
 import { PolicySlotTable } from '../../core/plugin-host/policy-slots.ts';
 import { createScheduler } from '../../core/scheduler-host/create-scheduler.ts';
 import { Delivery } from '../../core/scheduler-host/delivery.ts';
+import { DataReservations } from '../../core/scheduler-host/data-reservations.ts';
 import { ErrorReports } from '../../core/scheduler-host/error-reports.ts';
 import { EventLog } from '../../core/scheduler-host/event-log.ts';
 import { PortsCompiler } from '../../core/scheduler-host/kernel-ports.ts';
@@ -159,6 +160,7 @@ export async function startSimulatedScheduler(
           services.get(PortsCompiler),
           services.get(STIMULI),
           services.get(ErrorReports),
+          services.get(DataReservations),
         );
         return delivery;
       }),

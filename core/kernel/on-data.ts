@@ -37,8 +37,8 @@ import { settle, transition } from './transitions.ts';
 type DataItem = UpdateData['items'][number];
 
 /**
- * The client put data on workers: it is in memory, and cannot be computed again. Other data than what is
- * in memory under that key is refused. O(items + their dependents).
+ * The client put data on workers: it is in memory, and cannot be computed again. Where the key stands for
+ * something else it is refused. O(items + their dependents).
  */
 export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
   const { cluster } = scope;
@@ -50,7 +50,7 @@ export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
       .map((address) => cluster.workers.get(address))
       .filter((worker): worker is WorkerState => worker !== undefined);
     const known = cluster.tasks.get(key);
-    if (known?.state === 'memory' && isOtherData(known, item)) {
+    if (known !== undefined && standsForOther(known, item)) {
       refuse(scope, client, known, holders);
       continue;
     }
@@ -76,11 +76,21 @@ export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
 }
 
 /**
+ * Whether the key stands for other data, or for a task that is wanted. In Dask, whose clients send no fingerprint,
+ * the data takes the place of the result, which the clients that wait for the task then get unasked.
+ */
+export function standsForOther(task: TaskState, item: DataItem): boolean {
+  const isWanted = task.runSpec !== undefined && task.isNeeded;
+  const isInUse = task.state === 'memory' || (isWanted && item.fingerprint !== undefined);
+  return isInUse && isOtherData(task, item);
+}
+
+/**
  * Whether the item surely differs from the data in memory. By the fingerprints, if the client sends
  * one: a computed result has none. Otherwise by type and size, if it sends the type: sizes alone
  * may be estimates.
  */
-export function isOtherData(task: TaskState, { nbytes, type, fingerprint }: DataItem): boolean {
+function isOtherData(task: TaskState, { nbytes, type, fingerprint }: DataItem): boolean {
   if (fingerprint !== undefined) {
     const isComputed = task.runSpec !== undefined && task.fingerprint === undefined;
     if (isComputed) return true;
@@ -91,10 +101,7 @@ export function isOtherData(task: TaskState, { nbytes, type, fingerprint }: Data
   return isOtherSize || type !== (task.type ?? type);
 }
 
-/**
- * Drops the copies where they differ from the data in memory. The client does not begin to want the
- * key.
- */
+/** Drops the copies that differ from what the key stands for. The client does not begin to want the key. */
 function refuse(
   scope: KernelScope,
   client: ClientState,
@@ -107,7 +114,7 @@ function refuse(
   const reason =
     task.runSpec === undefined
       ? 'other data is there under this key; choose another key, or wait until it is released'
-      : 'the result of a task is there under this key; choose another key';
+      : 'a task of this key is wanted, or its result is there; choose another key';
   scope.outbox.toClient(client, { op: 'data-refused', keys: [task.key], reason });
 }
 
@@ -115,9 +122,10 @@ function putInMemory(
   scope: KernelScope,
   task: TaskState,
   holders: readonly WorkerState[],
-  { nbytes, type, fingerprint }: DataItem,
+  { nbytes, type, fingerprint, reservation = 0 }: DataItem,
 ): void {
   const { cluster } = scope;
+  task.reservation = Math.max(task.reservation, reservation);
   if (task.state !== 'memory') {
     giveUpComputing(scope, task, holders);
     setTaskState(task, 'memory');
@@ -181,7 +189,7 @@ function noteCopy({ cluster }: KernelScope, task: TaskState, worker: WorkerState
 /** Copies are gone. Where it was the last one, the result is computed again where it is needed. */
 export function onReleaseWorkerData(
   scope: KernelScope,
-  { worker: address, keys }: ReleaseWorkerData,
+  { worker: address, keys, reservation = Infinity }: ReleaseWorkerData,
 ): void {
   const { cluster } = scope;
   const worker = cluster.workers.get(address);
@@ -189,7 +197,9 @@ export function onReleaseWorkerData(
   for (const key of keys) {
     // As a rule the scheduler has let it go itself, and does not know the key any more.
     const task = cluster.tasks.get(key);
-    if (task !== undefined && worker.hasWhat.has(task)) loseCopy(scope, task, worker);
+    if (task === undefined || !worker.hasWhat.has(task)) continue;
+    // The order was about data before this one.
+    if (task.reservation <= reservation) loseCopy(scope, task, worker);
   }
 }
 

@@ -415,6 +415,7 @@ class RestoredTasks {
       task.steal.state = steal.state;
     }
     task.fingerprint = fields.fingerprint;
+    task.reservation = fields.reservation ?? 0;
     task.metadata = fields.metadata;
     task.annotations = fields.annotations;
   }

@@ -193,6 +193,7 @@ export interface SavedRareFields {
   readonly erredOn?: readonly string[];
   readonly steal?: SavedSteal;
   readonly fingerprint?: string;
+  readonly reservation?: number;
   readonly metadata?: Readonly<Record<string, unknown>>;
   readonly annotations?: Readonly<Record<string, unknown>>;
 }

@@ -300,7 +300,7 @@ type Place = (worker: WorkerState) => number;
 
 function rareFieldsOf(task: TaskState, place: Place): SavedRareFields {
   const { restrictions, blame, usedWorkers, failure, sweep, steal } = task;
-  const { fingerprint, metadata, annotations, erredOn, failedAt, replicas } = task;
+  const { fingerprint, reservation, metadata, annotations, erredOn, failedAt, replicas } = task;
   const { retries, suspicious, reschedules } = task;
   return {
     ...(restrictions === undefined ? {} : { restrictions: restrictionsOf(restrictions) }),
@@ -320,6 +320,7 @@ function rareFieldsOf(task: TaskState, place: Place): SavedRareFields {
     ...(erredOn.size === 0 ? {} : { erredOn: [...erredOn] }),
     ...(steal === undefined ? {} : { steal: stealOf(steal, place) }),
     ...(fingerprint === undefined ? {} : { fingerprint }),
+    ...(reservation === 0 ? {} : { reservation }),
     ...(metadata === undefined ? {} : { metadata }),
     ...(annotations === undefined ? {} : { annotations }),
   };

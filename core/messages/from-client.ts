@@ -161,6 +161,8 @@ export interface UpdateData extends FromClient {
     readonly type?: string;
     /** Hash of the bytes. Data with another one is refused as long as this data is there. */
     readonly fingerprint?: string;
+    /** The answer to `reserve-data`. */
+    readonly reservation?: Integer;
     /** As in `want-replicas`. Default 1. */
     readonly replicas?: Copies;
   }[];

@@ -96,6 +96,8 @@ export interface StealResponse extends FromWorker {
 export interface ReleaseWorkerData extends FromWorker {
   readonly op: 'release-worker-data';
   readonly keys: readonly Name[];
+  /** That of the order to drop them, if there was one. Data that was put under a later one is not meant. */
+  readonly reservation?: Integer;
 }
 
 /** A worker was paused, runs again, or is about to close. */

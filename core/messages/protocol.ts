@@ -186,6 +186,8 @@ export interface GetPartReply {
 export interface PutDataRequest {
   readonly keys: readonly string[];
   readonly values: readonly Uint8Array[];
+  /** The answer of the scheduler to `reserve-data`. Default 0: nothing was reserved. */
+  readonly reservation?: number;
 }
 
 /** The worker has stored all of them, or else it answers with an error and has stored none. */

@@ -53,6 +53,8 @@ export interface FreeKeys extends Caused {
    * with `runs-over`.
    */
   readonly runIds?: readonly number[];
+  /** The latest number of `reserve-data` so far. Data that was put under a later one stays. */
+  readonly reservation?: number;
 }
 
 /**
@@ -98,6 +100,8 @@ export interface AcquireReplicas extends Caused {
 export interface RemoveReplicas extends Caused {
   readonly op: 'remove-replicas';
   readonly keys: readonly string[];
+  /** As in {@link FreeKeys}. */
+  readonly reservation?: number;
 }
 
 /** The answer to `request-refresh-who-has`. */

@@ -1,9 +1,12 @@
 import { YardmasterError } from '../api/errors.ts';
 import { type Caller } from '../api/plugin.ts';
 import type { Config } from '../config/types.ts';
-import { isOtherData } from '../kernel/on-data.ts';
+import { standsForOther } from '../kernel/on-data.ts';
 import type { GraphPart, GraphTask, Stimulus, SubmittedGraph } from '../messages/stimulus.ts';
-import { collaborator, CONFIG, inject } from '../plugin-host/injection.ts';
+import type { Clock } from '../api/clock.ts';
+import type { FreeKeys, RemoveReplicas, ToWorkerMessage } from '../messages/to-worker.ts';
+import { CLOCK, collaborator, CONFIG, inject } from '../plugin-host/injection.ts';
+import type { WorkerState } from '../state/task.ts';
 import { ClusterState } from '../state/cluster.ts';
 import { approximateBytes } from '../util/bytes.ts';
 import { builtin, type BuiltinCommand, type Given } from './commands.ts';
@@ -15,6 +18,11 @@ import { Sessions } from './sessions.ts';
  * first byte leaves, so that no worker ever has other data under the name of a result that tasks
  * may read. The reservation ends when the scheduler learns of the data, and otherwise with the
  * client or when it gives up; then workers free data that they may have stored.
+ *
+ * Data goes to workers directly, so it may overtake an order of the scheduler to free what was there before, or be
+ * overtaken by one that is about what the scheduler does not know yet. Therefore reservations have numbers, which rise:
+ * orders say the latest, and workers spare data that was put under a later one. Orders about keys that are reserved wait
+ * for the end of the reservation.
  */
 @collaborator
 export class DataReservations {
@@ -22,12 +30,17 @@ export class DataReservations {
   /** Fingerprint by client, by key. */
   private readonly byKey = new Map<string, Map<string, string>>();
   private readonly keysOf = new Map<string, Set<string>>();
+  /** Addresses of workers whose orders to free the key wait, by key. */
+  private readonly waiting = new Map<string, Set<string>>();
+  /** Number of the latest reservation; 0: there was none. */
+  private latest = 0;
   private readonly scattered: ScatteredData;
 
   constructor(
     @inject(CONFIG) { scheduler }: Config,
     private readonly cluster: ClusterState,
     private readonly sessions: Sessions,
+    @inject(CLOCK) private readonly clock: Clock,
   ) {
     this.scattered = new ScatteredData(scheduler.limits.scattered);
     this.commands = [
@@ -39,7 +52,13 @@ export class DataReservations {
   /** A client's data has become known, or it is gone. O(keys; when data may be left: workers). */
   handled(stimulus: Stimulus): void {
     if (stimulus.op === 'update-data') {
-      for (const { key } of stimulus.items) this.end(stimulus.client, key);
+      const ended = stimulus.items.filter(({ key }) => this.end(stimulus.client, key));
+      if (this.waiting.size === 0) return;
+      this.freeUnknown(
+        ended.map(({ key }) => key),
+        ({ address }, key) => this.waiting.get(key)?.has(address) === true,
+        stimulus.stimulusId,
+      );
     } else if (stimulus.op === 'client-releases-keys') {
       this.scattered.release(stimulus.client, stimulus.keys);
     } else if (stimulus.op === 'restart') this.scattered.clear();
@@ -56,9 +75,9 @@ export class DataReservations {
   private reserve(
     { keys, fingerprints, nbytes = [] }: Given<'reserve-data'>,
     caller: Caller,
-  ): void {
+  ): { readonly reservation: number } {
     const { client } = caller;
-    if (client === undefined) return;
+    if (client === undefined) return { reservation: 0 };
     keys.forEach((key, index) => this.check(key, fingerprints[index] ?? '', client));
     this.scattered.reserve(client, keys, fingerprints, nbytes);
     const own = this.keysOf.get(client) ?? new Set();
@@ -69,13 +88,35 @@ export class DataReservations {
       clients.set(client, fingerprints[index] ?? '');
       own.add(key);
     });
+    // By the time, so that they rise from one scheduler to the next.
+    this.latest = Math.max(this.latest + 1, Math.floor(this.clock.nowMs()));
+    return { reservation: this.latest };
+  }
+
+  /** The order as it may leave now; undefined: all of it has to wait. O(1) unless keys are reserved. */
+  order<Message extends ToWorkerMessage>(
+    worker: WorkerState,
+    message: Message,
+  ): Message | undefined {
+    const { latest, byKey } = this;
+    if (latest === 0 || !isOrderToFree(message)) return message;
+    const keys =
+      byKey.size === 0
+        ? message.keys
+        : message.keys.filter((key) => !byKey.has(key) || !this.makeWait(key, worker));
+    return keys.length === 0 ? undefined : { ...message, keys, reservation: latest };
+  }
+
+  private makeWait(key: string, { address, language }: WorkerState): boolean {
+    if (language !== 'javascript') return false;
+    const workers = this.waiting.get(key) ?? new Set();
+    this.waiting.set(key, workers.add(address));
+    return true;
   }
 
   private check(key: string, fingerprint: string, client: string): void {
     const task = this.cluster.tasks.get(key);
-    // Dask lets the data take the place of the result, which the clients that wait for the task then get unasked.
-    const isInUse = task?.state === 'memory' || (task?.runSpec !== undefined && task.isNeeded);
-    if (isInUse && isOtherData(task, { key, workers: [], fingerprint })) {
+    if (task !== undefined && standsForOther(task, { key, workers: [], fingerprint })) {
       throw keyTaken(
         key,
         task.state === 'memory'
@@ -90,18 +131,33 @@ export class DataReservations {
   }
 
   private giveUp(client: string, keys: readonly string[]): void {
-    const { cluster, sessions } = this;
     this.scattered.release(client, keys);
-    const ended = keys.filter((key) => this.end(client, key) && !this.byKey.has(key));
-    // What is in memory is the same data: other data was refused.
-    const left = ended.filter((key) => cluster.tasks.get(key)?.state !== 'memory');
-    if (left.length === 0) return;
+    const ended = keys.filter((key) => this.end(client, key));
+    this.freeUnknown(ended, () => true, `release-data of ${client}`);
+  }
+
+  /** Makes workers free copies of which the scheduler does not know, unless a client has reserved the key still. */
+  private freeUnknown(
+    ended: readonly string[],
+    isMeant: (worker: WorkerState, key: string) => boolean,
+    stimulusId: string,
+  ): void {
+    const { cluster, sessions, byKey, latest: reservation } = this;
+    const free = ended.filter((key) => !byKey.has(key));
+    if (free.length === 0) return;
     for (const worker of cluster.workersByRank) {
       if (worker.language !== 'javascript') continue;
-      const toFree = left.filter((key) => cluster.tasks.get(key)?.processingOn !== worker);
-      const message = { op: 'free-keys', keys: toFree, stimulusId: `release-data of ${client}` };
-      sessions.workers.get(worker.address)?.send(message);
+      const keys = free.filter((key) => {
+        const task = cluster.tasks.get(key);
+        const isKnown = task?.processingOn === worker || task?.whoHas.has(worker) === true;
+        return !isKnown && isMeant(worker, key);
+      });
+      if (keys.length === 0) continue;
+      sessions.workers
+        .get(worker.address)
+        ?.send({ op: 'free-keys', keys, reservation, stimulusId });
     }
+    for (const key of free) this.waiting.delete(key);
   }
 
   /** Returns whether the client had reserved the key. */
@@ -114,6 +170,12 @@ export class DataReservations {
     if (clients?.size === 0) this.byKey.delete(key);
     return true;
   }
+}
+
+/** Runs that are taken back have numbers of their own. */
+function isOrderToFree(message: ToWorkerMessage): message is FreeKeys | RemoveReplicas {
+  if (message.op === 'free-keys') return message.runIds === undefined;
+  return message.op === 'remove-replicas';
 }
 
 function keyTaken(key: string, what: string): YardmasterError {

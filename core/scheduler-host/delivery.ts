@@ -10,6 +10,7 @@ import { EventBus } from '../plugin-host/event-bus.ts';
 import { collaborator, CLOCK, inject } from '../plugin-host/injection.ts';
 import { EVENT_BYTES_MAX } from '../shared/call-options.ts';
 import { approximateBytes } from '../util/bytes.ts';
+import { DataReservations } from './data-reservations.ts';
 import { ErrorReports } from './error-reports.ts';
 import { EventLog } from './event-log.ts';
 import { PortsCompiler } from './kernel-ports.ts';
@@ -29,6 +30,7 @@ export class Delivery {
     private readonly ports: PortsCompiler,
     @inject(STIMULI) private readonly stimuli: Stimuli,
     private readonly errors: ErrorReports,
+    private readonly reservations: DataReservations,
   ) {}
 
   /** @param cause - what the messages follow from */
@@ -51,11 +53,13 @@ export class Delivery {
   }
 
   private deliverToWorkers(messages: Outbox['toWorkers'], cause: Stimulus): void {
-    const { freed } = this;
+    const { freed, reservations } = this;
     const { workers } = this.sessions;
-    for (const { worker, message } of messages) {
+    for (const { worker, message: decided } of messages) {
       const session = workers.get(worker.address);
       if (session === undefined) continue;
+      const message = reservations.order(worker, decided);
+      if (message === undefined) continue;
       if (isMereFreeing(message)) {
         freed.add(session, message);
         continue;
@@ -147,12 +151,15 @@ function withinLimit(message: unknown): unknown {
  */
 class FreedKeys {
   private readonly byWorker = new Map<Peer, string[]>();
+  /** That of all orders of one stimulus. */
+  private reservation: number | undefined;
 
   get isEmpty(): boolean {
     return this.byWorker.size === 0;
   }
 
-  add(worker: Peer, { keys }: FreeKeys): void {
+  add(worker: Peer, { keys, reservation }: FreeKeys): void {
+    this.reservation = reservation;
     const freed = this.byWorker.get(worker);
     if (freed === undefined) this.byWorker.set(worker, [...keys]);
     else for (const key of keys) freed.push(key);
@@ -163,7 +170,9 @@ class FreedKeys {
     const keys = this.byWorker.get(worker);
     if (keys === undefined) return;
     this.byWorker.delete(worker);
-    worker.send({ op: 'free-keys', keys, stimulusId: cause.stimulusId });
+    const { reservation } = this;
+    const latest = reservation === undefined ? {} : { reservation };
+    worker.send({ op: 'free-keys', keys, ...latest, stimulusId: cause.stimulusId });
   }
 
   /** The stimulus has nothing more to say. */

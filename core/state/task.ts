@@ -65,6 +65,7 @@ class RareFields {
   erredOn: ReadonlySet<string> = NO_ADDRESSES;
   steal: Steal | undefined = undefined;
   fingerprint: string | undefined = undefined;
+  reservation = 0;
   metadata: Readonly<Record<string, unknown>> | undefined = undefined;
   annotations: Readonly<Record<string, unknown>> | undefined = undefined;
 }
@@ -277,6 +278,14 @@ export class TaskState {
   }
   set fingerprint(fingerprint: string | undefined) {
     if (fingerprint !== this.fingerprint) this.rareFields.fingerprint = fingerprint;
+  }
+
+  /** The latest number of `reserve-data` under which clients put it on workers; 0: none. */
+  get reservation(): number {
+    return this.optionalFields?.reservation ?? 0;
+  }
+  set reservation(reservation: number) {
+    if (reservation !== this.reservation) this.rareFields.reservation = reservation;
   }
 
   /** Set while a long list of dependents is being swept. Written in `relations.ts`. */

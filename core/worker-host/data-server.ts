@@ -43,7 +43,7 @@ interface ServedWorker {
   /** Of the run that computed the result; -1: no run did. */
   runIdOf(key: string): number;
   /** Takes in what a client has sent. @throws YardmasterError when it refuses */
-  putData(keys: readonly string[], values: readonly Uint8Array[]): void;
+  putData(keys: readonly string[], values: readonly Uint8Array[], reservation: number): void;
   identity(): WireMessage;
 }
 
@@ -236,7 +236,7 @@ export class DataServer {
     return value === undefined ? undefined : new BytesReader(value);
   }
 
-  private putData({ keys, values }: WireMessage): PutDataReply {
+  private putData({ keys, values, reservation = 0 }: WireMessage): PutDataReply {
     checkKeys('put-data', keys);
     const isComplete =
       Array.isArray(values) &&
@@ -244,7 +244,8 @@ export class DataServer {
       values.every((value) => value instanceof Uint8Array);
     if (!isComplete) throw violation('a put-data whose values do not match its keys');
     const given: readonly Uint8Array[] = values;
-    this.worker?.putData(keys, given);
+    if (!Number.isSafeInteger(reservation)) throw violation('a put-data with a broken reservation');
+    this.worker?.putData(keys, given, reservation as number);
     return { nbytes: given.map(valueBytes) };
   }
 }
@@ -322,11 +323,21 @@ export class PeerRequests implements ServedWorker {
     return task === undefined ? -1 : resultRunId(task);
   }
 
-  putData(keys: readonly string[], values: readonly Uint8Array[]): void {
-    takeIn({ tables: this.kernel.tables, store: this.memory.store }, keys, values);
-    const nbytes = values.map(valueBytes);
-    const stimulusId = this.link.nameEvent('update-data');
-    this.inbox.feed({ op: 'update-data', keys, nbytes, stimulusId });
+  putData(keys: readonly string[], values: readonly Uint8Array[], reservation: number): void {
+    const { inbox, link, memory, kernel } = this;
+    const stimulusId = link.nameEvent('update-data');
+    const free = (outdated: readonly string[]): void => {
+      const order = { keys: outdated, reservation: reservation - 1, stimulusId };
+      inbox.feed({ op: 'free-keys', ...order });
+    };
+    takeIn({ tables: kernel.tables, store: memory.store, free }, { keys, values, reservation });
+    inbox.feed({
+      op: 'update-data',
+      keys,
+      nbytes: values.map(valueBytes),
+      reservation,
+      stimulusId,
+    });
   }
 
   identity(): WireMessage {

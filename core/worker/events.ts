@@ -154,6 +154,8 @@ export interface StoreData extends Caused {
   readonly op: 'update-data';
   readonly keys: readonly string[];
   readonly nbytes: readonly number[];
+  /** The answer of the scheduler to `reserve-data`. Default 0: nothing was reserved. */
+  readonly reservation?: number;
 }
 
 export type WorkerEvent =

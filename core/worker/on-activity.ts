@@ -20,6 +20,7 @@ import type {
 } from './events.ts';
 import { forgetPeer } from './on-scheduler.ts';
 import type { WorkerScope } from './worker-scope.ts';
+import { isBusy } from './worker-tables.ts';
 import { NO_TIMINGS, type WorkerTask } from './worker-task.ts';
 
 // What runs, transfers, timers and clients bring about.
@@ -232,23 +233,20 @@ export function onRetryBusyWorker({ tables }: WorkerScope, event: RetryBusyWorke
 }
 
 /**
- * Accepts results that a client has put into the store. A result that is being fetched, or whose
- * cancelled run has not ended, is refused: its data is dropped.
+ * Accepts data that a client has put into the store. It is dropped under a key that is to be computed or is being
+ * fetched here, or whose cancelled run has not ended.
  */
 export function onStoreData(scope: WorkerScope, event: StoreData): void {
   const { tables } = scope;
   for (const [index, key] of event.keys.entries()) {
     const nbytes = event.nbytes[index] ?? 0;
     const task = tables.ensureTask(key);
-    const { state } = task;
-    if (state === 'memory') {
+    task.reservation = Math.max(task.reservation, event.reservation ?? 0);
+    if (task.state === 'memory') {
       tables.nbytes += nbytes - task.nbytes;
       task.nbytes = nbytes;
-    } else if (
-      state === 'executing' ||
-      task.comingFrom !== undefined ||
-      tables.executing.has(task)
-    ) {
+    } else if (task.isToBeComputed || isBusy(tables, task)) {
+      task.reservation = 0;
       scope.emit({ kind: 'drop-data', key });
     } else {
       task.arrivedNbytes = nbytes;

@@ -28,11 +28,13 @@ import {
 export function onComputeTask(scope: WorkerScope, event: ComputeTask): void {
   const { tables } = scope;
   const task = tables.ensureTask(event.key);
+  // Data under the key of a task is data that the scheduler does not know, and will refuse.
+  const isResult = task.state === 'memory' && resultRunId(task) >= 0;
   task.runId = event.runId;
   task.sendAlongBytes = event.sendAlongBytes ?? 0;
   scope.settleRuns(task); // A run that continues belongs to the new assignment.
   if (task.state === 'executing' || task.isToBeComputed) return;
-  if (task.state === 'memory') {
+  if (isResult) {
     reportFinished(scope, task);
     return;
   }
@@ -62,12 +64,21 @@ export function onComputeTask(scope: WorkerScope, event: ComputeTask): void {
 export function onFreeKeys(scope: WorkerScope, event: FreeKeys): void {
   scope.killTimeoutMs = event.killTimeoutMs;
   if (event.runIds !== undefined) oweRuns(scope, event.keys, event.runIds);
+  scope.reservation = event.reservation;
   for (const key of event.keys) {
     const task = scope.tables.tasks.get(key);
-    if (task === undefined) continue;
+    if (task === undefined || isPutAfter(task, event)) continue;
     task.isReplicaWanted = false;
     scope.recommend(task, 'released');
   }
+}
+
+/** Whether it is data that a client has put here since the order was given: the order is about what was there before. */
+function isPutAfter(
+  task: WorkerTask,
+  { reservation = Infinity }: FreeKeys | RemoveReplicas,
+): boolean {
+  return task.reservation > reservation;
 }
 
 /** Reports at once the runs that occupy no thread, and the others when they have ended. */
@@ -147,9 +158,10 @@ function urgencyOf(input: WorkerTask): WorkerPriority {
  */
 export function onRemoveReplicas(scope: WorkerScope, event: RemoveReplicas): void {
   const kept: string[] = [];
+  scope.reservation = event.reservation;
   for (const key of event.keys) {
     const task = scope.tables.tasks.get(key);
-    if (task?.state !== 'memory') continue;
+    if (task?.state !== 'memory' || isPutAfter(task, event)) continue;
     if (isInUse(task)) kept.push(key);
     else scope.recommend(task, 'released');
   }

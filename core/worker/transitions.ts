@@ -279,16 +279,6 @@ function releasedToMemory(scope: WorkerScope, task: WorkerTask): void {
   enterMemory(scope, task);
 }
 
-/** The scheduler waits for a result that a client has put here. */
-function toMemoryUnasked(scope: WorkerScope, task: WorkerTask): void {
-  scope.tables.ready.delete(task);
-  scope.tables.constrained.delete(task);
-  stopWaiting(task);
-  releaseUnneeded(scope, task);
-  enterMemory(scope, task);
-  reportFinished(scope, task);
-}
-
 /** A copy has arrived. */
 function flightToMemory(scope: WorkerScope, task: WorkerTask): void {
   enterMemory(scope, task);
@@ -336,6 +326,7 @@ function memoryToReleased(scope: WorkerScope, task: WorkerTask): void {
   const { tables } = scope;
   tables.nbytes -= task.nbytes;
   task.copiedRunId = -1;
+  task.reservation = 0;
   scope.emit({ kind: 'drop-data', key: task.key });
   scope.reportReleased(task.key);
   enterReleased(scope, task);
@@ -569,18 +560,15 @@ export const WORKER_TRANSITIONS = {
   waiting: {
     ready: waitingToReady,
     constrained: waitingToConstrained,
-    memory: toMemoryUnasked,
     error: waitingToError,
     released: waitingToReleased,
   },
   ready: {
     executing: readyToExecuting,
-    memory: toMemoryUnasked,
     released: readyToReleased,
   },
   constrained: {
     executing: readyToExecuting,
-    memory: toMemoryUnasked,
     released: readyToReleased,
   },
   executing: {

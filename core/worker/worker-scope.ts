@@ -11,6 +11,8 @@ export class WorkerScope {
   stimulusId = '';
   /** Milliseconds that runs have to stop which this event gives up; undefined: the executor says. */
   killTimeoutMs: number | undefined = undefined;
+  /** That of the order to drop data which is carried out; undefined: it is none, or does not say it. */
+  reservation: number | undefined = undefined;
   private instructions: Instruction[] = [];
   private copies: string[] = [];
   /** Keys of this event's last report, if that report is about dropped results. */
@@ -22,6 +24,7 @@ export class WorkerScope {
   begin(stimulusId: string): void {
     this.stimulusId = stimulusId;
     this.killTimeoutMs = undefined;
+    this.reservation = undefined;
     this.released = undefined;
   }
 
@@ -69,7 +72,9 @@ export class WorkerScope {
       return;
     }
     const keys = [key];
-    this.report({ op: 'release-worker-data', keys, stimulusId: this.stimulusId });
+    const { reservation, stimulusId } = this;
+    const order = reservation === undefined ? {} : { reservation };
+    this.report({ op: 'release-worker-data', keys, ...order, stimulusId });
     this.released = keys;
   }
 

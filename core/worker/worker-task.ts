@@ -40,6 +40,8 @@ export class WorkerTask {
   runId = -1;
   /** A copy: id of the run elsewhere that computed it; -1: it is no copy, or that is not known. */
   copiedRunId = -1;
+  /** Data of a client: the latest number of `reserve-data` under which it was put here; 0: none. */
+  reservation = 0;
   /** Opaque. */
   runSpec: unknown = undefined;
   annotations: Readonly<Record<string, unknown>> | undefined = undefined;

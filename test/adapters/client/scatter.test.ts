@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Client } from '../../../adapters/client/index.ts';
+import { hashOfValue } from '../../../adapters/client/keys.ts';
 import type { Peers } from '../../../adapters/peers/peers.ts';
 import { deserialise, serialise } from '../../../adapters/tasks/index.ts';
 import { VirtualCluster } from './virtual-cluster.ts';
-import { count, inc, slow } from './tasks.ts';
+import { concat, count, inc, slow } from './tasks.ts';
 
 describe('scattered values', () => {
   let cluster: VirtualCluster;
@@ -132,6 +133,37 @@ describe('scattered values', () => {
       'fulfilled',
       { reason: { code: 'ERR_KEY_TAKEN' } },
     ]);
+  });
+
+  it('of one client that are scattered twice at once are known when either call resolves', async () => {
+    const first = one.scatter(['twice']);
+    const [second] = await passing(one.scatter(['twice']));
+    expect(second!.status).toBe('finished');
+    expect(await passing(one.submit(concat, second!, '').result())).toBe('twice');
+    expect((await passing(first))[0]!.key).toBe(second!.key);
+  });
+
+  it('stay on their workers while another client is about to put them there, and no longer', async () => {
+    const { lent } = await passing(one.scatter({ lent: 'value' }));
+    const [holder] = cluster.holders('lent');
+    const stored = async (): Promise<number> => {
+      const { peers } = (one as unknown as { session: { peers: Peers } }).session;
+      const { address } = cluster.worker(holder!);
+      return (await passing(peers.getData(address, ['lent'], (_, n) => new Uint8Array(n)))).size;
+    };
+    const parameters = { keys: ['lent'], fingerprints: [hashOfValue('value', true)] };
+    await passing(other.command('reserve-data', parameters));
+    lent.release();
+    await passing(one.submit(count, 'released').result());
+    expect([known('lent'), await stored()]).toEqual([undefined, 1]);
+    const { lent: again } = await passing(other.scatter({ lent: 'value' }, { workers: [holder!] }));
+    expect(await passing(other.submit(concat, again, '').result())).toBe('value');
+    await passing(other.command('reserve-data', parameters));
+    await passing(other.command('release-data', { keys: ['lent'] }));
+    expect(await stored()).toBe(1);
+    again.release();
+    await passing(other.submit(count, 'released too').result());
+    expect([known('lent'), await stored()]).toEqual([undefined, 0]);
   });
 
   it('that were refused leave the other values of the same call alone, and none of them is kept', async () => {

@@ -330,6 +330,22 @@ describe('peers and clients', () => {
     expect(await held(world, worker, 'a', 'b', 'c')).toEqual({ a: 'value', b: 2 });
   });
 
+  it('data under a later reservation replaces data, not the result of a task', async () => {
+    const world = await bench();
+    const worker = await world.startWorker('alice');
+    await world.send(worker, world.compute('s', 'total', [[20, 22]]));
+    const peer = await world.peer(worker);
+    const put = (key: string, value: unknown, reservation: number): Promise<unknown> =>
+      world.settle(
+        peer.request('put-data', { keys: [key], values: [serialise(value)], reservation }),
+      );
+    await put('a', 'first', 1);
+    await put('a', 'second', 2);
+    await expect(put('a', 'first', 1)).rejects.toMatchObject({ code: 'ERR_KEY_TAKEN' });
+    await expect(put('s', 'data', 3)).rejects.toMatchObject({ code: 'ERR_KEY_TAKEN' });
+    expect(await held(world, worker, 'a', 's')).toEqual({ a: 'second', s: 42 });
+  });
+
   it('data under the key of a running task is refused', async () => {
     const world = await bench();
     const worker = await world.startWorker('alice');

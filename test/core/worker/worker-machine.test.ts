@@ -799,13 +799,29 @@ describe('data that clients put', () => {
     expect(bench.kernel.tables.nbytes).toBe(9);
   });
 
-  it('answers a task that has not begun', () => {
+  it('outlives orders that are about what was there before it', () => {
+    const bench = new WorkerBench();
+    const put = { op: 'update-data', keys: ['a'], nbytes: [7], reservation: 5 } as const;
+    bench.send(put);
+    expect(bench.send({ op: 'free-keys', keys: ['a'], reservation: 4 })).toEqual([]);
+    expect(bench.send({ op: 'remove-replicas', keys: ['a'], reservation: 4 })).toEqual([]);
+    const told = bench.instructions({ op: 'free-keys', keys: ['a'], reservation: 5 });
+    expect(told).toContainEqual({
+      kind: 'send',
+      message: expect.objectContaining({ op: 'release-worker-data', reservation: 5 }) as object,
+    });
+    expect(bench.states).toEqual({});
+  });
+
+  it('is not the result of a task of its key, whichever comes first', () => {
     const bench = new WorkerBench();
     bench.compute('run');
     bench.compute('x');
-    expect(bench.send({ op: 'update-data', keys: ['x'], nbytes: [7] })).toEqual([
-      'task-finished x',
-    ]);
+    bench.send({ op: 'update-data', keys: ['y'], nbytes: [7] });
+    expect(bench.send({ op: 'update-data', keys: ['x'], nbytes: [7] })).toEqual(['drop-data x']);
+    expect(bench.compute('y')).toEqual(['drop-data y', 'release-worker-data y']);
+    expect(bench.states).toEqual({ run: 'executing', x: 'ready', y: 'ready' });
+    expect(bench.kernel.tables.nbytes).toBe(0);
   });
 
   it('is refused under the key of what runs or flies', () => {

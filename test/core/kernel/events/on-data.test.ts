@@ -5,6 +5,7 @@ import { addressOf } from '../../../kit/in-short.ts';
 interface Given {
   readonly at: readonly string[];
   readonly fingerprint?: string;
+  readonly reservation?: number;
   readonly type?: string;
   readonly nbytes?: number;
 }
@@ -64,12 +65,49 @@ it('a result that was computed is not mixed with data', () => {
   expect(env.states).toEqual({ x: 'memory w1' });
 });
 
+it.each([
+  ['processing', 'w1'],
+  ['waiting', 'w2'],
+])('data under the key of a task that is %s and wanted is refused', (state, at) => {
+  const env = cluster();
+  env.submit({
+    a: { workers: [addressOf('w3')] },
+    x: { deps: state === 'waiting' ? ['a'] : [], workers: [addressOf('w1')] },
+  });
+  expect(env.state('x')).toBe(state);
+  env.ignoreMessages();
+  put(env, 'd', { at: [at], fingerprint: 'one', type: 'number' });
+  expect(env.takeClient('d')).toEqual(['data-refused x']);
+  expect(env.state('x')).toBe(state);
+  env.ignoreMessages();
+});
+
+it('data under the key of a task that nobody wants takes its place', () => {
+  const env = cluster();
+  env.submit({ x: [], y: ['x'] });
+  env.finishAll('x', 'y');
+  env.ignoreMessages();
+  expect(env.state('x')).toBe('released');
+  put(env, 'd', { at: ['w1'], fingerprint: 'one', type: 'number' });
+  expect(env.states).toEqual({ x: 'memory w1', y: 'memory w1' });
+});
+
 it('lost data can be replaced by other data', () => {
   const env = cluster();
   put(env, 'c', { at: ['w1'], fingerprint: 'one', type: 'number' });
   env.removeWorker('w1');
   put(env, 'd', { at: ['w2'], fingerprint: 'other', type: 'number' });
   expect(env.states).toEqual({ x: 'memory w2' });
+});
+
+it('the news that a worker has dropped what was there before the data is not about the data', () => {
+  const env = cluster();
+  put(env, 'c', { at: ['w1'], fingerprint: 'one', reservation: 5 });
+  const dropped = { op: 'release-worker-data', worker: addressOf('w1'), keys: ['x'] } as const;
+  env.send({ ...dropped, reservation: 4 });
+  expect(env.states).toEqual({ x: 'memory w1' });
+  env.send({ ...dropped, reservation: 5 });
+  expect(env.states).toEqual({});
 });
 
 it('of two values under one key in one message the first counts', () => {

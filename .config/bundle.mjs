@@ -4,9 +4,9 @@
  * whichever entries are imported.
  */
 import { rmSync, writeFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { rolldown } from 'rolldown';
+import { ENTRIES } from './entries.mjs';
 
 const root = join(import.meta.dirname, '..');
 const dist = join(root, 'dist');
@@ -43,18 +43,6 @@ const BUNDLED =
   /^(tsyringe|tslib|reflect-metadata|eventemitter3|fastest-levenshtein|es-module-lexer|fast-deep-equal|ajv\/dist\/runtime|ajv-formats\/dist)(\/|$)/;
 const IN_CLUSTER = /node_modules\/(?!fastest-|es-module-)|\.cjs$/;
 const IN_COMMON = /node_modules\/(fastest-levenshtein|es-module-lexer)\/|rolldown\/runtime/;
-
-/** Sources of the entries of the package, by name. Their types are next to what the compiler has made of them. */
-async function entries() {
-  const { exports } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
-  const found = {};
-  for (const [path, { types }] of Object.entries(exports)) {
-    if (types === undefined) continue;
-    const name = path === '.' ? 'index' : path.slice('./'.length);
-    found[name] = join(root, types.replace(/\.d\.ts$/, '.js'));
-  }
-  return found;
-}
 
 /** Two chunks beside those that follow from the entries: what every thread loads, and what a start loads. */
 const common = new Set();
@@ -94,7 +82,10 @@ const isProgram = (id) => Object.values(PROGRAMS).includes(id);
 
 rmSync(folder, { recursive: true, force: true });
 const bundle = await rolldown({
-  input: { ...(await entries()), ...PROGRAMS },
+  input: {
+    ...Object.fromEntries(ENTRIES.map(({ name, source }) => [name, built(source)])),
+    ...PROGRAMS,
+  },
   platform: 'node',
   // Modules that are imported for nothing but what they do stay.
   treeshake: { moduleSideEffects: true },
@@ -108,6 +99,8 @@ const { output } = await bundle.write({
   format: 'esm',
   entryFileNames: '[name].js',
   chunkFileNames: '[name]-[hash].js',
+  // Declarations and the sources have them.
+  comments: { legal: true, annotation: true, jsdoc: false },
   codeSplitting: {
     includeDependenciesRecursively: false,
     groups: [
@@ -121,6 +114,11 @@ const { output } = await bundle.write({
         test: (id) => (cluster.has(id) && !isProgram(id)) || IN_CLUSTER.test(id),
         priority: 1,
       },
+      // What is only needed by some: few files rather than one for each module.
+      { name: 'commands', test: /dist\/adapters\/cli\/(?!main\.js)/ },
+      { name: 'policies', test: /dist\/policies\// },
+      { name: 'pages', test: /dist\/adapters\/dashboard\// },
+      { name: 'engine', test: /dist\/adapters\/dask\/(?!wire\/python\.js)/ },
     ],
   },
 });

@@ -12,11 +12,11 @@ import process from 'node:process';
 const PACKED_MAX = 1_600_000;
 const KINDS = [
   ['the bundle', /^dist\/bundle\//],
-  ['types', /^dist\/.*\.d\.ts$/],
+  ['types', /^dist\/types\/[\w-]+\.d\.ts$/],
   ['pages of the dashboard', /^dist\/adapters\/dashboard\/assets\//],
   ['recorded workloads', /^dist\/adapters\/workloads\/recorded\//],
   ['Python', /^dist\/.*\.py$/],
-  ['schemas', /^schema\//],
+  ['schemas', /^dist\/schema\//],
   ['guides', /^(?:docs\/|README|SECURITY)/],
   ['licence and package.json', /^(?:LICENSE|package\.json)$/],
 ];

@@ -1,11 +1,13 @@
 /**
  * Compiles the schemas of messages, of the configuration, and of the options and commands of everything built in, so that
- * nothing is compiled when a scheduler starts. Part of `npm run build`; reads and writes `dist`.
+ * nothing is compiled when a scheduler starts, and publishes those of messages and the configuration for readers of
+ * other languages and for editors. Part of `npm run build`; reads and writes `dist`.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath, URL } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import standalone from 'ajv/dist/standalone/index.js';
+import { transformSync } from 'esbuild';
 import { check, forAjv } from '../dist/core/config/check.js';
 import { makeAjv, schemaId } from '../dist/core/config/compile-schema.js';
 import { CONFIG_SCHEMA } from '../dist/core/config/schema.js';
@@ -17,7 +19,8 @@ import { MOVEMENT_PARAMETERS } from '../dist/plugins/amm/commands.js';
 import { MANAGER_PARAMETERS } from '../dist/plugins/amm/commands.js';
 import { COORDINATION_PARAMETERS } from '../dist/plugins/coordination/commands.js';
 
-const MESSAGES = new URL('../schema/messages.schema.json', import.meta.url);
+const MESSAGES = new URL('../core/messages/messages.schema.json', import.meta.url);
+const PUBLISHED = new URL('../dist/schema/', import.meta.url);
 const CODE = { source: true };
 
 /** The options of an extension: of a definition, or static of a class. */
@@ -30,12 +33,17 @@ async function optionSchemas() {
 
 function write(path, ajv, names) {
   const file = fileURLToPath(new URL(`../dist/core/${path}`, import.meta.url));
-  writeFileSync(file, standalone.default(ajv, names));
+  const { code } = transformSync(standalone.default(ajv, names), { minify: true, format: 'cjs' });
+  writeFileSync(file, code);
 }
 
 /** Generated code contains its schema, which needs no descriptions there. */
 const undescribed = (key, value) =>
   key === 'description' && typeof value === 'string' ? undefined : value;
+
+mkdirSync(PUBLISHED, { recursive: true });
+copyFileSync(MESSAGES, new URL('messages.schema.json', PUBLISHED));
+writeFileSync(new URL('config.schema.json', PUBLISHED), JSON.stringify(CONFIG_SCHEMA));
 
 const messages = compilerOf(JSON.parse(readFileSync(MESSAGES, 'utf8'), undescribed), CODE);
 write('scheduler-host/compiled-messages.cjs', messages.ajv, messages.refs);

@@ -1,6 +1,6 @@
 /**
  * Derives the JSON schemas of all messages that a scheduler checks from their TypeScript types. A test
- * compares them with `schema/messages.schema.json`; `.config/compile-schemas.mjs` compiles that file.
+ * compares them with `core/messages/messages.schema.json`; `.config/compile-schemas.mjs` compiles that file.
  *
  * - A field is required unless it is optional, of the type `unknown`, or the `stimulusId`, which the
  *   host adds.

@@ -1,31 +1,47 @@
 /**
- * Leaves of the declarations in `dist` those that an entry of the package needs: what the compiler has written for all
- * other files would only make the package larger.
+ * Rolls the declarations that the compiler has written up into `dist/types`: one file for each entry of the package, and
+ * one with what several entries share, so that each class is declared once. Part of packing; reads and writes `dist`.
  */
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import ts from 'typescript';
+import { rmSync } from 'node:fs';
+import { isAbsolute, join } from 'node:path';
+import { rollup } from 'rollup';
+import { dts } from 'rollup-plugin-dts';
+import { ENTRIES } from './entries.mjs';
 
-const root = join(import.meta.dirname, '..');
-const dist = join(root, 'dist');
-const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const dist = join(import.meta.dirname, '../dist');
+const types = join(dist, 'types');
+const input = Object.fromEntries(
+  ENTRIES.map(({ name, source }) => [name, join(dist, `${source}.d.ts`)]),
+);
+const entryFiles = new Set(Object.values(input));
 
-const needed = new Set();
-
-/** @throws Error when an entry or what it imports is not there */
-function follow(path) {
-  if (needed.has(path)) return;
-  needed.add(path);
-  const { importedFiles } = ts.preProcessFile(readFileSync(path, 'utf8'), true, true);
-  for (const { fileName } of importedFiles) {
-    if (!fileName.startsWith('.')) continue;
-    follow(join(dirname(path), fileName.replace(/(?:\.d)?\.[jt]s$/, '.d.ts')));
+/** The entries that lead to a file, which is counted once for each. */
+function entriesTo(id, getModuleInfo, found = new Set(), seen = new Set()) {
+  if (seen.has(id)) return found;
+  seen.add(id);
+  if (entryFiles.has(id)) found.add(id);
+  for (const importer of getModuleInfo(id)?.importers ?? []) {
+    entriesTo(importer, getModuleInfo, found, seen);
   }
+  return found;
 }
 
-for (const { types } of Object.values(exports)) {
-  if (types !== undefined) follow(join(root, types));
-}
-for (const path of readdirSync(dist, { recursive: true })) {
-  if (path.endsWith('.d.ts') && !needed.has(join(dist, path))) rmSync(join(dist, path));
-}
+rmSync(types, { recursive: true, force: true });
+const bundle = await rollup({
+  input,
+  plugins: [dts()],
+  external: (id) => !id.startsWith('.') && !isAbsolute(id),
+  // Types that no entry exports, and that others refer to, are meant to have no name.
+  onwarn: (warning) => {
+    if (warning.plugin !== 'dts') throw new Error(warning.message);
+  },
+});
+await bundle.write({
+  dir: types,
+  format: 'es',
+  entryFileNames: '[name].d.ts',
+  chunkFileNames: '[name].d.ts',
+  manualChunks: (id, { getModuleInfo }) =>
+    !entryFiles.has(id) && entriesTo(id, getModuleInfo).size > 1 ? 'shared' : undefined,
+});
+await bundle.close();

@@ -19,7 +19,7 @@ export default definePlugin<CheckedOptions<typeof COORDINATION_OPTIONS>>({
   setup(context, options) {
     const scope = makeScope(context, options);
     const leases = new Leases(scope);
-    const topics = new Topics(scope, context.events);
+    const topics = new Topics(scope, (hooks) => context.observe(hooks));
     addCommands(context, {
       scope,
       leases,

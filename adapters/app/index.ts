@@ -15,30 +15,22 @@ export {
   YardmasterError,
 } from '../../core/api/errors.ts';
 export { VERSION } from '../../core/api/plugin.ts';
-export { type ConfigInput, defineConfig } from '../../core/config/types.ts';
-export type { CreateSchedulerOptions, Scheduler } from '../../core/scheduler-host/scheduler.ts';
+export { type Config, type ConfigInput, defineConfig } from '../../core/config/types.ts';
+export type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 export {
   all,
   type Argument,
-  type ArgumentsOf,
   asCompleted,
   type CancelOptions,
   Client,
-  type ColumnsOf,
-  type ComputedFutures,
   type ConnectOptions,
   type FetchOptions,
   Future,
   type FutureStatus,
-  type Gathered,
   type GatherOptions,
   type Graph,
-  type GraphArgument,
-  type GraphArgumentsOf,
-  type Reconnected,
   Ref,
   ref,
-  type ResultIn,
   type ScatterOptions,
   type SubmitOptions,
   task,
@@ -51,10 +43,7 @@ export {
 } from '../client/index.ts';
 export {
   type ActorClass,
-  type ActorClassOf,
   type ActorHandle,
-  type AnyClass,
-  type AnyFunction,
   concurrent,
   currentTask,
   type DefinedTask,
@@ -62,11 +51,10 @@ export {
   isTaskFunction,
   type TaskContext,
   type TaskFunction,
-  type TaskFunctionOf,
   taskOf,
 } from '../tasks/index.ts';
 export type { AdaptOptions } from './adaptive.ts';
-export { type ClusterMode, LocalCluster, type LocalClusterOptions } from './local-cluster.ts';
+export { LocalCluster, type LocalClusterOptions } from './local-cluster.ts';
 export type { SchedulerOptions } from './start-scheduler.ts';
 
 /**

@@ -13,7 +13,7 @@ import { actorOf, checkpointOf, failureOf, isData } from '../../core/log/checkpo
 import { entryOf, reportNumberOf } from '../../core/log/log-writer.ts';
 import { changesNoWants } from '../../core/messages/operations.ts';
 import type { RestoreTasks, Stimulus } from '../../core/messages/stimulus.ts';
-import { CLOCK, SERVER_ID } from '../../core/plugin-host/injection.ts';
+import { CLOCK, SERVER_ID } from '../../core/host/tokens.ts';
 import { JOURNAL, type SchedulerJournal } from '../../core/scheduler-host/journal.ts';
 import { ReconnectGrace, SessionSecret } from '../../core/scheduler-host/membership.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';

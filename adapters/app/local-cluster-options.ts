@@ -57,7 +57,7 @@ export interface LocalClusterOptions extends OptionsOf<typeof WORKER_SCHEMA> {
    * processes load modules from it alone, unless `worker.allowModules` of the configuration says otherwise.
    */
   readonly codeRoot?: string;
-  /** Replaces collaborators of the scheduler (`yardmaster/scheduler-host`), as `createScheduler` does. Default none. */
+  /** Replaces parts of the scheduler (`tokens` of `yardmaster/plugin`), as `createScheduler` does. Default none. */
   readonly provide?: CreateSchedulerOptions['provide'];
   /** Path of a file for a recording of all that happens to the scheduler, for `yardmaster replay`. */
   readonly record?: string;

@@ -31,7 +31,7 @@ import {
 } from '../../core/log/log-writer.ts';
 import { type KernelLog, RecordingKernel } from '../../core/log/recording-kernel.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
-import { CLOCK, CONFIG, CONFIG_FOLDER, SERVER_ID } from '../../core/plugin-host/injection.ts';
+import { CLOCK, CONFIG, CONFIG_FOLDER, SERVER_ID } from '../../core/host/tokens.ts';
 import {
   noFolder,
   notRecording,

@@ -2,7 +2,7 @@ import type { Clock, Logger, RecordingInfo, Transport } from '../../core/api/ind
 import { IN_CODE } from '../../core/config/check.ts';
 import { loadConfigFile } from '../../core/config/load.ts';
 import { PluginResolver } from '../../core/plugin-host/plugin-resolver.ts';
-import { loadTransport } from '../../core/plugin-host/transport-table.ts';
+import { loadTransport } from '../../core/plugin-host/load-extensions.ts';
 import {
   checkConfig as checkBareConfig,
   createScheduler as createBareScheduler,

@@ -17,10 +17,9 @@ import {
   type LocalEntry,
   LocalPlugins,
   RemotePlugins,
-} from '../../core/plugin-host/local-plugins.ts';
+} from '../../core/plugin-host/plugin-host.ts';
 import { PluginResolver } from '../../core/plugin-host/plugin-resolver.ts';
-import { Preloads } from '../../core/plugin-host/preloads.ts';
-import { byScheme } from '../../core/plugin-host/transport-table.ts';
+import { byScheme, Preloads } from '../../core/plugin-host/load-extensions.ts';
 import {
   ANY,
   checkCallOptions,
@@ -327,7 +326,7 @@ export interface WorkerParts {
    * the current folder (the nearest folder with a `package.json`).
    */
   readonly codeRoot?: string;
-  /** Replaces collaborators of the worker. Default none. */
+  /** Replaces parts of the worker (`tokens` of `yardmaster/plugin`). Default none. */
   readonly provide?: WorkerHostOptions['provide'];
   /** Checks every invariant after each event; slow, for tests. Default false. */
   readonly validate?: boolean;

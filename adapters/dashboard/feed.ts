@@ -1,10 +1,4 @@
-import type {
-  ClusterView,
-  EventSource,
-  PluginContext,
-  TaskView,
-  Timer,
-} from '../../core/api/index.ts';
+import type { ClusterView, PluginContext, TaskView, Timer } from '../../core/api/index.ts';
 import { clientCount } from './metrics.ts';
 import type {
   Failure,
@@ -79,7 +73,7 @@ export class Feed {
     { history, recordsAlways }: FeedOptions,
   ) {
     this.recorder = new TaskRecorder(history, this.numbers);
-    this.failures = Failures.of(context.events, () => context.clock.nowMs());
+    this.failures = Failures.of(context);
     if (recordsAlways) this.record();
     this.recordsAlways = recordsAlways;
   }
@@ -245,9 +239,9 @@ export class Failures {
   count = 0;
 
   /** Collects those of a scheduler that runs. */
-  static of(events: EventSource, nowMs: () => number): Failures {
+  static of({ observe, clock }: Pick<PluginContext, 'observe' | 'clock'>): Failures {
     const failures = new Failures();
-    events.on('task-erred', (task) => failures.add(task, nowMs()));
+    observe({ taskErred: (task) => failures.add(task, clock.nowMs()) });
     return failures;
   }
 

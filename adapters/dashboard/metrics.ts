@@ -129,20 +129,13 @@ export class Metrics {
 
   private countEvents(): void {
     const { joined, errors } = this;
-    const { events } = this.context;
-    events.on('worker-added', () => {
-      joined.workers++;
+    this.context.observe({
+      workerAdded: () => joined.workers++,
+      workerRemoved: () => joined.workersGone++,
+      clientAdded: () => joined.clients++,
+      clientRemoved: () => joined.clientsGone++,
+      errorReported: ({ code }) => void errors.set(code, (errors.get(code) ?? 0) + 1),
     });
-    events.on('worker-removed', () => {
-      joined.workersGone++;
-    });
-    events.on('client-added', () => {
-      joined.clients++;
-    });
-    events.on('client-removed', () => {
-      joined.clientsGone++;
-    });
-    events.on('error', ({ code }) => void errors.set(code, (errors.get(code) ?? 0) + 1));
   }
 
   private addDask(): void {

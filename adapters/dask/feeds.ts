@@ -155,7 +155,7 @@ export function makeEvents(context: DaskContext): DaskExtension {
     const event = [context.nowS(), message];
     for (const id of ids) clients.get(id)?.send({ op: 'event', topic, event });
   };
-  plugin.events.on('event', onEvent);
+  const stop = plugin.observe({ eventLogged: onEvent });
   return {
     rpc: {
       events: (request) => events(context, request['topic']),
@@ -173,7 +173,7 @@ export function makeEvents(context: DaskContext): DaskExtension {
     clientGone: ({ id }) => {
       for (const topic of [...subscribers.keys()]) leave(subscribers, topic, id);
     },
-    close: () => plugin.events.off('event', onEvent),
+    close: stop,
   };
 }
 
@@ -216,7 +216,7 @@ export function makeWatchers(context: DaskContext): DaskExtension {
   const onRemoved = ({ address }: { readonly address: string }): void => {
     if (shown.delete(address)) tell(['remove', address]);
   };
-  plugin.events.on('worker-removed', onRemoved);
+  const stop = plugin.observe({ workerRemoved: onRemoved });
   return {
     rpc: {
       subscribe_worker_status: (_request, _context, comm) => {
@@ -235,7 +235,7 @@ export function makeWatchers(context: DaskContext): DaskExtension {
       const added = new Map([[worker.address, brief(workerIdentity(context, worker))]]);
       tell(['add', { workers: added }]);
     },
-    close: () => plugin.events.off('worker-removed', onRemoved),
+    close: stop,
   };
 }
 

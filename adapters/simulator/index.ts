@@ -1,9 +1,4 @@
-/**
- * `yardmaster/simulator`: runs workloads on clusters in virtual time, with the scheduler of production and models of
- * workers, network and faults. See `docs/simulator.md`.
- *
- * @module yardmaster/simulator
- */
+/** Runs workloads on clusters in virtual time, and compares policies on them. */
 export { Draw } from './random.ts';
 export type {
   DelayFault,

@@ -131,7 +131,7 @@ async function fromModule(file: string): Promise<SimulatedWorkload> {
   ) {
     throw invalid(
       file,
-      "has no workload as its default export; make one with graphWorkload of 'yardmaster/workloads'",
+      "has no workload as its default export; make one with graphWorkload of 'yardmaster/simulator'",
     );
   }
   return { name, tasks, keys, durationsS, nbytes };

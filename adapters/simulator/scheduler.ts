@@ -8,9 +8,8 @@ import { NO_LOG } from '../../core/log/replay.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
 import type { ToClientMessage } from '../../core/messages/to-client.ts';
 import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
-import { EventBus } from '../../core/plugin-host/event-bus.ts';
-import { HookRegistry } from '../../core/plugin-host/hook-table.ts';
-import { CLOCK, CONFIG, LOGGER } from '../../core/plugin-host/injection.ts';
+import { EventBus, HookRegistry } from '../../core/plugin-host/hooks.ts';
+import { CLOCK, CONFIG, LOGGER } from '../../core/host/tokens.ts';
 import { PolicySlotTable } from '../../core/plugin-host/policy-slots.ts';
 import { createScheduler } from '../../core/scheduler-host/create-scheduler.ts';
 import { Delivery } from '../../core/scheduler-host/delivery.ts';
@@ -20,12 +19,8 @@ import { EventLog } from '../../core/scheduler-host/event-log.ts';
 import { PortsCompiler } from '../../core/scheduler-host/kernel-ports.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { Sessions } from '../../core/scheduler-host/sessions.ts';
-import {
-  type IncomingStimulus,
-  STIMULI,
-  StimulusQueue,
-} from '../../core/scheduler-host/stimulus-queue.ts';
-import { kernelOptions } from '../../core/scheduler-host/tokens.ts';
+import { StimulusQueue } from '../../core/scheduler-host/stimulus-queue.ts';
+import { type IncomingStimulus, kernelOptions, STIMULI } from '../../core/scheduler-host/tokens.ts';
 import { WorkerChannels } from '../../core/scheduler-host/worker-channels.ts';
 import { builtins } from '../app/builtin-extensions.ts';
 import type { SimulationOptions } from './options.ts';
@@ -129,7 +124,7 @@ export async function startSimulatedScheduler(
   let delivery: WireDelivery | undefined;
   let tally: FallbackTally | undefined;
   const tallyOf = (services: Services): FallbackTally =>
-    (tally ??= new FallbackTally(services.get(LOGGER), services.get(EventBus)));
+    (tally ??= new FallbackTally(services.get(LOGGER), services.get<HookRegistry>(HookRegistry)));
   const scheduler = await createScheduler({
     config: options.config,
     ...(options.overrides === undefined ? {} : { layers: { overrides: options.overrides } }),
@@ -154,7 +149,6 @@ export async function startSimulatedScheduler(
         delivery = new WireDelivery(
           wire,
           services.get(Sessions),
-          services.get(EventBus),
           services.get(EventLog),
           services.get(CLOCK),
           services.get(PortsCompiler),

@@ -5,7 +5,7 @@ import { RecordingKernel } from '../../core/log/recording-kernel.ts';
 import type { ToClientMessage } from '../../core/messages/to-client.ts';
 import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
-import type { IncomingStimulus } from '../../core/scheduler-host/stimulus-queue.ts';
+import type { IncomingStimulus } from '../../core/scheduler-host/tokens.ts';
 import { VirtualClock } from '../clocks/virtual-clock.ts';
 import { lineLog } from '../testing/virtual-cluster.ts';
 import type { Workload } from '../workloads/index.ts';

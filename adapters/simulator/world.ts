@@ -2,7 +2,7 @@ import type { Clock } from '../../core/api/index.ts';
 import { Digest } from '../../core/log/digest.ts';
 import type { WorkerReport } from '../../core/messages/stimulus.ts';
 import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
-import type { IncomingStimulus } from '../../core/scheduler-host/stimulus-queue.ts';
+import type { IncomingStimulus } from '../../core/scheduler-host/tokens.ts';
 import { heartbeatIntervalMs } from '../../core/util/event-loop.ts';
 import { SimulatedNetwork, type SimulatedTransfers } from './network.ts';
 import {

@@ -1,9 +1,4 @@
-/**
- * `yardmaster/workloads`: the graphs by which schedulers are compared, in any size or as recorded from
- * real computations, with what their tasks cost. See `docs/benchmarks.md`.
- *
- * @module yardmaster/workloads
- */
+/** Graphs by which schedulers are compared, in any size or as recorded from real computations, with their costs. */
 export { crossv, mapreduce, vectorizer, wordbag } from './synthetic.ts';
 export { chains, map, merge, mergeSlow, overlap, shuffle, tree } from './synthetic.ts';
 export { COST_MAX, type CostedTask, graphWorkload } from './workload.ts';

@@ -4,7 +4,10 @@ import type { TaskFailure } from '../state/task.ts';
 import type { YardmasterError } from './errors.ts';
 import type { ClientView, TaskView, WorkerView } from './views.ts';
 
-/** What happens at a low rate, for any number of listeners, after the fact. */
+/**
+ * What a program around a scheduler can listen to. Events are derived from the hooks of plugins, and published once the
+ * stimulus is complete.
+ */
 export interface SchedulerEvents {
   'worker-added': (worker: WorkerView) => void;
   'worker-removed': (worker: WorkerView, stimulusId: string) => void;
@@ -22,10 +25,10 @@ export interface SchedulerEvents {
   closed: () => void;
 }
 
-/** Names of the events of the outer bus. */
+/** Names of the events. */
 export type EventName = keyof SchedulerEvents;
 
-/** The outer event bus, read side. A listener that throws affects no other listener. */
+/** The events of a scheduler. A listener that throws affects no other listener. */
 export interface EventSource {
   on<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void;
   once<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void;
@@ -100,6 +103,8 @@ export interface SchedulerHooks {
     stimulusId: string,
     details: TransitionDetails,
   ): HookResult;
+  /** A task has failed, or failed because of another one: the transition to `erred`, for those who need no other. */
+  taskErred(task: TaskView, stimulusId: string): HookResult;
   /** A graph was added; its first transition follows. */
   graphUpdated(update: GraphUpdate): HookResult;
   /** A worker is registered; tasks that waited for one like it follow. */
@@ -113,6 +118,8 @@ export interface SchedulerHooks {
   restarted(stimulusId: string): HookResult;
   /** Something was published under a topic. */
   eventLogged(topic: string, message: unknown): HookResult;
+  /** A hook, a policy or a listener failed, or a plugin reported an error; the scheduler continues. */
+  errorReported(error: YardmasterError): HookResult;
 }
 
 /** Names of the hooks. */
@@ -121,6 +128,7 @@ export type HookName = keyof SchedulerHooks;
 /** All hooks; adding one to the interface without adding it here is a compile error. */
 export const HOOK_NAMES = Object.keys({
   taskTransition: true,
+  taskErred: true,
   graphUpdated: true,
   workerAdded: true,
   workerRemoved: true,
@@ -129,6 +137,7 @@ export const HOOK_NAMES = Object.keys({
   clientRemoved: true,
   restarted: true,
   eventLogged: true,
+  errorReported: true,
 } satisfies Record<HookName, true>) as readonly HookName[];
 
 /** A hook, or a hook that wants to run before or after those of other plugins. */

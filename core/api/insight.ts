@@ -43,7 +43,7 @@ export interface Decision {
   readonly outcome: string;
   /** Which rule chose, in words. */
   readonly rule: string;
-  /** The best first; at most {@link CANDIDATES_MAX}. */
+  /** The best first; at most eight (`CANDIDATES_MAX`). */
   readonly candidates: readonly DecisionCandidate[];
   /** How many there were. */
   readonly candidateCount: number;
@@ -97,7 +97,7 @@ export interface ShadowReport {
   /** Sums over the differing decisions for which there is an expectation. */
   readonly gainS: number;
   readonly savedBytes: number;
-  /** How often it threw or gave an unusable answer; after {@link SHADOW_FAILURES_MAX} it is not asked any more. */
+  /** How often it threw or gave an unusable answer; after ten (`SHADOW_FAILURES_MAX`) it is not asked any more. */
   readonly failures: number;
   readonly lastFailure?: string;
   /** The newest differences, oldest first; bounded. */

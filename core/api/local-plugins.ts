@@ -4,8 +4,7 @@ import type { WorkerTaskStateName } from '../state/state-names.ts';
 import type { Clock, Timer } from './clock.ts';
 import { checkDefinition, type YardmasterError } from './errors.ts';
 import type { HookResult } from './hooks.ts';
-import type { Logger } from './plugin.ts';
-import type { Provider } from './token.ts';
+import type { Definition, Logger, PluginLife } from './plugin.ts';
 
 /** What every plugin outside of the scheduler receives when it is set up. */
 export interface LocalPluginContext {
@@ -51,37 +50,24 @@ export interface WorkerHooks {
 }
 
 /** What the `setup` of a worker plugin returns. */
-export interface WorkerPluginInstance extends Partial<WorkerHooks> {
-  /** When it is removed or replaced, or the worker closes. May be async; ten seconds at most. */
-  close?(): void | Promise<void>;
-}
+export interface WorkerPluginInstance extends Partial<WorkerHooks>, PluginLife {}
 
 /** A plugin of a worker that a configuration, or `client.registerWorkerPlugin`, can name. */
-export interface WorkerPluginDefinition<Options = unknown> {
-  readonly kind: 'worker-plugin';
-  readonly name: string;
-  readonly apiVersion: number;
-  /** JSON schema of the options. */
-  readonly optionsSchema?: object;
-  /**
-   * Replaces collaborators of the worker (`yardmaster/worker-host`) in workers whose configuration lists the
-   * plugin. Not for plugins that clients register: the collaborators exist by then.
-   */
-  readonly provide?: readonly Provider[];
-  /** May be async; ten seconds at most. */
-  setup(
-    context: WorkerPluginContext,
-    options: Options,
-  ): WorkerPluginInstance | void | Promise<WorkerPluginInstance | void>;
-}
+export type WorkerPluginDefinition<Options = unknown, Loaded = unknown> = Definition<
+  'worker-plugin',
+  WorkerPluginContext,
+  WorkerPluginInstance,
+  Options,
+  Loaded
+>;
 
 /**
  * Declares a plugin of workers; types its options and its hooks.
  * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
  */
-export function defineWorkerPlugin<Options = Record<string, never>>(
-  definition: Omit<WorkerPluginDefinition<Options>, 'kind'>,
-): WorkerPluginDefinition<Options> {
+export function defineWorkerPlugin<Options = Record<string, never>, Loaded = undefined>(
+  definition: Omit<WorkerPluginDefinition<Options, Loaded>, 'kind'>,
+): WorkerPluginDefinition<Options, Loaded> {
   checkDefinition('defineWorkerPlugin', definition, '{ name, apiVersion: 1, setup }');
   return { kind: 'worker-plugin', ...definition };
 }
@@ -120,32 +106,24 @@ export interface NannyHooks {
 }
 
 /** What the `setup` of a nanny plugin returns. */
-export interface NannyPluginInstance extends Partial<NannyHooks> {
-  /** When the nanny ends. May be async; ten seconds at most. */
-  close?(): void | Promise<void>;
-}
+export interface NannyPluginInstance extends Partial<NannyHooks>, PluginLife {}
 
 /** A plugin of a nanny that a configuration can name. It is set up before the first process starts. */
-export interface NannyPluginDefinition<Options = unknown> {
-  readonly kind: 'nanny-plugin';
-  readonly name: string;
-  readonly apiVersion: number;
-  /** JSON schema of the options. */
-  readonly optionsSchema?: object;
-  /** May be async; ten seconds at most. */
-  setup(
-    context: NannyPluginContext,
-    options: Options,
-  ): NannyPluginInstance | void | Promise<NannyPluginInstance | void>;
-}
+export type NannyPluginDefinition<Options = unknown, Loaded = unknown> = Definition<
+  'nanny-plugin',
+  NannyPluginContext,
+  NannyPluginInstance,
+  Options,
+  Loaded
+>;
 
 /**
  * Declares a plugin of nannies; types its options and its hooks.
  * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
  */
-export function defineNannyPlugin<Options = Record<string, never>>(
-  definition: Omit<NannyPluginDefinition<Options>, 'kind'>,
-): NannyPluginDefinition<Options> {
+export function defineNannyPlugin<Options = Record<string, never>, Loaded = undefined>(
+  definition: Omit<NannyPluginDefinition<Options, Loaded>, 'kind'>,
+): NannyPluginDefinition<Options, Loaded> {
   checkDefinition('defineNannyPlugin', definition, '{ name, apiVersion: 1, setup }');
   return { kind: 'nanny-plugin', ...definition };
 }

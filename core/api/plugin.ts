@@ -2,7 +2,7 @@ import type { Access } from '../messages/operations.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { Clock, Timer } from './clock.ts';
 import { checkDefinition, type YardmasterError } from './errors.ts';
-import type { EventSource, HookTable, SchedulerHooks } from './hooks.ts';
+import type { HookTable, SchedulerHooks } from './hooks.ts';
 import type { DecisionSink } from './insight.ts';
 import type { PolicySlots, SlotName } from './policies.ts';
 import type { Provider, Token } from './token.ts';
@@ -78,7 +78,6 @@ export interface PluginContext {
   readonly cluster: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly events: EventSource;
   /** Aborted when the plugin is removed or the scheduler closes. */
   readonly signal: AbortSignal;
   /**
@@ -161,7 +160,7 @@ export interface PluginContext {
   readonly decisions: DecisionSink;
   /** Closes the whole scheduler, in good order and soon. */
   shutDown(): void;
-  /** Reports an error that the plugin survived: it is logged, counted, and an `error` event. */
+  /** Reports an error that the plugin survived: it is logged, counted, and given to the hook `errorReported`. */
   report(error: YardmasterError): void;
 }
 
@@ -222,30 +221,34 @@ export type ExtensionKind =
  */
 export type Builtins = Readonly<Record<string, () => Promise<unknown>>>;
 
-/** What `setup` returns: hooks, and what to do at the other moments of its life. */
-export interface PluginInstance extends HookTable {
-  /** After all plugins were set up and the kernel exists. */
+/** What a plugin does at the moments of its life, whether of a scheduler, a worker or a nanny. */
+export interface PluginLife {
+  /** After all plugins were set up, and before the first hook. */
   start?(): void | Promise<void>;
   /** Milliseconds that `start` may take; Infinity for any time. Default: 10 s. */
   readonly startTimeoutMs?: number;
-  /** First thing when the scheduler closes. */
+  /** First thing when its owner closes. Errors are logged. */
   beforeClose?(): void | Promise<void>;
-  /** When the plugin is removed or the scheduler closes. Errors are logged. */
+  /** When the plugin is removed or replaced, or its owner closes. Errors are logged. */
   close?(): void | Promise<void>;
 }
 
-/** A plugin that a config file can name. */
-export interface PluginDefinition<Options = unknown, Loaded = unknown> {
-  readonly kind: 'plugin';
+/** What `setup` of a plugin of the scheduler returns. */
+export interface PluginInstance extends HookTable, PluginLife {}
+
+/** The form of all plugins that a configuration can name: of schedulers, workers and nannies. */
+export interface Definition<Kind extends ExtensionKind, Context, Instance, Options, Loaded> {
+  readonly kind: Kind;
   readonly name: string;
+  /** `PLUGIN_API_VERSION` of the contract that it was written for. */
   readonly apiVersion: number;
   /** JSON schema of the options. */
   readonly optionsSchema?: object;
   /** Names of plugins that must come before this one; checked, never used to reorder. */
   readonly requires?: readonly string[];
   /**
-   * Replaces collaborators of the scheduler (`yardmaster/scheduler-host`) in a scheduler whose configuration
-   * lists the plugin. Not for plugins that are added at run time: the collaborators exist by then.
+   * Replaces parts (`tokens`) of a scheduler or worker whose configuration lists the plugin. Not for plugins that are
+   * added at run time: the parts exist by then. Nannies have none.
    */
   readonly provide?: readonly Provider[];
   /**
@@ -255,11 +258,20 @@ export interface PluginDefinition<Options = unknown, Loaded = unknown> {
   load?(loader: ExtensionLoader, options: Options): Promise<Loaded>;
   /** May be async; ten seconds at most. */
   setup(
-    context: PluginContext,
+    context: Context,
     options: Options,
     loaded: Loaded,
-  ): PluginInstance | void | Promise<PluginInstance | void>;
+  ): Instance | void | Promise<Instance | void>;
 }
+
+/** A plugin of the scheduler. */
+export type PluginDefinition<Options = unknown, Loaded = unknown> = Definition<
+  'plugin',
+  PluginContext,
+  PluginInstance,
+  Options,
+  Loaded
+>;
 
 /**
  * Declares a plugin; types its options and its hooks.
@@ -276,14 +288,11 @@ export function definePlugin<Options = Record<string, never>, Loaded = undefined
  * The class form of a plugin, as in Dask: implement it, and give an instance to
  * `scheduler.addPlugin`. A config file names the class; its options go to the constructor.
  */
-export interface SchedulerPlugin extends Partial<SchedulerHooks> {
+export interface SchedulerPlugin extends Partial<SchedulerHooks>, PluginLife {
   /** Default: the name of the class. */
   readonly name?: string;
   /** Set up, before the first hook. */
   setup?(context: PluginContext): void | Promise<void>;
-  start?(): void | Promise<void>;
-  beforeClose?(): void | Promise<void>;
-  close?(): void | Promise<void>;
 }
 
 /** How commands declare their parameters: by a JSON schema, of which the type of the parameters comes. */

@@ -456,7 +456,7 @@ export const WORKER_SCHEMA = section('Workers', 'Of the workers that are started
 
 /**
  * The JSON schema of a whole configuration file. Editors complete with it
- * (`schema/config.schema.json` is this object), the loader checks with it, and `docs/config.md` is
+ * (`dist/schema/config.schema.json` is this object), the loader checks with it, and `docs/config.md` is
  * compared with it.
  */
 export const CONFIG_SCHEMA = {

@@ -1,13 +1,19 @@
 /**
- * What every kind of extension has to have and may have: one table of checks for each, and what a message says
- * when something does not fit. A new field of a contract has to be listed here to compile.
+ * What every kind of extension is, has to have and may have: a row for each in one table, and the checks that read it.
+ * A new field of a contract has to be listed here to compile.
  */
+import { distance } from 'fastest-levenshtein';
 import { type ErrorCode, toErrorPayload, YardmasterError } from '../api/errors.ts';
-import type { EventName } from '../api/hooks.ts';
 import type { ExecutionResult, Executor } from '../api/executor.ts';
-import type { NannyPluginDefinition, WorkerPluginDefinition } from '../api/local-plugins.ts';
-import { PLUGIN_API_VERSION, type PluginDefinition } from '../api/plugin.ts';
-import type { PolicyDefinition, PolicySlots, SlotName } from '../api/policies.ts';
+import { type EventName, HOOK_NAMES } from '../api/hooks.ts';
+import type { NannyHooks, WorkerHooks } from '../api/local-plugins.ts';
+import { type ExtensionKind, PLUGIN_API_VERSION, type PluginDefinition } from '../api/plugin.ts';
+import {
+  type PolicyDefinition,
+  type PolicySlots,
+  SLOT_NAMES,
+  type SlotName,
+} from '../api/policies.ts';
 import type { Transport, TransportDefinition } from '../api/transport.ts';
 import {
   ANY,
@@ -20,180 +26,332 @@ import {
 } from '../shared/call-options.ts';
 import { hint, nearest, show } from '../shared/words.ts';
 import { isPlainObject } from '../util/values.ts';
-import { isMisspelt, methodNamesOf, simplify } from './hooks-check.ts';
+
+/** What a plugin is for: the scheduler, a worker, a nanny. */
+export type PluginKind = 'plugin' | 'worker-plugin' | 'nanny-plugin';
 
 /** Keys of every member of a union. */
 type NamesOf<T> = T extends unknown ? keyof T : never;
 
 /** A rule for each name that a thing may have. */
 type Rules<Name extends PropertyKey> = Readonly<Record<Name, OptionRule>>;
+type Fields = Readonly<Record<string, unknown>>;
+type NamedRules = Readonly<Record<string, OptionRule | undefined>>;
 
-const NAME: OptionRule = {
-  wanted: 'text that starts with a letter and has letters, digits, - and _',
-  fits: (v) => typeof v === 'string' && /^[a-z][\w-]*$/i.test(v),
-};
-const API_VERSION: OptionRule = {
-  wanted: `the number ${PLUGIN_API_VERSION}`,
-  fits: (v) => v === PLUGIN_API_VERSION,
-};
+const rule = (wanted: string, fits: (value: unknown) => boolean): OptionRule => ({ wanted, fits });
+
 const SCHEMA: OptionRule = { ...FIELDS, wanted: 'a JSON schema, which is an object' };
-const NAMES: OptionRule = {
-  wanted: 'a list of names',
-  fits: (v) => Array.isArray(v) && v.every((one) => typeof one === 'string'),
+const PLUGIN_FIELDS: Rules<keyof PluginDefinition> = {
+  kind: ANY,
+  name: rule('text that starts with a letter and has letters, digits, - and _', (v) => {
+    return typeof v === 'string' && /^[a-z][\w-]*$/i.test(v);
+  }),
+  apiVersion: rule(`the number ${PLUGIN_API_VERSION}`, (v) => v === PLUGIN_API_VERSION),
+  optionsSchema: SCHEMA,
+  setup: { ...FUNCTION, wanted: 'a function; hooks are what it returns' },
+  requires: rule('a list of names', (v) => {
+    return Array.isArray(v) && v.every((one) => typeof one === 'string');
+  }),
+  provide: rule('a list of providers, such as [{ token, useClass }]', (v) => {
+    return Array.isArray(v) && v.every(isPlainObject);
+  }),
+  load: FUNCTION,
 };
-const PROVIDERS: OptionRule = {
-  wanted: 'a list of providers, such as [{ token, useClass }]',
-  fits: (v) => Array.isArray(v) && v.every(isPlainObject),
+const POLICY_FIELDS: Rules<keyof PolicyDefinition> = {
+  ...{ kind: ANY, slot: ANY, name: TEXT, optionsSchema: SCHEMA, create: FUNCTION },
 };
-const SETUP: OptionRule = { ...FUNCTION, wanted: 'a function; hooks are what it returns' };
-const REACH: OptionRule = {
-  wanted: '"all" or { holders, others }, two whole numbers of which one is above 0',
-  fits: (v) => {
+const TRANSPORT_FIELDS: Rules<keyof TransportDefinition> = {
+  ...{ kind: ANY, name: TEXT, optionsSchema: SCHEMA, create: FUNCTION },
+};
+const REQUIRED_FIELDS: readonly string[] = ['name', 'apiVersion', 'setup', 'create'];
+
+const REACH = rule(
+  '"all" or { holders, others }, two whole numbers of which one is above 0',
+  (v) => {
     if (v === 'all' || !isPlainObject(v)) return v === 'all';
     const counts = [v['holders'], v['others']];
     return counts.every((one) => wholeNumber(0).fits(one)) && counts.some((one) => one !== 0);
   },
-};
-
-/** Fields of a definition, by its kind, and those that it has to have. */
-const DEFINITIONS: {
-  readonly plugin: Rules<keyof PluginDefinition>;
-  readonly 'worker-plugin': Rules<keyof WorkerPluginDefinition>;
-  readonly 'nanny-plugin': Rules<keyof NannyPluginDefinition>;
-  readonly policy: Rules<keyof PolicyDefinition>;
-  readonly transport: Rules<keyof TransportDefinition>;
-} = {
-  plugin: {
-    ...{ kind: ANY, name: NAME, apiVersion: API_VERSION, optionsSchema: SCHEMA, setup: SETUP },
-    ...{ requires: NAMES, provide: PROVIDERS, load: FUNCTION },
-  },
-  'worker-plugin': {
-    ...{ kind: ANY, name: NAME, apiVersion: API_VERSION, optionsSchema: SCHEMA, setup: SETUP },
-    provide: PROVIDERS,
-  },
-  'nanny-plugin': {
-    ...{ kind: ANY, name: NAME, apiVersion: API_VERSION, optionsSchema: SCHEMA, setup: SETUP },
-  },
-  policy: { kind: ANY, slot: ANY, name: TEXT, optionsSchema: SCHEMA, create: FUNCTION },
-  transport: { kind: ANY, name: TEXT, optionsSchema: SCHEMA, create: FUNCTION },
-};
-const REQUIRED_FIELDS: readonly string[] = ['name', 'apiVersion', 'setup', 'create'];
-
+);
 const MEMORY = { snapshot: FUNCTION, restore: FUNCTION } as const;
 
-/** Methods and flags of a policy, by its slot. */
-const POLICIES: { readonly [Slot in SlotName]: Rules<NamesOf<PolicySlots[Slot]>> } = {
+/** What fills a policy slot. */
+interface SlotRow<Member extends PropertyKey> {
+  /** Methods and flags. */
+  readonly members: Rules<Member>;
+  /** The methods without which nothing can fill the slot; one of each inner list. */
+  readonly needs: readonly (readonly string[])[];
+  /** Methods that exclude each other. */
+  readonly excludes?: readonly (readonly [string, string])[];
+}
+
+const SLOTS: { readonly [Slot in SlotName]: SlotRow<NamesOf<PolicySlots[Slot]>> } = {
   workerSelection: {
-    ...{ reach: REACH, weighsResources: FLAG, placesRootish: FLAG },
-    ...{ prepare: FUNCTION, admits: FUNCTION },
-    ...{ score: FUNCTION, select: FUNCTION, pickFromPool: FUNCTION, ...MEMORY },
+    members: {
+      ...{ reach: REACH, weighsResources: FLAG, placesRootish: FLAG },
+      ...{ prepare: FUNCTION, admits: FUNCTION },
+      ...{ score: FUNCTION, select: FUNCTION, pickFromPool: FUNCTION, ...MEMORY },
+    },
+    needs: [['score', 'select']],
+    excludes: [
+      ['score', 'select'],
+      ['select', 'pickFromPool'],
+    ],
   },
   queuing: {
-    ...{ holdsBack: FLAG, leavesPlacement: FLAG, prepare: FUNCTION, isRootish: FUNCTION },
-    ...{ slotLimit: FUNCTION, selectRootish: FUNCTION, nextQueued: FUNCTION },
-    ...{ priorityChanged: FUNCTION, ...MEMORY },
+    members: {
+      ...{ holdsBack: FLAG, leavesPlacement: FLAG, prepare: FUNCTION, isRootish: FUNCTION },
+      ...{ slotLimit: FUNCTION, selectRootish: FUNCTION, nextQueued: FUNCTION },
+      ...{ priorityChanged: FUNCTION, ...MEMORY },
+    },
+    needs: [['isRootish'], ['slotLimit'], ['selectRootish']],
   },
-  ordering: { order: FUNCTION, ...MEMORY },
-  fairness: { isPerTask: FLAG, generations: FUNCTION, taskOver: FUNCTION, ...MEMORY },
+  ordering: { members: { order: FUNCTION, ...MEMORY }, needs: [['order']] },
+  fairness: {
+    members: { isPerTask: FLAG, generations: FUNCTION, taskOver: FUNCTION, ...MEMORY },
+    needs: [['generations']],
+  },
   stealing: {
-    ...{ begin: FUNCTION, mayTake: FUNCTION, victims: FUNCTION, levelOf: FUNCTION },
-    ...{ order: FUNCTION, pays: FUNCTION, mayPay: FUNCTION },
+    members: {
+      ...{ begin: FUNCTION, mayTake: FUNCTION, victims: FUNCTION, levelOf: FUNCTION },
+      ...{ order: FUNCTION, pays: FUNCTION, mayPay: FUNCTION },
+    },
+    needs: [['mayTake', 'victims', 'levelOf', 'order', 'pays']],
   },
 };
 
-/** Names of the methods and flags of a policy. */
-export function membersOf(slot: SlotName): readonly string[] {
-  return Object.keys(POLICIES[slot]);
+/** The slot that a method makes a policy one for. */
+const SLOT_OF_METHOD = new Map<string, SlotName>();
+for (const slot of SLOT_NAMES) {
+  for (const method of SLOTS[slot].needs.flat()) {
+    if (!SLOT_OF_METHOD.has(method)) SLOT_OF_METHOD.set(method, slot);
+  }
 }
 
 /** One object may fill several slots. */
 const IN_ANY_SLOT: ReadonlySet<string> = new Set([
   'name',
-  ...Object.values(POLICIES).flatMap(Object.keys),
+  ...Object.values(SLOTS).flatMap(({ members }) => Object.keys(members)),
 ]);
 
-/** The methods without which something cannot fill a slot; one of each inner list. */
-const REQUIRED_METHODS: Readonly<Record<SlotName, readonly (readonly string[])[]>> = {
-  workerSelection: [['score', 'select']],
-  queuing: [['isRootish'], ['slotLimit'], ['selectRootish']],
-  ordering: [['order']],
-  fairness: [['generations']],
-  stealing: [['mayTake', 'victims', 'levelOf', 'order', 'pays']],
+/** Names of the methods and flags of a policy. */
+export function membersOf(slot: SlotName): readonly string[] {
+  return Object.keys(SLOTS[slot].members);
+}
+
+/** A kind of extension. */
+interface KindRow {
+  readonly noun: string;
+  readonly madeBy: string;
+  /** Where a configuration names it. */
+  readonly place: string;
+  /** How a program gives one that it has in code. */
+  readonly call: string;
+  /** Of its definition; undefined: its plugin checks that. */
+  readonly fields?: NamedRules;
+  /** Methods by which one without a definition is known. */
+  readonly marks: readonly string[];
+}
+
+/** A kind of plugin. */
+interface PluginRow extends KindRow {
+  readonly owners: string;
+  readonly hooks: readonly string[];
+  /**
+   * Names that Dask or other kinds of plugins have for the same, simplified; '' where nothing is like it.
+   */
+  readonly aliases: Readonly<Record<string, string>>;
+}
+
+/** Methods that are called at moments of the life of a plugin. */
+const LIFE = ['setup', 'start', 'beforeClose', 'close'];
+
+const WORKER_HOOKS: readonly (keyof WorkerHooks)[] = [
+  ...(['taskTransition', 'statusChanged', 'schedulerLost', 'schedulerBack'] as const),
+];
+const NANNY_HOOKS: readonly (keyof NannyHooks)[] = [
+  ...(['processStarting', 'processRegistered', 'processEnded'] as const),
+];
+
+const PLUGINS: Readonly<Record<PluginKind, PluginRow>> = {
+  'worker-plugin': {
+    ...{ noun: 'a worker-plugin', madeBy: 'defineWorkerPlugin', owners: 'plugins of workers' },
+    ...{ place: 'worker.plugins', call: 'startWorker(address, { plugins })' },
+    ...{ fields: PLUGIN_FIELDS, hooks: WORKER_HOOKS },
+    marks: WORKER_HOOKS.filter((hook) => hook !== 'taskTransition'),
+    aliases: {
+      ...{ transition: 'taskTransition', releasekey: '', releasedep: '' },
+      ...{ teardown: 'close', workerstatuschanged: 'statusChanged' },
+    },
+  },
+  'nanny-plugin': {
+    ...{ noun: 'a nanny-plugin', madeBy: 'defineNannyPlugin', owners: 'plugins of nannies' },
+    ...{ place: 'worker.nannyPlugins', call: 'startWorker(address, { nannyPlugins })' },
+    ...{ fields: PLUGIN_FIELDS, hooks: NANNY_HOOKS, marks: NANNY_HOOKS },
+    aliases: { teardown: 'close' },
+  },
+  plugin: {
+    ...{ noun: 'a plugin', madeBy: 'definePlugin', owners: 'plugins of the scheduler' },
+    ...{ place: 'scheduler.plugins', call: 'scheduler.addPlugin(plugin)' },
+    ...{ fields: PLUGIN_FIELDS, hooks: HOOK_NAMES },
+    marks: HOOK_NAMES.filter((hook) => hook !== 'taskTransition'),
+    aliases: {
+      ...{ transition: 'taskTransition', updategraph: 'graphUpdated', addworker: 'workerAdded' },
+      ...{ removeworker: 'workerRemoved', addclient: 'clientAdded', removeclient: 'clientRemoved' },
+      ...{ restart: 'restarted', logevent: 'eventLogged', validworkersdownscaling: '' },
+      ...{ teardown: 'close', statuschanged: 'workerStatusChanged' },
+    },
+  },
+};
+const PLUGIN_KINDS = Object.keys(PLUGINS) as PluginKind[];
+
+/** In the order in which something is taken for one by its methods. */
+const KINDS: Readonly<Record<ExtensionKind, KindRow>> = {
+  'amm-policy': {
+    ...{ noun: 'a policy of the Active Memory Manager', madeBy: 'defineAmmPolicy' },
+    place: 'scheduler.activeMemoryManager.policies',
+    ...{ call: 'scheduler.amm.addPolicy(policy)', marks: ['run'] },
+  },
+  transport: {
+    ...{ noun: 'a transport', madeBy: 'defineTransport', place: 'scheduler.transport' },
+    ...{ call: 'createScheduler({ transports })', fields: TRANSPORT_FIELDS, marks: ['listen'] },
+  },
+  policy: {
+    ...{ noun: 'a policy', madeBy: 'definePolicy', place: 'scheduler.policies.<slot>' },
+    ...{ call: 'scheduler.replacePolicy(slot, policy)', fields: POLICY_FIELDS },
+    marks: [...SLOT_OF_METHOD.keys()],
+  },
+  ...PLUGINS,
 };
 
-/** Methods that exclude each other. */
-const EXCLUSIVE: Readonly<Partial<Record<SlotName, readonly (readonly [string, string])[]>>> = {
-  workerSelection: [
-    ['score', 'select'],
-    ['select', 'pickFromPool'],
+/** What is no extension of any kind, and what to do with it instead. */
+const NO_EXTENSIONS: readonly (readonly [is: (given: unknown) => boolean, advice: string])[] = [
+  [(given) => given === undefined, 'it is undefined; is its import right?'],
+  [(given) => given === null, 'it is null; is its import right?'],
+  [Array.isArray, 'it is a list; give its entries one by one'],
+  [(given) => given instanceof Promise, 'it is a promise: await it first'],
+  [isExecutor, 'it is an executor, which a worker gets: startWorker(address, { executor })'],
+  [
+    (given) =>
+      Object.prototype.toString.call(given) === '[object Module]' || isNameless(given, 'default'),
+    'it is a module: give one of its exports, such as its default export',
   ],
-};
+  [
+    (given) => isNameless(given, 'use'),
+    'it is an entry of a configuration: give what its "use" names',
+  ],
+  [
+    (given) => isNameless(given, 'scheduler') || isNameless(given, 'worker'),
+    'it is a configuration, which a scheduler gets when it is made: createScheduler({ config })',
+  ],
+];
 
-const SCHEME: OptionRule = {
-  wanted: 'the part of its addresses before "://", such as "tcp"',
-  fits: (v) => typeof v === 'string' && /^[a-z][a-z0-9+.-]*$/.test(v),
-};
-const TRANSPORT: Rules<keyof Transport> = { scheme: SCHEME, listen: FUNCTION, connect: FUNCTION };
+function isNameless(given: unknown, field: string): boolean {
+  return isPlainObject(given) && field in given && !('name' in given);
+}
 
-/** The fields of an executor without which no worker can use it. */
-const EXECUTOR: Rules<'threadCount' | 'run' | 'close'> & Partial<Rules<keyof Executor>> = {
-  threadCount: {
-    ...wholeNumber(1),
-    wanted: 'a whole number of tasks that it runs at once, at least 1',
-  },
-  run: FUNCTION,
-  close: FUNCTION,
-};
+function isExecutor(given: unknown): boolean {
+  const prototype: unknown = typeof given === 'function' ? given.prototype : given;
+  if (typeof prototype !== 'object' || prototype === null) return false;
+  const methods = methodNamesOf(prototype);
+  const isOne = 'threadCount' in prototype || methods.includes('callActor');
+  return isOne && methods.includes('run') && methods.includes('close');
+}
 
-const MOMENT: OptionRule = { wanted: 'a number of milliseconds', fits: Number.isFinite };
-const BYTE_ARRAY: OptionRule = { wanted: 'a Uint8Array', fits: (v) => v instanceof Uint8Array };
-const TYPE_NAME: OptionRule = { wanted: 'text', fits: (v) => typeof v === 'string' };
-const PAYLOAD: OptionRule = {
-  wanted: 'an object with a name and a message, both text',
-  fits: (v) => {
-    const { name, message } = (v ?? {}) as Readonly<Record<string, unknown>>;
-    return typeof name === 'string' && typeof message === 'string';
-  },
-};
+/**
+ * Refuses what is clearly of another kind, and says where that belongs.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`
+ */
+export function checkKind(exported: unknown, wanted: ExtensionKind, source: string): void {
+  const kinds = Object.keys(KINDS);
+  const { kind: named } = (isPlainObject(exported) ? exported : {}) as { kind?: unknown };
+  const advice =
+    typeof named === 'string' && !kinds.includes(named)
+      ? `its kind is "${named}"; there are plugin, ${kinds.filter((one) => one !== 'plugin').join(', ')}`
+      : NO_EXTENSIONS.find(([is]) => is(exported))?.[1];
+  if (advice !== undefined) {
+    const message = `${source} is no ${wanted}: ${advice}`;
+    throw new YardmasterError('ERR_PLUGIN_LOAD', message, { source, wanted });
+  }
+  const kind = otherKind(exported, wanted);
+  if (kind === undefined) return;
+  const { noun, place, call } = KINDS[kind];
+  const slot = kind === 'policy' ? slotOf(exported as object) : undefined;
+  const what = slot === undefined ? noun : `${noun} of the slot ${slot}`;
+  const at = place.replace('<slot>', slot ?? '<slot>');
+  const { noun: wantedNoun, madeBy } = KINDS[wanted];
+  throw new YardmasterError(
+    'ERR_PLUGIN_LOAD',
+    `${source} is ${what}, and ${wantedNoun} is wanted here: name it under ${at} or use ${call}, or make ${wantedNoun} with ${madeBy}`,
+    { source, kind, wanted, ...(slot === undefined ? {} : { slot }) },
+  );
+}
 
-/** Fields of the result of a run, by its kind. */
-const RESULTS: Readonly<
-  Record<ExecutionResult['kind'], Readonly<Record<string, OptionRule | undefined>>>
-> = {
-  success: { value: BYTE_ARRAY, type: TYPE_NAME, startMs: MOMENT, stopMs: MOMENT },
-  failure: { error: PAYLOAD },
-  reschedule: {},
-  returned: {},
-};
-const RESULT_FIELDS = ['value', 'type', 'startMs', 'stopMs', 'error'] as const;
+/** For what is of no kind at all. */
+export function notOfKind(wanted: ExtensionKind, source: string): YardmasterError {
+  return new YardmasterError(
+    'ERR_PLUGIN_LOAD',
+    `${source} is no ${wanted}: expected a definition made by ${KINDS[wanted].madeBy}, a class or an instance`,
+    { source, wanted },
+  );
+}
 
-/** What can be listened to. */
-const EVENTS: Readonly<Record<EventName, true>> = {
-  ...{ 'worker-added': true, 'worker-removed': true, 'worker-status': true },
-  ...{ 'client-added': true, 'client-removed': true, 'graph-submitted': true },
-  ...{ 'task-erred': true, 'plugin-added': true, 'plugin-removed': true },
-  ...{ error: true, event: true, closed: true },
-};
+/** For the end of a message: what an extension is instead of what is wanted; '' when that is not clear. */
+export function insteadText(exported: unknown, wanted: ExtensionKind): string {
+  const kind = otherKind(exported, wanted);
+  return kind === undefined
+    ? ''
+    : `; it is ${KINDS[kind].noun}, which belongs under ${KINDS[kind].place}`;
+}
+
+/** The kind that something says that it is, else that its methods show. Undefined: it may be what is wanted. */
+function otherKind(exported: unknown, wanted: ExtensionKind): ExtensionKind | undefined {
+  if ((typeof exported !== 'object' && typeof exported !== 'function') || exported === null) {
+    return undefined;
+  }
+  const declared = declaredKind(exported);
+  if (declared !== undefined) return declared === wanted ? undefined : declared;
+  const methods = methodsOf(exported);
+  const hasOne = (names: readonly string[]): boolean =>
+    names.some((name) => methods.includes(name));
+  const isLikeOne = (kind: ExtensionKind): boolean =>
+    hasOne(KINDS[kind].marks) && (kind !== 'transport' || methods.includes('connect'));
+  if (isLikeOne(wanted)) return undefined;
+  if (Object.hasOwn(PLUGINS, wanted) && hasOne(['start', 'beforeClose'])) return undefined;
+  return (Object.keys(KINDS) as ExtensionKind[]).find(isLikeOne);
+}
+
+/** Definitions have a field `kind`; classes may have a static one. */
+function declaredKind(exported: object): ExtensionKind | undefined {
+  const own = (exported as { kind?: unknown }).kind;
+  const ofClass = (exported.constructor as { kind?: unknown } | undefined)?.kind;
+  const kind = [own, ofClass].find((value) => typeof value === 'string');
+  return kind !== undefined && Object.hasOwn(KINDS, kind) ? (kind as ExtensionKind) : undefined;
+}
+
+/** The slot that a policy says that it is for, else the one whose methods it has. */
+function slotOf(policy: object): SlotName | undefined {
+  const declared = SLOT_NAMES.find((name) => name === (policy as { slot?: unknown }).slot);
+  if (declared !== undefined) return declared;
+  const method = methodsOf(policy).find((name) => SLOT_OF_METHOD.has(name));
+  return method === undefined ? undefined : SLOT_OF_METHOD.get(method);
+}
 
 /**
  * Checks the fields of a definition. One that is unknown is refused when it is a function, which nothing would
  * ever call, or when it looks like a known one; others are for people.
  * @throws YardmasterError `ERR_PLUGIN_LOAD` with every problem
  */
-export function checkDefinition(
-  kind: keyof typeof DEFINITIONS,
-  definition: object,
-  source: string,
-): void {
-  const rules: Readonly<Record<string, OptionRule>> = DEFINITIONS[kind];
+export function checkDefinition(kind: ExtensionKind, definition: object, source: string): void {
+  const { fields: rules = {} } = KINDS[kind];
   const known = Object.keys(rules);
-  const fields = definition as Readonly<Record<string, unknown>>;
-  const required = REQUIRED_FIELDS.filter((name) => Object.hasOwn(rules, name));
+  const fields = definition as Fields;
   const isFree = (name: string): boolean =>
     name.startsWith('_') || (typeof fields[name] !== 'function' && !isLike(name, known));
   const unknown = Object.keys(fields).filter(
     (name) => !Object.hasOwn(rules, name) && !isFree(name),
   );
+  const required = REQUIRED_FIELDS.filter((name) => Object.hasOwn(rules, name));
   const problems = [
     ...unknown.map(
       (name) => `there is no field "${name}"${hint(name, known)}; there are ${known.join(', ')}`,
@@ -227,6 +385,83 @@ export function checkStatics(Class: object, source: string): void {
   );
 }
 
+/** Every hook of a kind of plugin. */
+export function hooksOf(kind: PluginKind): readonly string[] {
+  return PLUGINS[kind].hooks;
+}
+
+/** Every hook and method of the life of a kind of plugin. */
+function namesOf(kind: PluginKind): readonly string[] {
+  return [...PLUGINS[kind].hooks, ...LIFE];
+}
+
+/**
+ * Refuses a class or an instance of which nothing is ever called.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`
+ */
+export function checkIsCalled(
+  instance: object,
+  kind: PluginKind,
+  name: string,
+  source: string,
+): void {
+  const methods = methodNamesOf(instance);
+  if (namesOf(kind).some((called) => methods.includes(called))) return;
+  throw new YardmasterError(
+    'ERR_PLUGIN_LOAD',
+    `${name} (${source}) has neither a hook nor a method setup, so nothing of it would ever be called; it is no use as ${KINDS[kind].noun}`,
+    { plugin: name, source },
+  );
+}
+
+/**
+ * Refuses hooks that would silently never be called: misspelt ones, those of other kinds of
+ * plugins, and those under Dask's names. An object of hooks may have nothing else; a class may have
+ * further methods.
+ *
+ * @param code - `ERR_PLUGIN_LOAD` before the plugin is set up, `ERR_PLUGIN_SETUP` for what `setup`
+ *   returned
+ * @throws YardmasterError of that code
+ */
+export function checkHookNames(
+  plugin: string,
+  instance: object,
+  kind: PluginKind,
+  code: Extract<ErrorCode, 'ERR_PLUGIN_LOAD' | 'ERR_PLUGIN_SETUP'>,
+): void {
+  const isPlain = isPlainInstance(instance);
+  for (const key of methodNamesOf(instance)) {
+    const complaint = complaintAbout(key, kind, isPlain);
+    if (complaint === undefined) continue;
+    const advice = isPlain ? '' : ' If it is not meant as a hook, rename it or make it #private.';
+    throw new YardmasterError(
+      code,
+      `plugin "${plugin}" has a hook "${key}", which does not exist${complaint}${advice}`,
+      { plugin, hook: key, known: namesOf(kind) },
+    );
+  }
+}
+
+/** The end of a message about a method that nothing calls. Undefined: it may well be one of the plugin's own. */
+function complaintAbout(name: string, kind: PluginKind, isPlain: boolean): string | undefined {
+  const { hooks, aliases } = PLUGINS[kind];
+  const known = namesOf(kind);
+  if (known.includes(name)) return undefined;
+  const simple = simplify(name);
+  const alias = Object.hasOwn(aliases, simple) ? aliases[simple] : undefined;
+  if (alias === '') return '; Dask has it, and nothing calls it here';
+  const meant =
+    alias ??
+    known.find((one) => simplify(one) === simple) ??
+    hooks.find((hook) => isMisspelt(simple, simplify(hook)));
+  if (meant !== undefined) return `; did you mean "${meant}"?`;
+  const elsewhere = PLUGIN_KINDS.find((other) =>
+    PLUGINS[other].marks.some((hook) => simplify(hook) === simple),
+  );
+  if (elsewhere !== undefined) return `; only ${PLUGINS[elsewhere].owners} have it`;
+  return isPlain ? `; there are ${known.join(', ')}` : undefined;
+}
+
 /**
  * Checks what fills a slot. What would silently never be asked is refused, too: misspelt methods and flags, and
  * in a plain object methods that no slot has. A class may have further methods; names that begin with `_` are
@@ -234,32 +469,29 @@ export function checkStatics(Class: object, source: string): void {
  * @throws YardmasterError `ERR_SLOT`
  */
 export function checkPolicy(slot: SlotName, policy: unknown, source: string): void {
-  const methods = (policy ?? {}) as Readonly<Record<string, unknown>>;
+  const methods = (policy ?? {}) as Fields;
+  const { members, needs, excludes = [] }: SlotRow<string> = SLOTS[slot];
+  const known = Object.keys(members);
   const refuse = (what: string, data: object): never => {
     const message = `${source} cannot fill the slot ${slot}: ${what}`;
     throw new YardmasterError('ERR_SLOT', message, { slot, ...data });
   };
-  const rules = POLICIES[slot] as Readonly<Record<string, OptionRule>>;
-  const known = Object.keys(rules);
   const [name, advice] = neverAsked(methods, known) ?? [];
   if (name !== undefined)
     refuse(`it has "${name}", which nothing asks for${advice}`, { name, known });
-  const [problem] = problemsOf(methods, rules);
+  const [problem] = problemsOf(methods, members);
   if (problem !== undefined) refuse(`its ${problem}`, { problem });
   const has = (method: string): boolean => methods[method] !== undefined;
-  for (const pair of EXCLUSIVE[slot] ?? []) {
-    if (!pair.every(has)) continue;
-    refuse(`it has both ${pair.join(' and ')}; keep one of them`, { present: pair });
+  const present = excludes.find((pair) => pair.every(has));
+  if (present !== undefined) {
+    refuse(`it has both ${present.join(' and ')}; keep one of them`, { present });
   }
-  for (const names of REQUIRED_METHODS[slot]) {
-    if (!names.some(has)) refuse(`it has no method ${names.join(' or ')}`, { missing: names });
-  }
+  const missing = needs.find((names) => !names.some(has));
+  if (missing !== undefined) refuse(`it has no method ${missing.join(' or ')}`, { missing });
 }
 
 /** A name that nothing will ever ask for, and what to do about it. */
 function neverAsked(policy: object, known: readonly string[]): [string, string] | undefined {
-  const prototype: unknown = Object.getPrototypeOf(policy);
-  const isPlain = prototype === Object.prototype || prototype === null;
   const methods = methodNamesOf(policy);
   for (const name of new Set([...methods, ...Object.keys(policy)])) {
     if (IN_ANY_SLOT.has(name) || name.startsWith('_')) continue;
@@ -271,12 +503,48 @@ function neverAsked(policy: object, known: readonly string[]): [string, string] 
         `; did you mean "${meant}"? A name of its own begins with _, or is #private in a class`,
       ];
     }
-    if (isPlain && methods.includes(name)) {
+    if (isPlainInstance(policy) && methods.includes(name)) {
       return [name, `; there are ${known.join(', ')}; a method of its own begins with _`];
     }
   }
   return undefined;
 }
+
+const SCHEME = rule('the part of its addresses before "://", such as "tcp"', (v) => {
+  return typeof v === 'string' && /^[a-z][a-z0-9+.-]*$/.test(v);
+});
+const TRANSPORT: Rules<keyof Transport> = { scheme: SCHEME, listen: FUNCTION, connect: FUNCTION };
+
+/** The fields of an executor without which no worker can use it. */
+const EXECUTOR: Rules<'threadCount' | 'run' | 'close'> & Partial<Rules<keyof Executor>> = {
+  threadCount: {
+    ...wholeNumber(1),
+    wanted: 'a whole number of tasks that it runs at once, at least 1',
+  },
+  run: FUNCTION,
+  close: FUNCTION,
+};
+
+const MOMENT = rule('a number of milliseconds', Number.isFinite);
+
+/** Fields of the result of a run, by its kind. */
+const RESULTS: Readonly<Record<ExecutionResult['kind'], NamedRules>> = {
+  success: {
+    value: rule('a Uint8Array', (v) => v instanceof Uint8Array),
+    type: rule('text', (v) => typeof v === 'string'),
+    startMs: MOMENT,
+    stopMs: MOMENT,
+  },
+  failure: {
+    error: rule('an object with a name and a message, both text', (v) => {
+      const { name, message } = (v ?? {}) as Fields;
+      return typeof name === 'string' && typeof message === 'string';
+    }),
+  },
+  reschedule: {},
+  returned: {},
+};
+const RESULT_FIELDS = ['value', 'type', 'startMs', 'stopMs', 'error'] as const;
 
 /** @throws YardmasterError `ERR_PLUGIN_LOAD` when it cannot be used as a transport */
 export function checkTransport(value: unknown, source: string): asserts value is Transport {
@@ -297,7 +565,7 @@ export function checkedResult(
   result: ExecutionResult | undefined,
   what: string,
 ): ExecutionResult {
-  const fields = result as Readonly<Record<string, unknown>> | null | undefined;
+  const fields = result as Fields | null | undefined;
   const kind = fields?.['kind'] as ExecutionResult['kind'] | undefined;
   const rules = kind === undefined || !Object.hasOwn(RESULTS, kind) ? undefined : RESULTS[kind];
   const isRight =
@@ -315,15 +583,24 @@ export function checkedResult(
   return { kind: 'failure', error: toErrorPayload(error) };
 }
 
-/** What is wrong with a listener, for a message; undefined: nothing is. */
-export function complaintAboutListener(name: unknown, listener: unknown): string | undefined {
+/** What can be listened to. */
+const EVENTS: Readonly<Record<EventName, true>> = {
+  ...{ 'worker-added': true, 'worker-removed': true, 'worker-status': true },
+  ...{ 'client-added': true, 'client-removed': true, 'graph-submitted': true },
+  ...{ 'task-erred': true, 'plugin-added': true, 'plugin-removed': true },
+  ...{ error: true, event: true, closed: true },
+};
+
+/** @throws YardmasterError `ERR_CONFIG` for an event that does not exist, or a listener that is no function */
+export function checkListener(name: unknown, listener: unknown): void {
   const known = Object.keys(EVENTS);
-  if (typeof name !== 'string' || !Object.hasOwn(EVENTS, name)) {
-    const near = typeof name === 'string' ? hint(name, known) : '';
-    return `there is no event ${show(name)}${near}; there are ${known.join(', ')}`;
-  }
-  if (typeof listener === 'function') return undefined;
-  return `a listener of the event "${name}" must be a function, got ${show(listener)}`;
+  const isKnown = typeof name === 'string' && Object.hasOwn(EVENTS, name);
+  if (isKnown && typeof listener === 'function') return;
+  const near = typeof name === 'string' ? hint(name, known) : '';
+  const complaint = isKnown
+    ? `a listener of the event "${name}" must be a function, got ${show(listener)}`
+    : `there is no event ${show(name)}${near}; there are ${known.join(', ')}`;
+  throw new YardmasterError('ERR_CONFIG', complaint, { event: name });
 }
 
 /** Name of the class of a value, for messages. */
@@ -333,38 +610,76 @@ function classOf(value: unknown): string {
   return name === '' || name === 'Object' ? show(value) : name;
 }
 
-function checkObject(
-  value: unknown,
-  rules: Readonly<Record<string, OptionRule>>,
-  what: string,
-  code: ErrorCode,
-): void {
-  const isObject = typeof value === 'object' && value !== null;
-  const problems = isObject
-    ? problemsOf(value as Readonly<Record<string, unknown>>, rules, Object.keys(rules)).map(
-        (problem) => `its ${problem}`,
-      )
-    : [`it is ${show(value)} and no object`];
+function checkObject(value: unknown, rules: NamedRules, what: string, code: ErrorCode): void {
+  const problems =
+    typeof value === 'object' && value !== null
+      ? problemsOf(value as Fields, rules, Object.keys(rules)).map((problem) => `its ${problem}`)
+      : [`it is ${show(value)} and no object`];
   if (problems.length === 0) return;
   throw new YardmasterError(code, `${what}: ${problems.join('; ')}`, { problems });
 }
 
 /** What is wrong with the fields that have rules. */
-function problemsOf(
-  fields: Readonly<Record<string, unknown>>,
-  rules: Readonly<Record<string, OptionRule | undefined>>,
-  required: readonly string[] = [],
-): string[] {
+function problemsOf(fields: Fields, rules: NamedRules, required: readonly string[] = []): string[] {
   return Object.entries(rules).flatMap(([name, rule]) => {
     const value = fields[name];
-    const isMissing = value === undefined;
-    if (rule === undefined) return [];
-    if (isMissing ? !required.includes(name) : rule.fits(value)) return [];
+    const isRight = value === undefined ? !required.includes(name) : rule?.fits(value);
+    if (rule === undefined || isRight === true) return [];
     return [`${name} must be ${rule.wanted}, got ${show(value)}`];
   });
+}
+
+/** Hooks shorter than this have to differ by case or dashes alone to count as misspelt. */
+const LONG_NAME = 10;
+
+/** Whether a name is near enough to a known one to be meant as it; both simplified. */
+function isMisspelt(simple: string, hook: string): boolean {
+  const allowed = hook.length < LONG_NAME ? 1 : Math.max(2, Math.floor(hook.length / 5));
+  return distance(simple, hook) <= allowed;
 }
 
 function isLike(name: string, known: readonly string[]): boolean {
   const meant = nearest(name, known);
   return meant !== undefined && isMisspelt(simplify(name), simplify(meant));
+}
+
+/** Case, dashes, underscores and dollar signs are no difference. */
+function simplify(name: string): string {
+  return name.toLowerCase().replaceAll(/[-_$]/g, '');
+}
+
+function methodsOf(exported: object): string[] {
+  if (typeof exported !== 'function') return methodNamesOf(exported);
+  const prototype: unknown = exported.prototype;
+  return typeof prototype === 'object' && prototype !== null ? methodNamesOf(prototype) : [];
+}
+
+/** Names of methods, and of hooks with an order, of an object or the instances of a class. */
+function methodNamesOf(value: object): string[] {
+  const found = new Set<string>();
+  for (
+    let level: object | null = value;
+    level !== null && level !== Object.prototype && level !== Function.prototype;
+    level = Object.getPrototypeOf(level) as object | null
+  ) {
+    for (const [name, { value: held }] of Object.entries(Object.getOwnPropertyDescriptors(level))) {
+      if (name !== 'constructor' && isCallable(held)) found.add(name);
+    }
+  }
+  return [...found];
+}
+
+function isCallable(value: unknown): boolean {
+  if (typeof value === 'function') return true;
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof Object.getOwnPropertyDescriptor(value, 'handler')?.value === 'function'
+  );
+}
+
+/** Excludes instances of classes, which may have further methods. */
+function isPlainInstance(instance: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(instance);
+  return prototype === Object.prototype || prototype === null;
 }

@@ -7,12 +7,8 @@ import {
   Lifecycle,
   scoped,
 } from 'tsyringe';
-import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import { type Builtins, type Logger, token } from '../api/plugin.ts';
 import type { Injectable, Provider, ServiceId, Services, Token } from '../api/token.ts';
-import type { LoadedConfig } from '../config/load.ts';
-import type { Config } from '../config/types.ts';
 import { hint, show } from '../shared/words.ts';
 import { isPromise } from '../util/values.ts';
 
@@ -392,14 +388,3 @@ function checkKnown(token: Provider['token'], { module, early = [] }: Replaceabl
     `does not exist${hint(nameOf(token), names)}; there are ${names.join(', ')}`,
   );
 }
-
-/** Services that every plugin can ask its context for. */
-export const CLOCK: Token<Clock> = token('clock');
-export const LOGGER: Token<Logger> = token('logger');
-
-/** Values that a host receives. */
-export const BUILTINS: Token<Builtins> = token('builtins');
-export const CONFIG: Token<Config> = token('config');
-export const CONFIG_FOLDER: Token<string> = token('config-folder');
-export const LOADED_CONFIG: Token<LoadedConfig> = token('loaded-config');
-export const SERVER_ID: Token<string> = token('server-id');

@@ -1,7 +1,21 @@
+/** Loads what a configuration, or a call at run time, names: policies, plugins, transports. Nothing is set up here. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import { HOOK_NAMES } from '../api/hooks.ts';
-import type { Builtins, Logger, UseEntry } from '../api/plugin.ts';
+import type { PreloadContext, PreloadModule } from '../api/local-plugins.ts';
+import type {
+  Builtins,
+  ExtensionKind,
+  ExtensionLoader,
+  LoadedExtension,
+  Logger,
+  PluginContext,
+  PluginDefinition,
+  PluginInstance,
+  UseEntry,
+  WantedExtensions,
+} from '../api/plugin.ts';
 import {
   KERNEL_SLOT_NAMES,
   type KernelSlotName,
@@ -11,23 +25,44 @@ import {
   SLOT_NAMES,
   type SlotName,
 } from '../api/policies.ts';
-import type { Segment } from '../config/check.ts';
+import type { Provider } from '../api/token.ts';
+import type { Transport, TransportDefinition } from '../api/transport.ts';
+import { type ConfigOrigin, IN_CODE, pathText, type Segment } from '../config/check.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { OnError } from '../config/types.ts';
+import { withTimeout } from '../host/answers.ts';
 import type { HookCalls, KernelPorts, Named } from '../kernel/ports.ts';
 import {
   AMM_OPTIONS,
   COORDINATION_OPTIONS,
   WORK_STEALING_OPTIONS,
 } from '../shared/plugin-settings.ts';
+import { isTrusted } from '../shared/read-only.ts';
 import { optionsOf } from '../shared/settings.ts';
 import { show } from '../shared/words.ts';
-import { AT_RUN_TIME, type Place, ProblemList, UniqueNames } from './extension-options.ts';
-import { type Blueprint, blueprintOf, checkRequired } from './plugin-blueprint.ts';
-import { PluginResolver } from './plugin-resolver.ts';
-import { loadPolicy } from './policy-loader.ts';
-import type { PolicySlotTable } from './policy-slots.ts';
-import { Preloads } from './preloads.ts';
+import {
+  checkDefinition,
+  checkHookNames,
+  checkIsCalled,
+  checkKind,
+  checkPolicy,
+  checkStatics,
+  checkTransport,
+  insteadText,
+  notOfKind,
+  type PluginKind,
+} from './contracts.ts';
+import {
+  AT_RUN_TIME,
+  checkOptions,
+  noOptions,
+  type Place,
+  ProblemList,
+  UniqueNames,
+} from './extension-options.ts';
+import { construct, created } from './injection.ts';
+import { PluginResolver, type Resolved } from './plugin-resolver.ts';
+import { type PolicySlotTable, shieldedPolicy } from './policy-slots.ts';
 
 /** What decides when a configuration names nothing, and when a policy fails. */
 export const DEFAULT_POLICIES: Readonly<Record<SlotName, string>> = {
@@ -42,7 +77,6 @@ export const DEFAULT_POLICIES: Readonly<Record<SlotName, string>> = {
 const AMM = 'amm';
 /** Built-in name of the plugin that the section `scheduler.workStealing` is for. */
 const WORK_STEALING = 'work-stealing';
-
 /** Built-in name of the plugin that the section `scheduler.coordination` is for. */
 const COORDINATION = 'coordination';
 /** Built-in name of the plugin that collects what a report is about. */
@@ -51,12 +85,473 @@ const REPORT = 'report';
 /** Who fills a slot that the configuration, or a call at run time, names a policy for. */
 export const CONFIGURATION = 'the configuration';
 
+type Options = Readonly<Record<string, unknown>>;
+
+interface ExtensionClass {
+  readonly name: string;
+  readonly optionsSchema?: object;
+  new (options: never): object;
+}
+
+/** Which kind of thing was exported: a definition, a class, or an instance. */
+function formOf(
+  { exported, source }: Resolved,
+  kind: ExtensionKind,
+): 'definition' | 'class' | 'instance' {
+  checkKind(exported, kind, source);
+  const isObject = typeof exported === 'object' && exported !== null && !Array.isArray(exported);
+  if (isObject && isDefinition(exported, kind)) {
+    checkDefinition(kind, exported, source);
+    return 'definition';
+  }
+  if (isObject) return 'instance';
+  // An arrow function has no prototype.
+  if (typeof exported === 'function' && typeof exported.prototype === 'object') return 'class';
+  throw notOfKind(kind, source);
+}
+
+/** What says which contract it was written for is a definition, even without `definePlugin`. */
+function isDefinition(value: object, wanted: ExtensionKind): boolean {
+  const { kind, apiVersion, setup } = value as Record<string, unknown>;
+  return kind === undefined
+    ? apiVersion !== undefined && typeof setup === 'function'
+    : kind === wanted;
+}
+
+/** Makes an instance of a class with the options that its static schema has checked. */
+function instanceOf(
+  { exported, source }: Resolved,
+  options: Options | undefined,
+  place: Place,
+): { readonly instance: object; readonly shown: string } {
+  const Class = exported as ExtensionClass;
+  const shown = `${Class.name} from ${source}`;
+  checkStatics(Class, shown);
+  const checked = checkOptions(Class.optionsSchema, options, place, shown, 'class');
+  return { instance: construct(Class, checked, shown) as object, shown };
+}
+
+/**
+ * Loads what an entry names, whatever it is, and checks its options against its `optionsSchema`.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
+ */
+export async function loadExtension(
+  resolver: PluginResolver,
+  entry: UseEntry,
+  place: Place,
+): Promise<LoadedExtension> {
+  const { exported, source } = await resolver.resolve(entry.use, 'extension');
+  const { name, optionsSchema } = (exported ?? {}) as { name?: unknown; optionsSchema?: object };
+  const shown = typeof name === 'string' && name !== '' ? `${name} from ${source}` : source;
+  const owner = typeof exported === 'function' ? 'class' : 'definition';
+  const options = checkOptions(optionsSchema, entry.options, place, shown, owner);
+  return {
+    exported,
+    options,
+    source: shown,
+    create: () =>
+      typeof exported === 'function' ? construct(exported as never, options, shown) : exported,
+    insteadOf: (wanted) => insteadText(exported, wanted),
+  };
+}
+
+/**
+ * Loads what the options of one plugin name.
+ * @param place - of these options
+ * @param lines - gets a line for each extension, for people
+ */
+function extensionLoader(resolver: PluginResolver, place: Place, lines: string[]): ExtensionLoader {
+  return {
+    loadAll: async <T>({
+      entries,
+      at,
+      known = [],
+      ...wanted
+    }: WantedExtensions<T>): Promise<T[]> => {
+      const problems = new ProblemList(place.origin);
+      const made: T[] = [];
+      for (const [index, entry] of entries.entries()) {
+        const inner = [...at, index];
+        const optionsAt = [...place.optionsAt, ...inner];
+        await problems.attempt(optionsAt, async () => {
+          const inside = { ...place, optionsAt: [...optionsAt, 'options'] };
+          const loaded = await loadExtension(resolver, entry, inside).catch((error: unknown) => {
+            throw withKnownNames(error, entry.use, known);
+          });
+          const { source, options } = loaded;
+          const shown = Object.keys(options).length === 0 ? '' : ` ${show(options)}`;
+          lines.push(`${pathText(inner)}: ${source}${shown}`);
+          made.push(wanted.make(loaded));
+        });
+      }
+      problems.throwIfAny();
+      return made;
+    },
+  };
+}
+
+/** A name of a class of Python, as `my_package.MyPolicy`. */
+const PYTHON_CLASS = /^[a-z_]\w*(\.[a-z_]\w*)*\.(?<name>[A-Z]\w*)$/;
+
+/** For those who bring a configuration of Dask. */
+function withKnownNames(error: unknown, use: unknown, known: readonly string[]): unknown {
+  const name = typeof use === 'string' ? PYTHON_CLASS.exec(use)?.groups?.['name'] : undefined;
+  if (name === undefined || !YardmasterError.is(error, 'ERR_PLUGIN_LOAD')) return error;
+  const instead = known.length === 0 ? '' : `use a built-in one (${known.join(', ')}), or `;
+  const advice = `a class of Python cannot run here: ${instead}write it in JavaScript and name it as ./file.js#${name}`;
+  const message = `${error.message}; ${advice}`;
+  return new YardmasterError(error.code, message, error.data, { cause: error });
+}
+
+// Plugins.
+
+/** A plugin that is loaded and whose options are checked; nothing of it has run but a constructor. */
+export interface Blueprint {
+  readonly name: string;
+  /** `./plugins/counter.js`, `built-in amm`. */
+  readonly source: string;
+  readonly onError: OnError;
+  /** True for a plugin of this package, which sees the state itself; others get views that cannot change it. */
+  readonly isTrusted: boolean;
+  readonly requires: readonly string[];
+  /** Parts of its owner that it replaces. */
+  readonly provide: readonly Provider[];
+  readonly place: Place;
+  /** What its options name, for people: `policies[0]: EnsureBroadcast from ./policies.js {"key":"x"}`. */
+  readonly extensions: readonly string[];
+  /**
+   * Loads what its options name; nothing of the plugin is set up. Called once, before `setup`.
+   * @throws YardmasterError with every problem
+   */
+  load(resolver: PluginResolver): Promise<void>;
+  setup(context: PluginContext): Promise<PluginInstance>;
+}
+
+/** How a plugin was asked for. */
+interface PluginRequest {
+  /** Default `plugin`. */
+  readonly kind?: PluginKind;
+  readonly options?: Options | undefined;
+  readonly onError: OnError;
+  readonly place: Place;
+}
+
+/**
+ * Brings a definition, a class or an instance into one form.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
+ */
+export function blueprintOf(resolved: Resolved, request: PluginRequest): Blueprint {
+  const { exported, source } = resolved;
+  const { options, onError, place, kind = 'plugin' } = request;
+  const common: Common = { source, onError, place, isTrusted: isTrusted(exported) };
+  const form = formOf(resolved, kind);
+  if (form === 'definition') {
+    return fromDefinition(exported as PluginDefinition<never>, common, options);
+  }
+  if (form === 'instance') {
+    noOptions(options, place, source);
+    return fromInstance(exported as object, common, kind);
+  }
+  const { instance, shown } = instanceOf(resolved, options, place);
+  checkKind(instance, kind, shown);
+  return fromInstance(instance, common, kind);
+}
+
+/**
+ * @param names - of the plugins that come before
+ * @throws YardmasterError `ERR_PLUGIN_SETUP` when one that it requires is not among them
+ */
+export function checkRequired({ name, requires }: Blueprint, names: readonly string[]): void {
+  const missing = requires.filter((required) => !names.includes(required));
+  if (missing.length === 0) return;
+  throw new YardmasterError(
+    'ERR_PLUGIN_SETUP',
+    `plugin "${name}" requires ${missing.map((required) => `"${required}"`).join(' and ')}; list it before "${name}"`,
+    { plugin: name, missing },
+  );
+}
+
+type Common = Pick<Blueprint, 'source' | 'onError' | 'place' | 'isTrusted'>;
+
+function fromDefinition(
+  definition: PluginDefinition<never>,
+  common: Common,
+  options: Options | undefined,
+): Blueprint {
+  const { name, optionsSchema, requires = [], provide = [] } = definition;
+  const { place, source } = common;
+  const checked = checkOptions(optionsSchema, options, place, `${name} from ${source}`);
+  const isIdle = (checked as { readonly start?: unknown } | undefined)?.start === false;
+  const extensions = isIdle ? [`start: false, so it waits for ${name}.start`] : [];
+  let loaded: unknown;
+  return {
+    ...common,
+    name,
+    requires,
+    provide,
+    extensions,
+    load: async (resolver) => {
+      if (definition.load === undefined) return;
+      const loader = extensionLoader(resolver, place, extensions);
+      loaded = await resolver.inTime(
+        Promise.resolve(definition.load(loader, checked as never)),
+        `load() of plugin "${name}" (${source}) did not end`,
+        'it probably awaits a promise that never settles',
+      );
+    },
+    setup: async (context) => {
+      const returned: unknown = await definition.setup(context, checked as never, loaded);
+      return returned === undefined ? {} : checkedHooks(returned, name);
+    },
+  };
+}
+
+function fromInstance(instance: object, common: Common, kind: PluginKind): Blueprint {
+  const given = instance as PluginInstance & {
+    readonly name?: unknown;
+    setup?(context: PluginContext): void | Promise<void>;
+  };
+  const className = instance.constructor.name;
+  const name = typeof given.name === 'string' && given.name !== '' ? given.name : className;
+  if (name === '' || name === 'Object') {
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `a plugin that is given as a plain object needs a name: { name: 'counter', … }`,
+      { source: common.source },
+    );
+  }
+  checkHookNames(name, instance, kind, 'ERR_PLUGIN_LOAD');
+  checkIsCalled(instance, kind, name, common.source);
+  return {
+    ...common,
+    ...{ name, requires: [], provide: [], extensions: [] },
+    load: () => Promise.resolve(),
+    setup: async (context) => {
+      const returned: unknown = await given.setup?.(context);
+      if (returned === undefined || returned === given) return given;
+      checkedHooks(returned, name);
+      throw new YardmasterError(
+        'ERR_PLUGIN_LOAD',
+        'its setup returned an object, whose hooks would never be called: wrap the definition in definePlugin({ … }), or make the hooks methods of the plugin itself',
+        { plugin: name },
+      );
+    },
+  };
+}
+
+/** What `setup` returned, if it can have hooks. */
+function checkedHooks(returned: unknown, plugin: string): PluginInstance {
+  const isObject = typeof returned === 'object' && returned !== null && !Array.isArray(returned);
+  if (isObject) return returned;
+  throw new YardmasterError(
+    'ERR_PLUGIN_LOAD',
+    `its setup returned ${show(returned)}: it returns the hooks of the plugin as an object, or nothing`,
+    { plugin },
+  );
+}
+
 /** One plugin that is to be loaded, and where it was asked for. */
 interface Wanted {
   readonly entry: UseEntry;
   readonly onError: OnError;
   readonly at: readonly Segment[];
   readonly place: Place;
+}
+
+/**
+ * Loads every plugin of the configuration and checks its options; sets none up.
+ * @throws YardmasterError with every problem of all of them
+ */
+export async function loadBlueprints(
+  resolver: PluginResolver,
+  loaded: LoadedConfig,
+  builtins: Builtins,
+): Promise<Blueprint[]> {
+  const blueprints: Blueprint[] = [];
+  const problems = new ProblemList(loaded.origin);
+  const unique = new UniqueNames('plugins', loaded.origin);
+  for (const { entry, onError, at, place } of wantedPlugins(loaded, builtins)) {
+    await problems.attempt(at, async () => {
+      const resolved = await resolver.resolve(entry.use, 'plugin');
+      const blueprint = blueprintOf(resolved, { onError, place, options: entry.options });
+      unique.add(blueprint.name, blueprint.source, at);
+      const names = blueprints.map(({ name }) => name);
+      blueprints.push(blueprint);
+      // In code the name of the plugin says enough.
+      const requiredAt = loaded.origin.file === undefined ? undefined : at;
+      await problems.attempt(requiredAt, () => checkRequired(blueprint, names));
+      await blueprint.load(resolver);
+    });
+  }
+  problems.throwIfAny();
+  return blueprints;
+}
+
+function wantedPlugins({ config, origin }: LoadedConfig, builtins: Builtins): Wanted[] {
+  const { plugins, activeMemoryManager, rebalance, workStealing, coordination } = config.scheduler;
+  const wanted: Wanted[] = [];
+  const addBuiltin = (use: string, section: string, options: Options = {}): void => {
+    if (!Object.hasOwn(builtins, use)) return;
+    const at = ['scheduler', section];
+    wanted.push({ entry: { use, options }, onError: 'log', at, place: { origin, optionsAt: at } });
+  };
+  const amm = optionsOf(AMM_OPTIONS, { ...activeMemoryManager, rebalance });
+  addBuiltin(AMM, 'activeMemoryManager', amm);
+  addBuiltin(WORK_STEALING, 'workStealing', optionsOf(WORK_STEALING_OPTIONS, workStealing));
+  if (coordination.enabled) {
+    addBuiltin(COORDINATION, 'coordination', optionsOf(COORDINATION_OPTIONS, coordination));
+  }
+  addBuiltin(REPORT, 'plugins');
+  for (const [index, entry] of plugins.entries()) {
+    const at = ['scheduler', 'plugins', index];
+    const place = { origin, optionsAt: [...at, 'options'] };
+    wanted.push({ entry, onError: entry.onError, at, place });
+  }
+  return wanted;
+}
+
+/**
+ * Loads what the section `worker` names, and checks its options. Nothing of it is set up.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
+ */
+export async function checkWorkerExtensions(
+  { config, origin, folder }: LoadedConfig,
+  around: { readonly clock: Clock; readonly log: Logger },
+): Promise<void> {
+  const { worker } = config;
+  const resolver = new PluginResolver({}, folder);
+  const problems = new ProblemList(origin);
+  for (const [field, kind] of [
+    ['plugins', 'worker-plugin'],
+    ['nannyPlugins', 'nanny-plugin'],
+  ] as const) {
+    const unique = new UniqueNames(`${kind.replace('-', ' ')}s`, origin);
+    for (const [index, { use, options, onError }] of worker[field].entries()) {
+      const at = ['worker', field, index];
+      const place = { origin, optionsAt: [...at, 'options'] };
+      await problems.attempt(at, async () => {
+        const resolved = await resolver.resolve(use, kind);
+        const blueprint = blueprintOf(resolved, { kind, onError, place, options });
+        unique.add(blueprint.name, blueprint.source, at);
+        await blueprint.load(resolver);
+      });
+    }
+  }
+  for (const [field, role] of [
+    ['preload', 'worker'],
+    ['nannyPreload', 'nanny'],
+  ] as const) {
+    const place = { origin, at: ['worker', field] };
+    await problems.attempt(undefined, () =>
+      Preloads.load(worker[field], resolver, { role, ...around }, place),
+    );
+  }
+  problems.throwIfAny();
+}
+
+// Transports.
+
+/**
+ * Makes the transport that a configuration names.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
+ */
+export async function loadTransport(
+  entry: UseEntry,
+  resolver: PluginResolver,
+  place: Place,
+  clock: Clock,
+): Promise<Transport> {
+  const resolved = await resolver.resolve(entry.use, 'transport');
+  const { exported, source } = resolved;
+  const form = formOf(resolved, 'transport');
+  if (form === 'class') throw notOfKind('transport', source);
+  if (form === 'instance') {
+    checkTransport(exported, source);
+    noOptions(entry.options, place, source);
+    return exported;
+  }
+  const definition = exported as TransportDefinition<never>;
+  const shown = `${definition.name} from ${source}`;
+  const options = checkOptions(definition.optionsSchema, entry.options, place, shown);
+  const made: unknown = created(() => definition.create({ clock }, options as never), shown);
+  checkTransport(made, `what create of ${shown} returned`);
+  return made;
+}
+
+/**
+ * Transports that were given in code, by scheme.
+ * @throws YardmasterError `ERR_CONFIG` when two of them speak one scheme
+ */
+export function byScheme(transports: readonly Transport[]): Map<string, Transport> {
+  const found = new Map<string, Transport>();
+  for (const [index, transport] of transports.entries()) {
+    const { scheme } = transport;
+    const other = found.get(scheme);
+    if (other !== undefined && other !== transport) {
+      const first = transports.indexOf(other);
+      throw new YardmasterError(
+        'ERR_CONFIG',
+        `transports[${first}] and transports[${index}] both speak the scheme "${scheme}"; remove one of them`,
+        { scheme, places: [`transports[${first}]`, `transports[${index}]`] },
+      );
+    }
+    found.set(scheme, transport);
+  }
+  return found;
+}
+
+// Policies.
+
+/**
+ * Makes what fills a slot out of a definition, a class (its options go to the constructor), or an
+ * instance that has the methods of the slot.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_SLOT`
+ */
+export async function loadPolicy<Slot extends SlotName>(
+  resolver: PluginResolver,
+  slot: Slot,
+  entry: UseEntry,
+  place: Place,
+): Promise<Named<PolicySlots[Slot]>> {
+  const resolved = await resolver.resolve(entry.use, 'policy', slot);
+  const { name, policy } = makePolicy(slot, resolved, entry.options, place);
+  checkPolicy(slot, policy, `${name} (${resolved.source})`);
+  const shielded = isTrusted(resolved.exported) ? policy : shieldedPolicy(slot, policy);
+  const named = { name, policy: shielded as PolicySlots[Slot] };
+  return typeof entry.use === 'string' ? { ...named, entry } : named;
+}
+
+function makePolicy(
+  slot: SlotName,
+  resolved: Resolved,
+  options: Options | undefined,
+  place: Place,
+): { readonly name: string; readonly policy: object } {
+  const { exported, source } = resolved;
+  const form = formOf(resolved, 'policy');
+  if (form === 'class') {
+    const { instance } = instanceOf(resolved, options, place);
+    return { name: (exported as ExtensionClass).name, policy: instance };
+  }
+  if (form === 'instance') {
+    const policy = exported as { readonly name?: string };
+    const { name = policy.constructor.name } = policy;
+    const shown = name === 'Object' ? source : name;
+    noOptions(options, place, shown);
+    return { name: shown, policy };
+  }
+  const definition = exported as PolicyDefinition<SlotName, never>;
+  const { name, optionsSchema, slot: own } = definition;
+  if (own !== slot) {
+    throw new YardmasterError(
+      'ERR_SLOT',
+      `${name} (${source}) is a policy for ${own} and cannot fill ${slot}`,
+      { slot, policy: name },
+    );
+  }
+  const shown = `${name} from ${source}`;
+  const checked = checkOptions(optionsSchema, options, place, shown);
+  return { name, policy: created(() => definition.create(checked as never), shown) };
 }
 
 /**
@@ -85,143 +580,38 @@ export async function loadPolicies(
 }
 
 /**
- * Loads the policies that are to be compared with those in charge.
+ * Loads the policies that are to be compared with those in charge, and those that clients may name, so that what is
+ * wrong with one is found at the start.
+ * @returns the former
  * @throws YardmasterError with every problem of all of them
  */
-export async function loadShadows(
+export async function loadOtherPolicies(
   resolver: PluginResolver,
-  { config, origin }: LoadedConfig,
+  { config: { scheduler }, origin }: LoadedConfig,
 ): Promise<ReadonlyMap<KernelSlotName, Named<KernelSlots[KernelSlotName]>>> {
   const shadows = new Map<KernelSlotName, Named<KernelSlots[KernelSlotName]>>();
   const problems = new ProblemList(origin);
-  for (const slot of KERNEL_SLOT_NAMES) {
-    const entry = config.scheduler.shadows[slot];
-    if (entry === undefined) continue;
-    const at = ['scheduler', 'shadows', slot];
+  const load = <Slot extends SlotName>(
+    slot: Slot,
+    entry: UseEntry,
+    at: readonly Segment[],
+  ): Promise<Named<PolicySlots[Slot]> | undefined> => {
     const place = { origin, optionsAt: [...at, 'options'] };
-    await problems.attempt(at, async () => {
-      shadows.set(slot, await loadPolicy(resolver, slot, entry, place));
-    });
+    return problems.attempt(at, () => loadPolicy(resolver, slot, entry, place));
+  };
+  for (const slot of KERNEL_SLOT_NAMES) {
+    const entry = scheduler.shadows[slot];
+    if (entry === undefined) continue;
+    const shadow = await load(slot, entry, ['scheduler', 'shadows', slot]);
+    if (shadow !== undefined) shadows.set(slot, shadow);
+  }
+  for (const slot of SLOT_NAMES) {
+    for (const [name, entry] of Object.entries(scheduler.clientPolicies[slot] ?? {})) {
+      await load(slot, entry, ['scheduler', 'clientPolicies', slot, name]);
+    }
   }
   problems.throwIfAny();
   return shadows;
-}
-
-/**
- * Loads the policies that clients may name, so that what is wrong with one is found at the start.
- * @throws YardmasterError with every problem of all of them
- */
-export async function checkClientPolicies(
-  resolver: PluginResolver,
-  { config, origin }: LoadedConfig,
-): Promise<void> {
-  const problems = new ProblemList(origin);
-  for (const slot of SLOT_NAMES) {
-    for (const [name, entry] of Object.entries(config.scheduler.clientPolicies[slot] ?? {})) {
-      const at = ['scheduler', 'clientPolicies', slot, name];
-      await problems.attempt(at, () =>
-        loadPolicy(resolver, slot, entry, { origin, optionsAt: [...at, 'options'] }),
-      );
-    }
-  }
-  problems.throwIfAny();
-}
-
-/**
- * Loads every plugin of the configuration and checks its options; sets none up.
- * @throws YardmasterError with every problem of all of them
- */
-export async function loadBlueprints(
-  resolver: PluginResolver,
-  loaded: LoadedConfig,
-  builtins: Builtins,
-): Promise<Blueprint[]> {
-  const blueprints: Blueprint[] = [];
-  const problems = new ProblemList(loaded.origin);
-  const unique = new UniqueNames('plugins', loaded.origin);
-  for (const { entry, onError, at, place: optionsPlace } of wantedPlugins(loaded, builtins)) {
-    await problems.attempt(at, async () => {
-      const resolved = await resolver.resolve(entry.use, 'plugin');
-      const { options } = entry;
-      const request = {
-        onError,
-        place: optionsPlace,
-        options,
-      };
-      const blueprint = blueprintOf(resolved, request);
-      unique.add(blueprint.name, blueprint.source, at);
-      const names = blueprints.map(({ name }) => name);
-      blueprints.push(blueprint);
-      // In code the name of the plugin says enough.
-      const place = loaded.origin.file === undefined ? undefined : at;
-      await problems.attempt(place, () => checkRequired(blueprint, names));
-      await blueprint.load(resolver);
-    });
-  }
-  problems.throwIfAny();
-  return blueprints;
-}
-
-function wantedPlugins({ config, origin }: LoadedConfig, builtins: Builtins): Wanted[] {
-  const { plugins, activeMemoryManager, rebalance, workStealing, coordination } = config.scheduler;
-  const wanted: Wanted[] = [];
-  const addBuiltin = (use: string, section: string, options: UseEntry['options'] = {}): void => {
-    if (!Object.hasOwn(builtins, use)) return;
-    const at = ['scheduler', section];
-    wanted.push({ entry: { use, options }, onError: 'log', at, place: { origin, optionsAt: at } });
-  };
-  const amm = optionsOf(AMM_OPTIONS, { ...activeMemoryManager, rebalance });
-  addBuiltin(AMM, 'activeMemoryManager', amm);
-  addBuiltin(WORK_STEALING, 'workStealing', optionsOf(WORK_STEALING_OPTIONS, workStealing));
-  if (coordination.enabled) {
-    addBuiltin(COORDINATION, 'coordination', optionsOf(COORDINATION_OPTIONS, coordination));
-  }
-  addBuiltin(REPORT, 'plugins');
-  plugins.forEach((entry, index) => {
-    const at = ['scheduler', 'plugins', index];
-    const place = { origin, optionsAt: [...at, 'options'] };
-    wanted.push({ entry, onError: entry.onError, at, place });
-  });
-  return wanted;
-}
-
-/**
- * Loads what the section `worker` names, and checks its options. Nothing of it is set up.
- * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
- */
-export async function checkWorkerExtensions(
-  { config, origin, folder }: LoadedConfig,
-  around: { readonly clock: Clock; readonly log: Logger },
-): Promise<void> {
-  const { worker } = config;
-  const resolver = new PluginResolver({}, folder);
-  const problems = new ProblemList(origin);
-  for (const [field, kind] of [
-    ['plugins', 'worker-plugin'],
-    ['nannyPlugins', 'nanny-plugin'],
-  ] as const) {
-    const unique = new UniqueNames(`${kind.replace('-', ' ')}s`, origin);
-    for (const [index, { use, options, onError }] of worker[field].entries()) {
-      const at = ['worker', field, index];
-      const place = { origin, optionsAt: [...at, 'options'] };
-      const given = options === undefined ? {} : { options };
-      await problems.attempt(at, async () => {
-        const resolved = await resolver.resolve(use, kind);
-        const { name, source } = blueprintOf(resolved, { kind, onError, place, ...given });
-        unique.add(name, source, at);
-      });
-    }
-  }
-  for (const [field, role] of [
-    ['preload', 'worker'],
-    ['nannyPreload', 'nanny'],
-  ] as const) {
-    const place = { origin, at: ['worker', field] };
-    await problems.attempt(undefined, () =>
-      Preloads.load(worker[field], resolver, { role, ...around }, place),
-    );
-  }
-  problems.throwIfAny();
 }
 
 type SlotPolicy = Named<KernelSlots[KernelSlotName]>;
@@ -315,5 +705,114 @@ function missing(slot: string, what: string): YardmasterError {
     'ERR_REPLAY',
     `the recording has ${what} in the slot ${slot}; give it to the replay as policies.${slot}`,
     { slot },
+  );
+}
+
+// Preloaded modules.
+
+/** Time that a preloaded module has for `setup`, and for `close`. */
+const PRELOAD_TIMEOUT_MS = 10_000;
+
+interface Preload {
+  readonly source: string;
+  readonly module: PreloadModule;
+  readonly options: unknown;
+}
+
+/** Where a configuration names them. */
+interface PreloadPlace {
+  readonly origin: ConfigOrigin;
+  readonly at: readonly Segment[];
+}
+
+const IN_CODE_PLACE: PreloadPlace = { origin: IN_CODE, at: ['preload'] };
+
+/** Modules that are loaded before anything starts. */
+export class Preloads {
+  private readonly begun: Preload[] = [];
+
+  private constructor(
+    private readonly loaded: readonly Preload[],
+    private readonly context: PreloadContext,
+  ) {}
+
+  /**
+   * Loads them; nothing of them runs but the modules themselves.
+   * @throws YardmasterError `ERR_PLUGIN_LOAD` when one does not exist, or has nothing to call
+   */
+  static async load(
+    entries: readonly UseEntry[],
+    resolver: PluginResolver,
+    context: PreloadContext,
+    { origin, at }: PreloadPlace = IN_CODE_PLACE,
+  ): Promise<Preloads> {
+    const loaded: Preload[] = [];
+    const problems = new ProblemList(origin);
+    const unique = new UniqueNames('preloads', origin);
+    for (const [index, { use, options = {} }] of entries.entries()) {
+      await problems.attempt([...at, index], async () => {
+        const { exported, source } = await resolver.resolveModule(use, 'preload module');
+        const module = preloadModule(exported, source);
+        // With other options it is another preload: nothing replaces anything.
+        const duplicate = loaded.findIndex(
+          (other) => other.source === source && isDeepStrictEqual(other.options, options),
+        );
+        unique.add(
+          source,
+          source,
+          [...at, index],
+          String(duplicate < 0 ? loaded.length : duplicate),
+        );
+        loaded.push({ source, module, options });
+      });
+    }
+    problems.throwIfAny();
+    return new Preloads(loaded, context);
+  }
+
+  /** One after the other. What one throws is logged, and the next one follows. */
+  async setUp(): Promise<void> {
+    for (const preload of this.loaded) {
+      this.begun.push(preload);
+      await this.attempt('setup', preload);
+    }
+  }
+
+  /** In reverse order, each that was begun. Never rejects. */
+  async close(): Promise<void> {
+    for (const preload of this.begun.splice(0).reverse()) await this.attempt('close', preload);
+  }
+
+  private async attempt(phase: 'setup' | 'close', preload: Preload): Promise<void> {
+    const { module, options, source } = preload;
+    const { clock, log } = this.context;
+    try {
+      const running = Promise.resolve(module[phase]?.(this.context, options));
+      await withTimeout(clock, running, PRELOAD_TIMEOUT_MS, () => {
+        const message = `it took longer than ${PRELOAD_TIMEOUT_MS / 1000} s`;
+        return new YardmasterError('ERR_TIMEOUT', message, { source, phase });
+      });
+    } catch (thrown) {
+      const why = thrown instanceof Error ? thrown.message : String(thrown);
+      log.error({ err: thrown, source, phase }, `${phase} of the preload ${source} failed: ${why}`);
+    }
+  }
+}
+
+function preloadModule(exported: unknown, source: string): PreloadModule {
+  const found = (exported ?? {}) as Record<string, unknown>;
+  if (typeof found['teardown'] === 'function') {
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `the preload ${source} exports a function teardown, which nothing calls; did you mean "close"?`,
+      { source },
+    );
+  }
+  const isUsable = ['setup', 'close'].some((name) => typeof found[name] === 'function');
+  if (isUsable) return found;
+  throw new YardmasterError(
+    'ERR_PLUGIN_LOAD',
+    `the preload ${source} exports neither a function setup nor a function close`,
+    { source },
   );
 }

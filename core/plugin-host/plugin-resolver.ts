@@ -8,7 +8,8 @@ import type { ModuleLimit } from '../shared/call-options.ts';
 import { trust } from '../shared/read-only.ts';
 import { hint, show } from '../shared/words.ts';
 import { isPlainObject } from '../util/values.ts';
-import { collaborator, BUILTINS, CONFIG_FOLDER, inject } from './injection.ts';
+import { collaborator, inject } from './injection.ts';
+import { BUILTINS, CONFIG_FOLDER } from '../host/tokens.ts';
 
 /** Of files with modules. */
 const ENDINGS = ['.js', '.mjs', '.cjs', '.ts'];
@@ -217,7 +218,7 @@ async function adviceOnName(name: string, folder: string): Promise<string> {
   const known = new Set<string>();
   for (const entry of entries) {
     const path = resolvePackage(entry, folder);
-    if (path === undefined || entry.endsWith('/thread-main')) continue; // That one runs when it is imported.
+    if (path === undefined) continue;
     const namespace = await importUrl(path).catch(() => ({}));
     if (Object.hasOwn(namespace, name)) return `; import ${name} from "${entry}"`;
     for (const each of Object.keys(namespace)) known.add(each);

@@ -3,10 +3,12 @@ import { SchedulerKernel } from '../kernel/kernel.ts';
 import { sliceId } from '../log/log-writer.ts';
 import { OPERATIONS } from '../messages/operations.ts';
 import type { UpdateGraph } from '../messages/stimulus.ts';
-import { collaborator, CLOCK, inject } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { CLOCK } from '../host/tokens.ts';
 import { TurnBudget } from '../shared/turn.ts';
 import type { TaskState } from '../state/task.ts';
-import { type IncomingStimulus, type Stimuli, StimulusQueue } from './stimulus-queue.ts';
+import { StimulusQueue } from './stimulus-queue.ts';
+import { type IncomingStimulus, type Stimuli } from './tokens.ts';
 
 /** A graph with more tasks is submitted in slices of this many. */
 const SLICE_TASKS = 1000;

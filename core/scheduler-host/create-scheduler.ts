@@ -12,20 +12,15 @@ import { LogBook } from '../host/log.ts';
 import { Insight } from '../kernel/insight.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
 import { RecordingKernel } from '../log/recording-kernel.ts';
-import { EventBus } from '../plugin-host/event-bus.ts';
+import { EventBus, HookRegistry } from '../plugin-host/hooks.ts';
 import { ProblemList } from '../plugin-host/extension-options.ts';
-import { HookRegistry } from '../plugin-host/hook-table.ts';
-import * as given from '../plugin-host/injection.ts';
-import {
-  Container,
-  replaceForPlugins,
-  replaceForProgram,
-  SERVER_ID,
-} from '../plugin-host/injection.ts';
+import * as given from '../host/tokens.ts';
+import { Container, replaceForPlugins, replaceForProgram } from '../plugin-host/injection.ts';
+import { SERVER_ID } from '../host/tokens.ts';
 import { checkWorkerExtensions } from '../plugin-host/load-extensions.ts';
 import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
 import { PolicySlotTable } from '../plugin-host/policy-slots.ts';
-import { TransportTable } from '../plugin-host/transport-table.ts';
+import { TransportTable } from './transport-table.ts';
 import { ClusterState } from '../state/cluster.ts';
 import { ClientQueues } from './client-queues.ts';
 import { ClusterCommands, Diagnostics } from './cluster-commands.ts';
@@ -34,20 +29,18 @@ import { DataReservations, KeyClaims } from './data-reservations.ts';
 import { ConfiguredExtensions } from './extensions.ts';
 import { JOURNAL, NO_JOURNAL, NO_RECORDER, RECORDER } from './journal.ts';
 import { PortsCompiler } from './kernel-ports.ts';
-import { PluginServices } from './plugin-table.ts';
-import { PluginTable } from './plugin-table.ts';
+import { PluginServices, PluginTable } from './plugin-table.ts';
 import { PolicyAdmin } from './policy-admin.ts';
 import { NannyPluginRegistry, WorkerPluginRegistry } from './remote-plugin-registry.ts';
 import { SchedulerHost } from './scheduler-host.ts';
 import { Loading, SchedulerLife } from './scheduler-life.ts';
 import { type CreateSchedulerOptions, RunningScheduler, type Scheduler } from './scheduler.ts';
-import { STIMULI } from './stimulus-queue.ts';
-import { kernelOptions, ON_CRASH } from './tokens.ts';
+import { kernelOptions, ON_CRASH, STIMULI } from './tokens.ts';
 import { WorkerCommands } from './worker-commands.ts';
 
 export type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-host.ts';
 export type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
-export type { TransportInput } from '../plugin-host/transport-table.ts';
+export type { TransportInput } from './transport-table.ts';
 
 /** What a scheduler is made of, in the order in which a reader meets it. Each is made once, when it is first needed. */
 export const SCHEDULER_MODULE: readonly Provider[] = [

@@ -6,8 +6,8 @@ import type { Stimulus } from '../messages/stimulus.ts';
 import { reportNumber, wholeId } from '../log/log-writer.ts';
 import type { ToClientMessage } from '../messages/to-client.ts';
 import type { FreeKeys, ToWorkerMessage } from '../messages/to-worker.ts';
-import { EventBus } from '../plugin-host/event-bus.ts';
-import { collaborator, CLOCK, inject } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { CLOCK } from '../host/tokens.ts';
 import { EVENT_BYTES_MAX } from '../shared/call-options.ts';
 import { approximateBytes } from '../util/bytes.ts';
 import { DataReservations } from './data-reservations.ts';
@@ -15,7 +15,8 @@ import { ErrorReports } from './error-reports.ts';
 import { EventLog } from './event-log.ts';
 import { PortsCompiler } from './kernel-ports.ts';
 import { type Peer, Sessions } from './sessions.ts';
-import { failureReport, STIMULI, type Stimuli } from './stimulus-queue.ts';
+import { failureReport } from './stimulus-queue.ts';
+import { STIMULI, type Stimuli } from './tokens.ts';
 
 /** Delivers the outbox of a stimulus: messages to their sessions, events to their listeners. */
 @collaborator
@@ -24,7 +25,6 @@ export class Delivery {
 
   constructor(
     private readonly sessions: Sessions,
-    private readonly bus: EventBus,
     private readonly eventLog: EventLog,
     @inject(CLOCK) private readonly clock: Clock,
     private readonly ports: PortsCompiler,
@@ -77,7 +77,6 @@ export class Delivery {
   private publish({ topic, message: logged }: LoggedEvent, cause: Stimulus): void {
     const message = cause.op === 'log-event' ? withinLimit(logged) : logged;
     this.eventLog.publish(topic, message, this.clock.nowMs());
-    this.bus.emit('event', topic, message);
     for (const hook of this.ports.current.hooks.eventLogged) hook(topic, message);
   }
 

@@ -2,18 +2,19 @@ import type { YardmasterError } from '../api/errors.ts';
 import { type Logger } from '../api/plugin.ts';
 import { nextToReport } from '../host/log.ts';
 import type { PolicyFailure } from '../kernel/ports.ts';
-import { EventBus } from '../plugin-host/event-bus.ts';
-import { collaborator, inject, LOGGER } from '../plugin-host/injection.ts';
+import { HookRegistry } from '../plugin-host/hooks.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { LOGGER } from '../host/tokens.ts';
 import { FailureCount } from '../util/failure-count.ts';
 
-/** Reports errors that the scheduler survives: to the log, and as the event `error`. */
+/** Reports errors that the scheduler survives: to the log, and to the hook `errorReported`. */
 @collaborator
 export class ErrorReports {
   private readonly policyFailures = new FailureCount();
 
   constructor(
     @inject(LOGGER) private readonly log: Logger,
-    private readonly bus: EventBus,
+    private readonly hooks: HookRegistry,
   ) {}
 
   /**
@@ -34,6 +35,6 @@ export class ErrorReports {
 
   report(error: YardmasterError): void {
     this.log.error({ err: error, code: error.code, ...error.data }, error.message);
-    this.bus.emit('error', error);
+    for (const hook of this.hooks.current?.errorReported ?? []) hook(error);
   }
 }

@@ -1,5 +1,6 @@
 import type { Config } from '../config/types.ts';
-import { collaborator, CONFIG, inject } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { CONFIG } from '../host/tokens.ts';
 import { approximateBytes } from '../util/bytes.ts';
 import { nextInRing } from '../util/collections.ts';
 

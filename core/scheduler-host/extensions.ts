@@ -4,29 +4,21 @@ import { type Builtins, type Logger } from '../api/plugin.ts';
 import type { KernelSlotName, KernelSlots, PolicySlots, SlotName } from '../api/policies.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Named } from '../kernel/ports.ts';
-import { EventBus } from '../plugin-host/event-bus.ts';
+import { EventBus, HookRegistry } from '../plugin-host/hooks.ts';
 import { AT_RUN_TIME, ProblemList } from '../plugin-host/extension-options.ts';
-import { HookRegistry } from '../plugin-host/hook-table.ts';
+import { collaborator, inject, refuseProviders } from '../plugin-host/injection.ts';
+import { BUILTINS, CLOCK, LOADED_CONFIG, LOGGER } from '../host/tokens.ts';
 import {
-  collaborator,
-  BUILTINS,
-  CLOCK,
-  inject,
-  LOADED_CONFIG,
-  LOGGER,
-  refuseProviders,
-} from '../plugin-host/injection.ts';
-import {
-  checkClientPolicies,
+  type Blueprint,
+  blueprintOf,
   CONFIGURATION,
   loadBlueprints,
+  loadOtherPolicies,
   loadPolicies,
-  loadShadows,
+  loadPolicy,
 } from '../plugin-host/load-extensions.ts';
-import { type Blueprint, blueprintOf } from '../plugin-host/plugin-blueprint.ts';
 import { type AddPluginOptions, PluginHost } from '../plugin-host/plugin-host.ts';
 import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
-import { loadPolicy } from '../plugin-host/policy-loader.ts';
 import { checkSlot, PolicySlotTable } from '../plugin-host/policy-slots.ts';
 import { checkCallOptions, FIELDS, FLAG, oneOf, type OptionRules } from '../shared/call-options.ts';
 import { ErrorReports } from './error-reports.ts';
@@ -64,9 +56,8 @@ export class ConfiguredExtensions {
     const problems = new ProblemList(loaded.origin);
     await problems.attempt(undefined, () => loadPolicies(slots, resolver, loaded));
     await problems.attempt(undefined, async () => {
-      this.shadows = await loadShadows(resolver, loaded);
+      this.shadows = await loadOtherPolicies(resolver, loaded);
     });
-    await problems.attempt(undefined, () => checkClientPolicies(resolver, loaded));
     await problems.attempt(undefined, async () => {
       this.blueprints = await loadBlueprints(resolver, loaded, this.builtins);
     });
@@ -107,6 +98,7 @@ export class Extensions {
   ) {
     const report = (error: YardmasterError): void => this.report(error);
     hooks.onSlow = (message) => log.warn({}, message);
+    bus.onFailure = report;
     const registers = { clock, log, hooks, slots, services, report };
     this.host = new PluginHost<LoadedPlugin>({
       clock,
@@ -144,8 +136,7 @@ export class Extensions {
     const { idempotent = false, options, onError = 'log' } = request;
     return this.host.change(async () => {
       const resolved = await this.resolver.resolve(plugin, 'plugin');
-      const given = options === undefined ? {} : { options };
-      const blueprint = blueprintOf(resolved, { onError, place: AT_RUN_TIME, ...given });
+      const blueprint = blueprintOf(resolved, { onError, place: AT_RUN_TIME, options });
       const { name } = blueprint;
       if (idempotent && this.plugins.get(name) !== undefined) return name;
       refuseProviders(blueprint, 'scheduler');
@@ -202,8 +193,10 @@ export class Extensions {
   }
 
   private report(error: YardmasterError): void {
-    // A listener of the event `error` that throws would be called with its own failure again and again.
-    if (error.data['hook'] === 'event:error') this.log.error({ err: error }, error.message);
+    // What observes errors and throws would be called with its own failure again and again.
+    const { hook } = error.data;
+    if (hook === 'errorReported' || hook === 'event:error')
+      this.log.error({ err: error }, error.message);
     else this.errors.report(error);
   }
 }

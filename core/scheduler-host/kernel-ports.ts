@@ -1,13 +1,13 @@
 import type { KernelPorts, PolicyFailure } from '../kernel/ports.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
-import { busHooks, EventBus } from '../plugin-host/event-bus.ts';
-import { HookRegistry } from '../plugin-host/hook-table.ts';
+import { derivedHooks, EventBus, HookRegistry } from '../plugin-host/hooks.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { PolicySlotTable } from '../plugin-host/policy-slots.ts';
 import { ErrorReports } from './error-reports.ts';
 import { Shutdown } from './shutdown.ts';
 import { WorkerChannels } from './worker-channels.ts';
-import { type Stimuli, STIMULI, StimulusQueue } from './stimulus-queue.ts';
+import { StimulusQueue } from './stimulus-queue.ts';
+import { type Stimuli, STIMULI } from './tokens.ts';
 
 /**
  * Here injection ends: compiles policies and hooks into one frozen object of functions and arrays, of the
@@ -30,7 +30,9 @@ export class PortsCompiler {
   compile(): KernelPorts {
     const { slots } = this;
     this.errors.policiesChanged();
-    const own = busHooks(this.bus, (address) => this.channels.drop(address, 'the worker left'));
+    const own = derivedHooks(this.hooks, this.bus, (address) =>
+      this.channels.drop(address, 'the worker left'),
+    );
     this.current = Object.freeze({
       workerSelection: slots.inCharge('workerSelection'),
       queuing: slots.inCharge('queuing'),

@@ -9,7 +9,8 @@ import type {
   RegisterWorkerReply,
   RegisterWorkerRequest,
 } from '../messages/protocol.ts';
-import { collaborator, CLOCK, CONFIG, inject } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { CLOCK, CONFIG } from '../host/tokens.ts';
 import { setAwakeTimer } from '../shared/timers.ts';
 import { TurnBudget } from '../shared/turn.ts';
 import { SERVICE_PREFIX } from '../state/cluster.ts';
@@ -18,7 +19,7 @@ import { heartbeatIntervalMs } from '../util/event-loop.ts';
 import { unreachableAddress } from '../util/hosts.ts';
 import type { SessionServices } from './session.ts';
 import type { Peer } from './sessions.ts';
-import { STIMULI, type Stimuli } from './stimulus-queue.ts';
+import { STIMULI, type Stimuli } from './tokens.ts';
 
 /**
  * Joining and leaving the cluster. Joining takes two steps. First the peer is admitted, which

@@ -12,7 +12,7 @@ import { isPlainObject } from '../util/values.ts';
 
 type Check = ValidateFunction;
 
-/** Where the schema of a message is in `schema/messages.schema.json`. */
+/** Where the schema of a message is in `core/messages/messages.schema.json`. */
 interface MessageSchemas {
   readonly definitions: Readonly<Record<string, object>>;
 }
@@ -75,7 +75,7 @@ function compiledAhead(): Source | undefined {
 }
 
 function fromSchemas(): Source {
-  const { ajv, refs } = compilerOf(require('../../schema/messages.schema.json') as MessageSchemas);
+  const { ajv, refs } = compilerOf(require('../messages/messages.schema.json') as MessageSchemas);
   const check = (name: string): Check => ajv.getSchema(refs[name] as string) as Check;
   return { names: Object.keys(refs), check };
 }

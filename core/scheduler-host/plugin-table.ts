@@ -4,9 +4,9 @@ import { type Token } from '../api/plugin.ts';
 import type { PolicySlots, SlotName } from '../api/policies.ts';
 import type { Connection } from '../api/transport.ts';
 import { PendingAnswers } from '../host/answers.ts';
-import { HookRegistry } from '../plugin-host/hook-table.ts';
+import { HookRegistry } from '../plugin-host/hooks.ts';
 import { collaborator, nameOf } from '../plugin-host/injection.ts';
-import type { Blueprint } from '../plugin-host/plugin-blueprint.ts';
+import type { Blueprint } from '../plugin-host/load-extensions.ts';
 import {
   HostedPlugin,
   type PluginInfo,

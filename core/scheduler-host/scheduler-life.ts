@@ -4,25 +4,19 @@ import { configError } from '../config/check.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/types.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
-import { EventBus } from '../plugin-host/event-bus.ts';
+import { EventBus } from '../plugin-host/hooks.ts';
 import { ProblemList } from '../plugin-host/extension-options.ts';
-import {
-  collaborator,
-  CLOCK,
-  CONFIG,
-  inject,
-  LOADED_CONFIG,
-  LOGGER,
-} from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { CLOCK, CONFIG, LOADED_CONFIG, LOGGER } from '../host/tokens.ts';
 import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
-import { Preloads } from '../plugin-host/preloads.ts';
-import { TransportTable } from '../plugin-host/transport-table.ts';
+import { Preloads } from '../plugin-host/load-extensions.ts';
+import { TransportTable } from './transport-table.ts';
 import { Commands } from './commands.ts';
 import { ConfiguredExtensions, Extensions } from './extensions.ts';
 import { Listeners } from './listeners.ts';
 import { ReconnectGrace } from './membership.ts';
 import { closedError, Shutdown } from './shutdown.ts';
-import { STIMULI, type Stimuli } from './stimulus-queue.ts';
+import { STIMULI, type Stimuli } from './tokens.ts';
 import { WorkerChannels } from './worker-channels.ts';
 
 /** Loads and checks everything that the configuration names, before the kernel exists. */

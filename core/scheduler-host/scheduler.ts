@@ -12,22 +12,21 @@ import type { ConfigLayers } from '../config/load.ts';
 import type { Config, ConfigInput } from '../config/types.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
 import type { TransitionRecord } from '../kernel/story.ts';
-import { EventBus } from '../plugin-host/event-bus.ts';
-import { collaborator, CONFIG, inject } from '../plugin-host/injection.ts';
+import { EventBus } from '../plugin-host/hooks.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { CONFIG } from '../host/tokens.ts';
 import type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-host.ts';
-import type { TransportInput } from '../plugin-host/transport-table.ts';
-import { TransportTable } from '../plugin-host/transport-table.ts';
+import { type TransportInput, TransportTable } from './transport-table.ts';
 import type { ClusterState } from '../state/cluster.ts';
 import { Commands } from './commands.ts';
 import { Extensions } from './extensions.ts';
 import { Listeners } from './listeners.ts';
 import { checkStimulus } from './message-checks.ts';
-import { PluginServices } from './plugin-table.ts';
-import { PluginTable } from './plugin-table.ts';
+import { PluginServices, PluginTable } from './plugin-table.ts';
 import { PolicyAdmin, type SchedulerPolicies } from './policy-admin.ts';
 import { Loading } from './scheduler-life.ts';
 import { Shutdown } from './shutdown.ts';
-import { type IncomingStimulus, type Stimuli, STIMULI } from './stimulus-queue.ts';
+import { type IncomingStimulus, type Stimuli, STIMULI } from './tokens.ts';
 
 /** What a scheduler is made of. */
 export interface CreateSchedulerOptions {
@@ -53,7 +52,7 @@ export interface CreateSchedulerOptions {
   /** Default: warnings and errors go to the standard error stream. */
   readonly log?: Logger;
   /**
-   * Replaces collaborators of the scheduler; their tokens and classes are in `yardmaster/scheduler-host`.
+   * Replaces parts of the scheduler; `tokens` of `yardmaster/plugin` names them.
    * Example: `[{ token: StimulusQueue, useClass: CountingQueue }]`
    */
   readonly provide?: readonly Provider[];

@@ -33,7 +33,8 @@ import type {
   SubmittedGraph,
 } from '../messages/stimulus.ts';
 import { reportNumber } from '../log/log-writer.ts';
-import { CLOCK, collaborator, CONFIG, inject, SERVER_ID } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { CLOCK, CONFIG, SERVER_ID } from '../host/tokens.ts';
 import { setAwakeTimer } from '../shared/timers.ts';
 import { ClusterState } from '../state/cluster.ts';
 import { ClientQueues } from './client-queues.ts';
@@ -66,7 +67,8 @@ import {
 import { checkHello, checkQuestion, checkReport } from './permissions.ts';
 import { NannyPluginRegistry, WorkerPluginRegistry } from './remote-plugin-registry.ts';
 import { type Peer, Sessions } from './sessions.ts';
-import { type Stimuli, STIMULI, StimulusQueue } from './stimulus-queue.ts';
+import { StimulusQueue } from './stimulus-queue.ts';
+import { type Stimuli, STIMULI } from './tokens.ts';
 
 /** Time for a peer that has said hello to register. */
 const REGISTRATION_MS = 60_000;

@@ -1,6 +1,7 @@
 import { YardmasterError } from '../api/errors.ts';
 import { type Logger } from '../api/plugin.ts';
-import { collaborator, inject, LOGGER } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { LOGGER } from '../host/tokens.ts';
 import { inBackground } from '../shared/timers.ts';
 import { ClientQueues } from './client-queues.ts';
 import { ErrorReports } from './error-reports.ts';

@@ -1,18 +1,8 @@
 import { collaborator } from '../plugin-host/injection.ts';
 import { toErrorPayload, type YardmasterError } from '../api/errors.ts';
-import { type NewStimulus, token, type Token } from '../api/plugin.ts';
+import type { IncomingStimulus } from './tokens.ts';
+import type { NewStimulus } from '../api/plugin.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
-
-export const STIMULI: Token<Stimuli> = token('stimuli');
-
-/** A stimulus that may still lack its id. */
-export type IncomingStimulus = NewStimulus & { readonly stimulusId?: string };
-
-/** Where every stimulus enters. */
-export interface Stimuli {
-  /** Handles a stimulus now, after the present one, or when its client's turn comes. */
-  accept(stimulus: IncomingStimulus): void;
-}
 
 /**
  * Stimuli in the order in which they came, handled one at a time. One that comes while another is

@@ -1,10 +1,21 @@
 import type { YardmasterError } from '../api/errors.ts';
-import { token, type Token } from '../api/plugin.ts';
+import { type NewStimulus, token, type Token } from '../api/plugin.ts';
 import type { Config } from '../config/types.ts';
 import type { KernelOptions } from '../kernel/ports.ts';
 
 /** What a scheduler is given, besides collaborators, that is no class. */
 export const ON_CRASH: Token<(error: YardmasterError) => void> = token('on-crash');
+
+export const STIMULI: Token<Stimuli> = token('stimuli');
+
+/** A stimulus that may still lack its id. */
+export type IncomingStimulus = NewStimulus & { readonly stimulusId?: string };
+
+/** Where every stimulus enters. */
+export interface Stimuli {
+  /** Handles a stimulus now, after the present one, or when its client's turn comes. */
+  accept(stimulus: IncomingStimulus): void;
+}
 
 /**
  * Transitions after which a stimulus gives way to others: one to three milliseconds. The rest of its work

@@ -1,6 +1,7 @@
 import type { Clock } from '../api/clock.ts';
-import { collaborator, CLOCK, inject } from '../plugin-host/injection.ts';
-import { TransportTable } from '../plugin-host/transport-table.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { CLOCK } from '../host/tokens.ts';
+import { TransportTable } from './transport-table.ts';
 import { KeptChannels, openChannel } from '../shared/channels.ts';
 
 /** Time for a connection to a worker to be made and answered. */

@@ -1,13 +1,15 @@
 import { type Clock, every } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { WireMessage } from '../api/transport.ts';
-import { collaborator, CLOCK, inject } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { CLOCK } from '../host/tokens.ts';
 import { hint } from '../shared/words.ts';
 import { ClusterState } from '../state/cluster.ts';
 import type { WorkerState } from '../state/task.ts';
 import { builtin, type BuiltinCommand, type Given } from './commands.ts';
 import { Sessions } from './sessions.ts';
-import { STIMULI, type Stimuli, StimulusQueue } from './stimulus-queue.ts';
+import { StimulusQueue } from './stimulus-queue.ts';
+import { STIMULI, type Stimuli } from './tokens.ts';
 import { WorkerChannels } from './worker-channels.ts';
 
 /** A worker that has not answered within this time is listed as silent. */

@@ -4,15 +4,13 @@ import { byFactory, byValue, type Provider } from '../api/token.ts';
 import { LogBook } from '../host/log.ts';
 import { checkExecutor } from '../plugin-host/contracts.ts';
 import {
-  CLOCK,
   Container,
-  LOGGER,
   type ProvidingPlugin,
   replaceForPlugins,
   replaceForProgram,
-  SERVER_ID,
 } from '../plugin-host/injection.ts';
-import { localEntry } from '../plugin-host/local-plugins.ts';
+import { CLOCK, LOGGER, SERVER_ID } from '../host/tokens.ts';
+import { localEntry } from '../plugin-host/plugin-host.ts';
 import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
 import { DataServer, PeerRequests } from './data-server.ts';

@@ -15,7 +15,8 @@ import {
   type PutDataReply,
 } from '../messages/protocol.ts';
 import { checkedResult } from '../plugin-host/contracts.ts';
-import { CLOCK, collaborator, inject, SERVER_ID } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { CLOCK, SERVER_ID } from '../host/tokens.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import { BytesReader, sharedMemoryOf, valueBytes, withoutSharedMemory } from '../util/bytes.ts';
 import { hostOf, isLoopback } from '../util/hosts.ts';

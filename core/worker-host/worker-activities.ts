@@ -12,7 +12,8 @@ import {
 import { fetchData } from '../shared/fetch-data.ts';
 import { type Logger } from '../api/plugin.ts';
 import { checkedResult } from '../plugin-host/contracts.ts';
-import { collaborator, CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { CLOCK, LOGGER } from '../host/tokens.ts';
 import type { ActionTiming } from '../state/groups.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { AbortExecution, Execute, Gather, LimitTime, WorkerEvent } from '../worker/events.ts';

@@ -1,5 +1,6 @@
 import { type Logger } from '../api/plugin.ts';
-import { collaborator, inject, LOGGER } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { LOGGER } from '../host/tokens.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { Instruction } from '../worker/events.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';

@@ -1,5 +1,6 @@
 import type { Clock } from '../api/clock.ts';
-import { collaborator, CLOCK, inject } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { CLOCK } from '../host/tokens.ts';
 import type { Instruction, WorkerEvent } from '../worker/events.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
 

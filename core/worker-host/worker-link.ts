@@ -12,7 +12,8 @@ import type {
 } from '../messages/protocol.ts';
 import type { WorkerReport } from '../messages/stimulus.ts';
 import type { ToWorkerMessage } from '../messages/to-worker.ts';
-import { collaborator, inject, LOGGER } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { LOGGER } from '../host/tokens.ts';
 import { openChannel, SCHEDULER_TTL_MS, watchAnswers } from '../shared/channels.ts';
 import { type CameBack, comeBack, type ReconnectRules } from '../shared/reconnect.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';

@@ -2,7 +2,8 @@ import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { DataStore, Executor } from '../api/executor.ts';
 import { type Logger } from '../api/plugin.ts';
-import { collaborator, CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { CLOCK, LOGGER } from '../host/tokens.ts';
 import { FailureCount, isReported } from '../util/failure-count.ts';
 import {
   CALM_RATIO,

@@ -10,7 +10,7 @@ import type { OnSchedulerLost, ReconnectRules } from '../shared/reconnect.ts';
 import type { Transport } from '../api/transport.ts';
 import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
-import type { LocalPluginInput, RemotePlugins } from '../plugin-host/local-plugins.ts';
+import type { LocalPluginInput, RemotePlugins } from '../plugin-host/plugin-host.ts';
 
 /** How a worker with a memory limit keeps it. */
 export interface WorkerMemoryOptions {

@@ -4,13 +4,10 @@ import { type Logger } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
-import {
-  type LocalPluginInput,
-  LocalPlugins,
-  RemotePlugins,
-} from '../plugin-host/local-plugins.ts';
+import { type LocalPluginInput, LocalPlugins, RemotePlugins } from '../plugin-host/plugin-host.ts';
 import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
-import { collaborator, CLOCK, inject, LOGGER } from '../plugin-host/injection.ts';
+import { collaborator, inject } from '../plugin-host/injection.ts';
+import { CLOCK, LOGGER } from '../host/tokens.ts';
 import { resultsOf } from '../worker/on-scheduler.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
 import { WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';

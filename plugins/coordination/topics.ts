@@ -1,4 +1,4 @@
-import { type Clock, type EventSource, YardmasterError } from '../../core/api/index.ts';
+import { type Clock, type PluginContext, YardmasterError } from '../../core/api/index.ts';
 import { EVENT_BYTES_MAX } from '../../core/shared/call-options.ts';
 import { approximateBytes } from '../../core/util/bytes.ts';
 import type { DisconnectCleanup } from './scope.ts';
@@ -64,10 +64,11 @@ interface TopicScope extends WaitScope {
 export class Topics {
   private readonly subscribers = new Map<string, Subscriber>();
   private readonly byTopic = new Map<string, Set<Subscriber>>();
+  private stop: (() => void) | undefined;
 
   constructor(
     private readonly scope: TopicScope,
-    private readonly source: EventSource,
+    private readonly observe: PluginContext['observe'],
   ) {}
 
   subscribe(client: string, topic: string): void {
@@ -101,7 +102,7 @@ export class Topics {
   }
 
   close(): void {
-    this.source.off('event', this.onEvent);
+    this.stop?.();
   }
 
   private readonly onEvent = (topic: string, message: unknown): void => {
@@ -122,7 +123,7 @@ export class Topics {
 
   private add(client: string): Subscriber {
     this.scope.budget.charge(entryBytes(client), 'a subscriber');
-    if (this.subscribers.size === 0) this.source.on('event', this.onEvent);
+    if (this.subscribers.size === 0) this.stop = this.observe({ eventLogged: this.onEvent });
     const subscriber: Subscriber = {
       topics: new Set(),
       events: new LinkedQueue(),
@@ -141,7 +142,7 @@ export class Topics {
     subscriber.withdraw();
     this.scope.budget.free(entryBytes(client));
     subscriber.line.serve(() => ({ ...takeBatch(subscriber), done: true }));
-    if (this.subscribers.size === 0) this.source.off('event', this.onEvent);
+    if (this.subscribers.size === 0) this.stop?.();
   }
 
   private leaveTopic(subscriber: Subscriber, topic: string): void {

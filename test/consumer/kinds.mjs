@@ -94,7 +94,7 @@ async function prepare(folder) {
       './tasks.ts',
     ),
   });
-  const entries = { 'thread-main': 'yardmaster/thread-main' };
+  const entries = { 'thread-main': './node_modules/yardmaster/dist/bundle/thread-main.js' };
   for (const name of ['main', 'tasks']) entries[name] = join(folder, `${name}.js`);
   await build({
     ...{ entryPoints: entries, absWorkingDir: folder, outdir: join(folder, 'bundle') },

@@ -8,7 +8,7 @@ import { SchedulerEnv } from '../kit/env.ts';
 import type { Schema } from './schema-values.ts';
 
 const { definitions } = JSON.parse(
-  readFileSync(new URL('../../schema/messages.schema.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../core/messages/messages.schema.json', import.meta.url), 'utf8'),
 ) as { readonly definitions: Readonly<Record<string, Schema>> };
 
 /** Fields that may be infinite: bounds of times and of copies, which nothing adds up. */

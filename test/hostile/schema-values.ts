@@ -1,4 +1,4 @@
-/** The parts of JSON schema that `schema/messages.schema.json` uses. */
+/** The parts of JSON schema that `core/messages/messages.schema.json` uses. */
 export interface Schema {
   readonly type?: string | readonly string[];
   readonly required?: readonly string[];

@@ -18,17 +18,7 @@ export function builtinPolicies(queuing: Partial<RootishOptions> = {}): KernelSl
 
 /** No observers. */
 export function noHooks(): HookCalls {
-  return {
-    taskTransition: [],
-    graphUpdated: [],
-    workerAdded: [],
-    workerRemoved: [],
-    workerStatusChanged: [],
-    clientAdded: [],
-    clientRemoved: [],
-    restarted: [],
-    eventLogged: [],
-  };
+  return Object.fromEntries(HOOK_NAMES.map((name) => [name, []])) as unknown as HookCalls;
 }
 
 export interface PortsOptions {

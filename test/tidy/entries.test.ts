@@ -5,9 +5,6 @@ import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { filesIn, parse, ROOT } from './source-files.ts';
 
-/** Their classes lead to the whole inside of a scheduler or worker: the sources document it. */
-const INTERNALS = ['yardmaster/scheduler-host', 'yardmaster/worker-host'];
-
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const { exports } = JSON.parse(read('package.json')) as {
   exports: Readonly<Record<string, string | { readonly types: string }>>;
@@ -15,13 +12,15 @@ const { exports } = JSON.parse(read('package.json')) as {
 
 /** Name for an import, and source, of each entry with code. */
 const ENTRIES = Object.entries(exports).flatMap(([path, target]) =>
-  // A program, of which nothing is imported.
-  typeof target === 'string' || path === './thread-main'
+  typeof target === 'string'
     ? []
     : [
         {
           name: posix.join('yardmaster', path),
-          source: target.types.replace('./dist/', '').replace(/\.d\.ts$/, '.ts'),
+          source:
+            path === '.'
+              ? 'adapters/app/index.ts'
+              : posix.join('adapters/app/entries', `${path}.ts`),
         },
       ],
 );
@@ -73,8 +72,7 @@ describe.each(ENTRIES)('the entry $name', ({ name, source }) => {
     );
   });
 
-  it('is an entry of the documentation of the API, unless it is about internals', () => {
-    if (INTERNALS.includes(name)) return;
+  it('is an entry of the documentation of the API', () => {
     expect(JSON.parse(read('.config/typedoc.json'))).toMatchObject({
       entryPoints: expect.arrayContaining([`../${source}`]) as string[],
     });

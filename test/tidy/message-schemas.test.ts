@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 
-const PUBLISHED = new URL('../../schema/messages.schema.json', import.meta.url);
+const PUBLISHED = new URL('../../core/messages/messages.schema.json', import.meta.url);
 const GENERATOR = '../../.config/message-schemas.mjs';
 
 it('the published schemas of messages are those of their types (write them with UPDATE_SCHEMA=1)', async () => {

@@ -1,6 +1,6 @@
 /**
- * `yardmaster/client`: the parts of a client, with the options and answers of their calls, for programs that
- * name these types. The client itself comes from `yardmaster`. Guides: `docs/client.md`,
+ * `yardmaster/client`: the parts of a client with the options and answers of their calls, for programs that name these
+ * types, and bars of progress. The client itself comes from `yardmaster`. Guides: `docs/client.md`,
  * `docs/coordination.md`, `docs/insight.md`.
  *
  * @module yardmaster/client
@@ -8,13 +8,9 @@
 export {
   type AmmControl,
   type AskOptions,
-  type BenchmarkOptions,
-  type CallStack,
   type CallStacks,
   ClusterAccess,
   type ClusterLogs,
-  type ClusterVersions,
-  type ConnectionCounters,
   CoordinationAccess,
   DiagnosticsAccess,
   EventFlag,
@@ -25,46 +21,35 @@ export {
   type LoggedEvent,
   type LogOptions,
   type PolicyControl,
+  progress,
+  type Progress,
+  type ProgressOptions,
   Queue,
-  type QueueOptions,
-  type Ran,
-  type Rebalanced,
   type RebalanceOptions,
   type ReplicateOptions,
-  type Restarted,
-  type RestartedWorkers,
   type RestartOptions,
   type RestartWorkersOptions,
-  type Retired,
   type RetireOptions,
   type RetryRules,
   type RunOptions,
   type SchedulerIdentity,
   Semaphore,
   type SemaphoreOptions,
-  type SemaphoreState,
-  type Silent,
+  showProgress,
+  type ShowProgressOptions,
   Submitter,
   type TopicEvent,
   type TopicHandler,
   Variable,
-  type Versions,
   type WaitLimit,
   WorkerAccess,
-  type WorkerName,
   type WorkerPluginEntry,
   WorkerRunner,
-  type WorkersToCloseOptions,
 } from '../../client/index.ts';
-export type { LogLine } from '../../../core/messages/protocol.ts';
-export type { OnSchedulerLost } from '../../../core/shared/reconnect.ts';
-export {
-  CANDIDATES_MAX,
-  type Decision,
-  type DecisionCandidate,
-  type Disagreement,
-  SHADOW_FAILURES_MAX,
-  type ShadowReport,
-  type TaskSummary,
-  type Why,
+export type {
+  Decision,
+  Disagreement,
+  ShadowReport,
+  TaskSummary,
+  Why,
 } from '../../../core/api/insight.ts';

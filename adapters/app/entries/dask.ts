@@ -7,11 +7,9 @@
 export {
   arrow,
   type ArrowStream,
-  type DType,
   keywords,
   type Keywords,
   ndarray,
   type NdArray,
   python,
-  type TypedArray,
 } from '../../dask/wire/python.ts';

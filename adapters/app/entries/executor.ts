@@ -4,12 +4,26 @@
  *
  * @module yardmaster/executor
  */
-export * from '../../../core/api/executor.ts';
-export * from '../../../core/api/result-store.ts';
+export {
+  type AbortRun,
+  type ActorCall,
+  type AsidePlace,
+  type DataStore,
+  type ExecutableTask,
+  type ExecutionResult,
+  type Executor,
+  RunAborted,
+  type SpillArea,
+  type TaskSlot,
+  type TaskStack,
+  type ValueReader,
+} from '../../../core/api/executor.ts';
+export type {
+  CreateResultStore,
+  ResultStore,
+  StoredResult,
+} from '../../../core/api/result-store.ts';
 export type { ErrorPayload } from '../../../core/messages/protocol.ts';
 export { type RunningWorker, startWorker } from '../start-worker.ts';
 export type { StartWorkerOptions } from '../start-worker.ts';
-export { InlineExecutor, type InlineExecutorOptions } from '../../executors/inline.ts';
-export type { ResultStoreOption } from '../../client/index.ts';
-export type { ClusterReach } from '../../tasks/index.ts';
-export type { WorkerEnd } from '../../../core/worker-host/worker-options.ts';
+export { InlineExecutor } from '../../executors/inline.ts';

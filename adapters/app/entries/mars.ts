@@ -4,4 +4,10 @@
  *
  * @module yardmaster/mars
  */
-export * from '../../mars/index.ts';
+export {
+  SchedulingApi,
+  type SchedulingApiOptions,
+  type Subtask,
+  type SubtaskPriority,
+  type SubtaskScheduleSummary,
+} from '../../mars/index.ts';

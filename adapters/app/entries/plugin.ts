@@ -1,17 +1,18 @@
 /**
- * `yardmaster/plugin`: for authors of scheduler plugins, and for programs that add plugins to a scheduler.
- * Guide: `docs/plugins.md`. Loads next to nothing.
+ * `yardmaster/plugin`: for authors of plugins of schedulers, workers and nannies, and for programs that add plugins or
+ * replace what a scheduler or worker is made of. Guide: `docs/plugins.md`. Loads next to nothing.
  *
  * @module yardmaster/plugin
  */
+import { CLOCK, CONFIG, LOGGER, SERVER_ID } from '../../../core/host/tokens.ts';
+import { JOURNAL, RECORDER } from '../../../core/scheduler-host/journal.ts';
+import { STIMULI } from '../../../core/scheduler-host/tokens.ts';
+import { EXECUTOR, WORKER_IDENTITY, WORKER_OPTIONS } from '../../../core/worker-host/tokens.ts';
+
 export {
-  type Builtins,
-  type Access,
   type Caller,
   type CommandDeclaration,
-  type CommandHandler,
   definePlugin,
-  type ExtensionKind,
   type ExtensionLoader,
   type LoadedExtension,
   type Logger,
@@ -25,23 +26,32 @@ export {
   type Token,
   token,
   type UseEntry,
-  type WantedExtensions,
 } from '../../../core/api/plugin.ts';
-export type { ParametersOf, ParametersSchema } from '../../../core/api/plugin.ts';
 export {
-  type GraphUpdate,
-  type Hook,
-  HOOK_NAMES,
-  type HookName,
-  type HookResult,
-  type HookTable,
-  type SchedulerHooks,
-  type TransitionDetails,
-  type WorkerLoss,
+  defineNannyPlugin,
+  defineWorkerPlugin,
+  type NannyHooks,
+  type NannyPlugin,
+  type NannyPluginContext,
+  type NannyPluginDefinition,
+  type PreloadContext,
+  type PreloadModule,
+  type ProcessEnding,
+  type WorkerHooks,
+  type WorkerPlugin,
+  type WorkerPluginContext,
+  type WorkerPluginDefinition,
+} from '../../../core/api/local-plugins.ts';
+export type {
+  EventSource,
+  GraphUpdate,
+  HookName,
+  SchedulerEvents,
+  SchedulerHooks,
+  TransitionDetails,
+  WorkerLoss,
 } from '../../../core/api/hooks.ts';
-export type { EventName, EventSource, SchedulerEvents } from '../../../core/api/hooks.ts';
-export type { DecisionSink, PluginDecision } from '../../../core/api/insight.ts';
-export type { Injectable, Provider, Services } from '../../../core/api/token.ts';
+export type { Provider, Services } from '../../../core/api/token.ts';
 export type { Clock, Timer } from '../../../core/api/clock.ts';
 export { YardmasterError } from '../../../core/api/errors.ts';
 export { ACTIVE_MEMORY_MANAGER, type ActiveMemoryManager } from '../../../core/api/amm-manager.ts';
@@ -53,7 +63,26 @@ export type {
   TaskView,
   WorkerView,
 } from '../../../core/api/views.ts';
-export type { TaskStateName } from '../../../core/state/state-names.ts';
+export type { TaskFailure } from '../../../core/state/task.ts';
+export type { TaskStateName, WorkerTaskStateName } from '../../../core/state/state-names.ts';
+export type { WorkerIdentity, WorkerStatus } from '../../../core/state/worker.ts';
+export type { Stimulus } from '../../../core/messages/stimulus.ts';
 export type { AddPluginOptions, PluginInfo } from '../../../core/plugin-host/plugin-host.ts';
-export type { HookCounters } from '../../../core/plugin-host/hook-table.ts';
-export type { OnError } from '../../../core/config/types.ts';
+
+/**
+ * What a scheduler or worker is made of and a program or plugin may replace (`provide`) or ask for: `CLOCK`, `CONFIG`,
+ * `LOGGER`, `SERVER_ID`; of a scheduler `JOURNAL`, `RECORDER`, `STIMULI`; of a worker `EXECUTOR`, `WORKER_IDENTITY`,
+ * `WORKER_OPTIONS`.
+ */
+export const tokens = {
+  CLOCK,
+  CONFIG,
+  EXECUTOR,
+  JOURNAL,
+  LOGGER,
+  RECORDER,
+  SERVER_ID,
+  STIMULI,
+  WORKER_IDENTITY,
+  WORKER_OPTIONS,
+} as const;

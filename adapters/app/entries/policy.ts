@@ -4,19 +4,48 @@
  *
  * @module yardmaster/policy
  */
-export * from '../../../core/api/policies.ts';
-export * from '../../../core/api/amm.ts';
-export type { AmmPolicyInfo, AmmStatus } from '../../../core/api/amm-manager.ts';
+export {
+  definePolicy,
+  type Fairness,
+  type GraphLinks,
+  type Ordering,
+  type PolicyDefinition,
+  type PolicyMemory,
+  type PolicySlots,
+  type Queuing,
+  type Reach,
+  type ScoringSelection,
+  type SelectingSelection,
+  SLOT_NAMES,
+  type SlotName,
+  type Stealing,
+  type Submission,
+  type Theft,
+  type WorkerLoad,
+  type WorkerPool,
+  type WorkerSelection,
+} from '../../../core/api/policies.ts';
+export {
+  ActiveMemoryManagerPolicy,
+  type AmmPolicyClass,
+  type AmmPolicyFunction,
+  type AmmRound,
+  type AmmView,
+  type ClosableWorkers,
+  defineAmmPolicy,
+  drop,
+  type PendingReplicas,
+  replicate,
+  type Retirement,
+  type Suggestion,
+  type SuggestionGenerator,
+} from '../../../core/api/amm.ts';
 export type {
   ClusterView,
-  FewMembers,
   GroupView,
-  Members,
   PrefixView,
   TaskView,
   WorkerView,
 } from '../../../core/api/views.ts';
 export type { GraphTask } from '../../../core/messages/stimulus.ts';
 export type { MemoryMeasure } from '../../../core/state/worker.ts';
-export type { Steps } from '../../../core/util/steps.ts';
-export type { SchedulerPolicies } from '../../../core/scheduler-host/policy-admin.ts';

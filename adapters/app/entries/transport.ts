@@ -4,10 +4,21 @@
  *
  * @module yardmaster/transport
  */
-export * from '../../../core/api/transport.ts';
+export {
+  type Connection,
+  type ConnectionHandlers,
+  CONTAINER_VALUES,
+  defineTransport,
+  type IncomingLimits,
+  type Listener,
+  type PeerRole,
+  type Transport,
+  type TransportConnectOptions,
+  type TransportContext,
+  type TransportDefinition,
+  type WireMessage,
+} from '../../../core/api/transport.ts';
 export { Channel, type ChannelHandlers, type RequestHandler } from '../../../core/api/channel.ts';
 export type { Clock, Timer } from '../../../core/api/clock.ts';
-export type { Role } from '../../../core/messages/protocol.ts';
 export { RemoteError, YardmasterError } from '../../../core/api/errors.ts';
-export type { TransportInput } from '../../../core/plugin-host/transport-table.ts';
 export { MsgpackCodec } from '../../codecs/msgpack.ts';

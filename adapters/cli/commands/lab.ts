@@ -127,7 +127,7 @@ function describe({ instance, firstS, secondS, ratio }: WorstCase, first: string
 function moduleText({ instance, ratio }: WorstCase, name: string): string {
   const rows = instance.tasks.map((task) => `  ${JSON.stringify(task)},`).join('\n');
   return `// Found by "yardmaster lab worst-case": ${ratio.toFixed(2)} times as long.
-import { graphWorkload } from 'yardmaster/workloads';
+import { graphWorkload } from 'yardmaster/simulator';
 
 export default graphWorkload(${JSON.stringify(name)}, [
 ${rows}

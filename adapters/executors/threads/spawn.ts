@@ -91,7 +91,7 @@ export function threadEntry(): string {
     if (found !== undefined) return found;
     throw new YardmasterError(
       'ERR_CONFIG',
-      `threads run ${paths[0]}, which does not exist: give the bundler yardmaster/thread-main as a second entry of this name, or leave yardmaster out of the bundle`,
+      `threads run ${paths[0]}, which does not exist: give the bundler node_modules/yardmaster/dist/bundle/thread-main.js as a second entry of this name, or leave yardmaster out of the bundle`,
       { path: paths[0] },
     );
   }

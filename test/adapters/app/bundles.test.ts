@@ -76,7 +76,7 @@ describe('an application with Yardmaster inside, its tasks in threads, runs alon
       entryPoints: {
         app: join(project, 'app.js'),
         tasks: join(project, 'tasks.js'),
-        'thread-main': 'yardmaster/thread-main',
+        'thread-main': './node_modules/yardmaster/dist/bundle/thread-main.js',
       },
       ...{ absWorkingDir: project, outdir: join(project, 'esbuild'), logLevel: 'error' },
       ...{ bundle: true, splitting: true, format: 'esm', platform: 'node' },
@@ -89,7 +89,7 @@ describe('an application with Yardmaster inside, its tasks in threads, runs alon
       input: {
         app: join(project, 'app.js'),
         tasks: join(project, 'tasks.js'),
-        'thread-main': 'yardmaster/thread-main',
+        'thread-main': './node_modules/yardmaster/dist/bundle/thread-main.js',
       },
       ...{ cwd: project, platform: 'node', logLevel: 'silent' },
     });
@@ -105,7 +105,7 @@ test('an application with Yardmaster inside runs alone when bundled by webpack',
     entry: {
       app: './app.js',
       tasks: { import: './tasks.js', library: { type: 'module' } },
-      'thread-main': 'yardmaster/thread-main',
+      'thread-main': './node_modules/yardmaster/dist/bundle/thread-main.js',
     },
     externals: [
       ({ request, contextInfo }, done) => {
@@ -154,6 +154,6 @@ test('a bundle without what threads run says what is missing', async () => {
     ...{ bundle: true, splitting: true, format: 'esm', platform: 'node' },
   });
   await expect(runAlone('without')).rejects.toThrow(
-    /thread-main\.js, which does not exist: give the bundler yardmaster\/thread-main/,
+    /thread-main\.js, which does not exist: give the bundler node_modules\/yardmaster\/dist\/bundle\/thread-main/,
   );
 });

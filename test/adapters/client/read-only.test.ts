@@ -367,21 +367,10 @@ test('a policy of the memory manager cannot empty the list of holders, and is na
 
 test('listeners of events cannot change what they are told', async () => {
   const { cluster, errors } = await start();
-  const plugin = definePlugin({
-    name: 'listener',
-    apiVersion: PLUGIN_API_VERSION,
-    setup: ({ events }) => {
-      events.on('client-added', (client) => call(client.wantsWhat, 'clear'));
-    },
-  });
-  await cluster.local.scheduler.addPlugin(plugin);
   cluster.local.scheduler.events.on('client-added', (client) => {
     assign(client, 'key', 'x');
   });
   await cluster.passing(cluster.local.client());
   const messages = errors.map(({ message }) => message).join('\n');
-  expect(messages).toMatch(
-    /a listener of plugin "listener" for the event "client-added" threw: it/,
-  );
   expect(messages).toMatch(/a listener of the event "client-added" threw: it tried to set "key"/);
 });

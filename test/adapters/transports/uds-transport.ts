@@ -10,10 +10,10 @@ import {
   defineTransport,
   type Listener,
   MsgpackCodec,
-  type Timer,
   type Transport,
   type WireMessage,
   YardmasterError,
+  type Timer,
 } from '../../../adapters/app/entries/transport.ts';
 
 export interface UdsOptions {

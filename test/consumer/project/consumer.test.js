@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { Client, LocalCluster, ref, task } from 'yardmaster';
 import { InMemoryTransport, SystemClock } from 'yardmaster/testing';
-import { workload } from 'yardmaster/workloads';
+import { workload } from 'yardmaster/simulator';
 import { square, sum } from './tasks.js';
 
 it('runs a policy of the Active Memory Manager that the config file names', async () => {

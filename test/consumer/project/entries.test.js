@@ -1,9 +1,7 @@
 import { expect, it } from 'vitest';
 import manifest from 'yardmaster/package.json' with { type: 'json' };
 
-const entries = Object.entries(manifest.exports).filter(
-  ([path, target]) => typeof target === 'object' && path !== './thread-main',
-);
+const entries = Object.entries(manifest.exports).filter(([, target]) => typeof target === 'object');
 
 it.each(entries)('the entry %s can be imported', async (path) => {
   expect(await import(`yardmaster${path.slice(1)}`)).toBeDefined();
@@ -15,8 +13,4 @@ it('helpers of our own extensions are in no entry', async () => {
     const inner = ['MinHeap', 'SteadyMap', 'TurnBudget', 'fetchData', 'inBackground', 'comeBack'];
     expect(names.filter((name) => inner.includes(name))).toEqual([]);
   }
-});
-
-it('the entry for threads says that it is one', async () => {
-  await expect(import('yardmaster/thread-main')).rejects.toThrow('runs in a worker thread');
 });

@@ -1,9 +1,8 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { CONFIG_SCHEMA } from '../../../core/config/schema.ts';
 
 const root = new URL('../../../', import.meta.url);
-const published = new URL('schema/config.schema.json', root);
 
 interface Node {
   readonly title?: string;
@@ -25,13 +24,6 @@ function* keys(node: Node, path: string): Generator<readonly [path: string, node
 const all = [...keys(CONFIG_SCHEMA, '')];
 
 describe('the schema', () => {
-  it('is published as it is (write it with UPDATE_SCHEMA=1)', () => {
-    const text = `${JSON.stringify(CONFIG_SCHEMA, undefined, 2)}\n`;
-    if (process.env['UPDATE_SCHEMA'] === '1') writeFileSync(published, text);
-    expect(existsSync(published)).toBe(true);
-    expect(readFileSync(published, 'utf8')).toBe(text);
-  });
-
   it.each(all.map(([path, node]) => ({ path, node })))('$path has a title', ({ node }) =>
     expect(node.title).toMatch(/^[A-Z]/),
   );

@@ -1,8 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
-import { definePlugin, type HookTable, HOOK_NAMES } from '../../../core/api/index.ts';
-import { HookRegistry, Observer } from '../../../core/plugin-host/hook-table.ts';
-import type { SchedulerHooks, YardmasterError } from '../../../core/api/index.ts';
+import {
+  definePlugin,
+  HOOK_NAMES,
+  type HookTable,
+  type SchedulerHooks,
+  type YardmasterError,
+} from '../../../core/api/index.ts';
+import { HookRegistry, Observer } from '../../../core/plugin-host/hooks.ts';
 import { TestHost } from '../scheduler-host/kit.ts';
 
 type Restarted = SchedulerHooks['restarted'];
@@ -220,19 +225,6 @@ describe('what blocks the scheduler is named', () => {
     expect(messages[0]).toMatch(
       /the hook taskTransition of plugin "slow" took \d+ ms in \d\d calls$/,
     );
-  });
-
-  it('a listener', async () => {
-    const slow = definePlugin({
-      name: 'slow',
-      apiVersion: 1,
-      setup: ({ events }) => events.on('worker-added', () => busyFor(510)),
-    });
-    expect(await blocked(slow, join)).toEqual([
-      expect.stringContaining(
-        'a listener of plugin "slow" for the event "worker-added" took ',
-      ) as string,
-    ]);
   });
 
   it('a timer, once in ten seconds', async () => {

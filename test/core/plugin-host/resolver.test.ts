@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { definePlugin, YardmasterError } from '../../../core/api/index.ts';
 import { AT_RUN_TIME } from '../../../core/plugin-host/extension-options.ts';
-import { blueprintOf } from '../../../core/plugin-host/plugin-blueprint.ts';
+import { blueprintOf } from '../../../core/plugin-host/load-extensions.ts';
 import { PluginResolver } from '../../../core/plugin-host/plugin-resolver.ts';
 
 /** As it is built. */

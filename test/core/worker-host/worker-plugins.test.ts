@@ -206,9 +206,9 @@ describe('a plugin that a client registers', () => {
     await register('third', true);
     expect(diary).toEqual([
       'first: setup on worker-0',
+      'second: setup on worker-0',
       'first: close on worker-0',
       'first: aborted',
-      'second: setup on worker-0',
     ]);
     await cluster.close();
   });

@@ -7,7 +7,7 @@ import { byFactory, type Provider } from '../../../../core/api/token.ts';
 import type { Outbox } from '../../../../core/kernel/outbox.ts';
 import { SchedulerKernel } from '../../../../core/kernel/kernel.ts';
 import type { Stimulus } from '../../../../core/messages/stimulus.ts';
-import { CLOCK } from '../../../../core/plugin-host/injection.ts';
+import { CLOCK } from '../../../../core/host/tokens.ts';
 import { PortsCompiler } from '../../../../core/scheduler-host/kernel-ports.ts';
 import { lineLog } from '../../../../adapters/testing/virtual-cluster.ts';
 

@@ -1,13 +1,21 @@
 import { YardmasterError } from '../api/errors.ts';
-import type { HookTable, SchedulerHooks } from '../api/hooks.ts';
+import type {
+  EventName,
+  EventSource,
+  HookTable,
+  SchedulerEvents,
+  SchedulerHooks,
+} from '../api/hooks.ts';
+import { nextToReport } from '../host/log.ts';
 import { type Clock, elapsedMs } from '../api/clock.ts';
 import type { OnError } from '../config/types.ts';
 import type { HookCalls } from '../kernel/ports.ts';
 import { countData, countText, FailureCount, isReported } from '../util/failure-count.ts';
 import { readOnly } from '../shared/read-only.ts';
 import { isPromise } from '../util/values.ts';
-import { collaborator, CLOCK, inject } from './injection.ts';
-import { checkHookNames, hooksOf, type PluginKind } from './hooks-check.ts';
+import { collaborator, inject } from './injection.ts';
+import { CLOCK } from '../host/tokens.ts';
+import { checkHookNames, checkListener, hooksOf, type PluginKind } from './contracts.ts';
 
 type Handler = (...args: unknown[]) => unknown;
 /** Hooks have at most five parameters; naming them saves an array for each call. */
@@ -33,7 +41,7 @@ export const SLOW_MS = 500;
 /** At most one warning about one thing in this time. */
 export const QUIET_MS = 10_000;
 
-/** What the calls of one hook or listener of a plugin have taken of a stimulus. */
+/** What the calls of one hook of a plugin have taken of a stimulus. */
 export interface HookShare {
   /** For messages: `the hook workerAdded of plugin "counter"`. */
   readonly subject: string;
@@ -45,7 +53,7 @@ export interface HookShare {
 
 /** What a plugin did wrong. */
 export interface PluginFailure {
-  /** `workerAdded`, `every`, `event:worker-added` */
+  /** `workerAdded`, `every`, `enqueue` */
   readonly hook: string;
   /** For messages: `the hook workerAdded of plugin "counter"`. */
   readonly subject: string;
@@ -53,7 +61,7 @@ export interface PluginFailure {
   readonly stimulusId?: string;
 }
 
-/** Called when a hook, timer or listener of a plugin threw, or a hook returned a promise. Must not throw. */
+/** Called when a hook or timer of a plugin threw, or a hook returned a promise. Must not throw. */
 type HookFailureHandler = (observer: Observer, report: FailureReport) => void;
 
 /** One failure of a plugin. */
@@ -67,10 +75,12 @@ export interface FailureReport {
 export class Observer {
   /** A detached observer is not called any more, not even for the rest of the present stimulus. */
   isDetached = false;
-  /** All errors of its hooks, timers and listeners. */
+  /** All errors of its hooks and timers. */
   errorCount = 0;
-  /** By hook, timer and listener. */
+  /** By hook and timer. */
   readonly failures = new FailureCount();
+  /** Counts the failures: the observer that the plugin was set up with. */
+  readonly owner: Observer;
   /** Hooks that have returned a promise, which is reported once. */
   readonly asyncHooks = new Set<string>();
 
@@ -82,7 +92,16 @@ export class Observer {
     readonly counters = new Map<string, HookCounters>(),
     /** Whether its hooks see the state itself. Others get views that cannot change it. */
     readonly isTrusted = false,
-  ) {}
+    owner?: Observer,
+  ) {
+    this.owner = owner ?? this;
+  }
+
+  /** More hooks of the same plugin, which come and go by themselves. */
+  extended(hooks: HookTable): Observer {
+    const { plugin, onError, counters, isTrusted } = this;
+    return new Observer(plugin, onError, hooks, counters, isTrusted, this);
+  }
 }
 
 /**
@@ -105,6 +124,8 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
   private readonly quietUntilMs = new Map<string, number>();
   private readonly observers: Observer[] = [];
   private readonly names: readonly string[];
+  /** What was compiled last; undefined: nothing yet. */
+  current: HookCalls<Hooks> | undefined;
 
   /** @param kind - the plugins whose hooks these are */
   constructor(
@@ -129,16 +150,13 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
   /**
    * Runs something of a plugin that is no hook, and warns when it takes long.
    * @param subject - for the message: `a timer of plugin "counter"`
-   * @param isPart - of the present stimulus, with which it is reported
    */
-  run<T>(subject: string, call: () => T, isPart = false): T {
+  run<T>(subject: string, call: () => T): T {
     const startMs = elapsedMs(this.clock);
     try {
       return call();
     } finally {
-      const durationMs = elapsedMs(this.clock) - startMs;
-      if (!isPart) this.tookLong(subject, durationMs);
-      else if (durationMs >= SLOW_MS) this.addTo(this.shareOf(subject), durationMs);
+      this.tookLong(subject, elapsedMs(this.clock) - startMs);
     }
   }
 
@@ -196,7 +214,8 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
       const first = hookIn(own, name) as Call | undefined;
       calls[name] = Object.freeze([...(first === undefined ? [] : [first]), ...this.callsOf(name)]);
     }
-    return Object.freeze(calls) as unknown as HookCalls<Hooks>;
+    this.current = Object.freeze(calls) as unknown as HookCalls<Hooks>;
+    return this.current;
   }
 
   private callsOf(name: string): Call[] {
@@ -258,12 +277,12 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
   }
 
   /**
-   * A hook, timer or listener of a plugin threw. Counts it, and has the host do what the plugin's
+   * A hook or timer of a plugin threw. Counts it, and has the host do what the plugin's
    * `onError` says.
    */
   failed(observer: Observer, { hook, subject, cause, stimulusId }: PluginFailure): void {
     const { plugin } = observer;
-    const count = observer.failures.add(hook);
+    const count = observer.owner.failures.add(hook);
     const message = cause instanceof Error ? cause.message : String(cause);
     const error = new YardmasterError(
       'ERR_PLUGIN_HOOK',
@@ -303,8 +322,8 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
   }
 
   private report(observer: Observer, report: FailureReport): void {
-    observer.errorCount++;
-    this.onFailure(observer, report);
+    observer.owner.errorCount++;
+    this.onFailure(observer.owner, report);
   }
 
   /** A hook that is silently never called is the worst of all; so names are checked where they can be. */
@@ -333,8 +352,7 @@ function hookIn(instance: object, name: string): unknown {
 /** For messages about repeated failures. */
 function kindOf(hook: string): string {
   if (hook === 'every') return 'timer';
-  if (hook === 'enqueue') return 'call';
-  return hook.startsWith('event:') ? 'listener' : 'hook';
+  return hook === 'enqueue' ? 'call' : 'hook';
 }
 
 function handlerOf(hook: unknown): unknown {
@@ -345,4 +363,145 @@ function handlerOf(hook: unknown): unknown {
 
 function newCounters(): HookCounters {
   return { calls: 0, errors: 0, totalMs: 0, maxMs: 0 };
+}
+
+// Events for the program around a scheduler.
+
+type Listener = (...args: never[]) => unknown;
+
+interface Entry {
+  readonly listener: Listener;
+  readonly isOnce: boolean;
+}
+
+/**
+ * The events of a scheduler for the program around it. They are derived from hooks, and held until the stimulus is
+ * complete; a listener that throws harms neither the others nor the scheduler.
+ */
+@collaborator
+export class EventBus implements EventSource {
+  private readonly listeners = new Map<EventName, readonly Entry[]>();
+  private readonly held: (readonly [name: EventName, args: readonly unknown[]])[] = [];
+  private isHolding = false;
+  private isFlushing = false;
+  private readonly failures = new FailureCount();
+  /** Written by the owner of the bus: reports that a listener failed, the 1st, 2nd, 4th, 8th … time. */
+  onFailure: (error: YardmasterError) => void = () => undefined;
+
+  on<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
+    this.add(name, { listener, isOnce: false });
+  }
+
+  once<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
+    this.add(name, { listener, isOnce: true });
+  }
+
+  off<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
+    checkListener(name, listener);
+    const entry = this.of(name).findLast((one) => one.listener === listener);
+    if (entry !== undefined) this.remove(name, entry);
+  }
+
+  /** Calls the listeners now, or after the present stimulus. */
+  emit<Name extends EventName>(name: Name, ...args: Parameters<SchedulerEvents[Name]>): void {
+    if (this.of(name).length === 0) return;
+    this.held.push([name, args]);
+    if (!this.isHolding) this.flush();
+  }
+
+  /** From now on events wait for {@link release}. */
+  hold(): void {
+    this.isHolding = true;
+  }
+
+  /** Delivers what waited, in order. */
+  release(): void {
+    this.isHolding = false;
+    this.flush();
+  }
+
+  /** Forgets all listeners. */
+  dispose(): void {
+    this.listeners.clear();
+  }
+
+  private of(name: EventName): readonly Entry[] {
+    return this.listeners.get(name) ?? [];
+  }
+
+  private add(name: EventName, entry: Entry): void {
+    checkListener(name, entry.listener);
+    this.listeners.set(name, [...this.of(name), entry]);
+  }
+
+  private remove(name: EventName, entry: Entry): void {
+    const left = this.of(name).filter((one) => one !== entry);
+    this.listeners.set(name, left);
+  }
+
+  /** What listeners emit comes after what was emitted before. */
+  private flush(): void {
+    if (this.isFlushing) return;
+    this.isFlushing = true;
+    for (let next = this.held.shift(); next !== undefined; next = this.held.shift()) {
+      const [name, args] = next;
+      for (const entry of this.of(name)) {
+        if (entry.isOnce) this.remove(name, entry);
+        this.call(name, entry.listener, args.map(readOnly));
+      }
+    }
+    this.isFlushing = false;
+  }
+
+  private call(name: EventName, listener: Listener, args: readonly unknown[]): void {
+    const failed = (cause: unknown): void => this.report(name, cause);
+    try {
+      const result = (listener as (...given: unknown[]) => unknown)(...args);
+      if (isPromise(result)) result.then(undefined, failed);
+    } catch (thrown) {
+      failed(thrown);
+    }
+  }
+
+  private report(name: EventName, cause: unknown): void {
+    const hook = `event:${name}`;
+    const message = cause instanceof Error ? cause.message : String(cause);
+    const thrown = new YardmasterError(
+      'ERR_PLUGIN_HOOK',
+      `a listener of the event "${name}" threw: ${message}`,
+      { hook },
+      { cause },
+    );
+    const error = nextToReport(this.failures, thrown, { kind: hook, of: 'event' });
+    if (error !== undefined) this.onFailure(error);
+  }
+}
+
+/**
+ * Observers that derive rarer hooks and the events from the hooks that the kernel calls.
+ * @param workerLeft - called first, with the address of a worker that was removed
+ */
+export function derivedHooks(
+  hooks: HookRegistry,
+  bus: EventBus,
+  workerLeft: (address: string) => void,
+): Partial<SchedulerHooks> {
+  return {
+    taskTransition: (task, _start, finish, stimulusId) => {
+      if (finish !== 'erred') return;
+      for (const hook of hooks.current?.taskErred ?? []) hook(task, stimulusId);
+    },
+    taskErred: (task) => bus.emit('task-erred', task),
+    graphUpdated: ({ client, tasks }) => bus.emit('graph-submitted', client, tasks.length),
+    workerAdded: (worker) => bus.emit('worker-added', worker),
+    workerRemoved: (worker, stimulusId) => {
+      workerLeft(worker.address);
+      bus.emit('worker-removed', worker, stimulusId);
+    },
+    workerStatusChanged: (worker) => bus.emit('worker-status', worker),
+    clientAdded: (client) => bus.emit('client-added', client),
+    clientRemoved: (client) => bus.emit('client-removed', client),
+    eventLogged: (topic, message) => bus.emit('event', topic, message),
+    errorReported: (error) => bus.emit('error', error),
+  };
 }

@@ -3,11 +3,11 @@ import { YardmasterError } from '../api/errors.ts';
 import type { Builtins, UseEntry } from '../api/plugin.ts';
 import type { Transport, TransportDefinition } from '../api/transport.ts';
 import { hint, show } from '../shared/words.ts';
-import { checkDefinition, checkTransport } from './contracts.ts';
-import { checkOptions, noOptions, type Place } from './extension-options.ts';
-import { created } from './injection.ts';
-import { checkKind, notOfKind } from './load-extension.ts';
-import type { PluginResolver } from './plugin-resolver.ts';
+import { checkDefinition, checkTransport } from '../plugin-host/contracts.ts';
+import type { Place } from '../plugin-host/extension-options.ts';
+import { created } from '../plugin-host/injection.ts';
+import { byScheme, loadTransport } from '../plugin-host/load-extensions.ts';
+import type { PluginResolver } from '../plugin-host/plugin-resolver.ts';
 
 /** A transport, or what makes one. */
 export type TransportInput = Transport | TransportDefinition<never>;
@@ -71,56 +71,6 @@ export class TransportTable {
     checkTransport(made, source);
     return made;
   }
-}
-
-/**
- * Transports that were given in code, by scheme.
- * @throws YardmasterError `ERR_CONFIG` when two of them speak one scheme
- */
-export function byScheme(transports: readonly Transport[]): Map<string, Transport> {
-  const found = new Map<string, Transport>();
-  for (const [index, transport] of transports.entries()) {
-    const { scheme } = transport;
-    const other = found.get(scheme);
-    if (other !== undefined && other !== transport) {
-      const first = transports.indexOf(other);
-      throw new YardmasterError(
-        'ERR_CONFIG',
-        `transports[${first}] and transports[${index}] both speak the scheme "${scheme}"; remove one of them`,
-        { scheme, places: [`transports[${first}]`, `transports[${index}]`] },
-      );
-    }
-    found.set(scheme, transport);
-  }
-  return found;
-}
-
-/**
- * Makes the transport that a configuration names.
- * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
- */
-export async function loadTransport(
-  entry: UseEntry,
-  resolver: PluginResolver,
-  place: Place,
-  clock: Clock,
-): Promise<Transport> {
-  const { exported, source } = await resolver.resolve(entry.use, 'transport');
-  checkKind(exported, 'transport', source);
-  if (isDefinition(exported)) {
-    checkDefinition('transport', exported, source);
-    const shown = `${exported.name} from ${source}`;
-    const options = checkOptions(exported.optionsSchema, entry.options, place, shown);
-    const made: unknown = created(() => exported.create({ clock }, options as never), shown);
-    checkTransport(made, `what create of ${shown} returned`);
-    return made;
-  }
-  if (typeof exported === 'object' && exported !== null) {
-    checkTransport(exported, source);
-    noOptions(entry.options, place, source);
-    return exported;
-  }
-  throw notOfKind('transport', source);
 }
 
 function isDefinition(value: unknown): value is TransportDefinition<never> {

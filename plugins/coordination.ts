@@ -8,7 +8,7 @@ import { failAll, makeScope } from './coordination/scope.ts';
 import { PublishedTopics, Topics } from './coordination/topics.ts';
 
 /**
- * What clients share by name: variables, queues, locks, semaphores, events, published data sets,
+ * Coordination of clients by name: variables, queues, locks, semaphores, events, published data sets,
  * and topics to subscribe to. Waiting calls are served first come, first served. What a client
  * holds is released when the client leaves, and a lease also when it is not renewed in time.
  */

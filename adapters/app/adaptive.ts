@@ -12,7 +12,7 @@ import { isReported } from '../../core/util/failure-count.ts';
 import { AdaptivePlan } from '../../policies/scaling/adaptive-plan.ts';
 import type { ClusterWorker } from './lifetime.ts';
 
-/** How a cluster adapts to its work. */
+/** The options of adaptation. */
 export interface AdaptOptions {
   /** Workers that are always there. Default 0. */
   readonly minimum?: number;
@@ -29,7 +29,7 @@ export interface AdaptOptions {
   readonly waitCount?: number;
 }
 
-/** What adapts: a cluster that can start workers, and have its scheduler retire them. */
+/** A cluster that adapts: it can start workers, and have its scheduler retire them. */
 export interface AdaptiveCluster {
   /** Workers that are there or are being started. */
   readonly workerCount: number;
@@ -133,7 +133,7 @@ function refuse(what: string): never {
   throw new YardmasterError('ERR_CONFIG', `adapt: ${what}`, { option: 'adapt' });
 }
 
-/** What the command `amm.retireWorkers` says of workers that stay. */
+/** The answer of the command `amm.retireWorkers` about workers that stay. */
 interface Retirement {
   /** By address, or by name when the scheduler does not know it. */
   readonly kept: readonly { readonly worker: string; readonly reason: string }[];
@@ -200,7 +200,7 @@ function reasonToKeep(worker: WorkerView, leaving: ReadonlySet<string>): string 
 }
 
 /**
- * Whether a task can be computed again when its result is lost: inputs that are in memory are there, or are
+ * True when a task can be computed again when its result is lost: inputs that are in memory are there, or are
  * looked at themselves.
  * @param seen - tasks that can be computed
  */

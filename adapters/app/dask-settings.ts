@@ -106,7 +106,7 @@ function unknownKeyReason(key: string): string {
   return `Dask has no such key${hint(name, known)}`;
 }
 
-/** What the checks of our own configuration find, under Dask's names. */
+/** Reports the problems that the checks of our own configuration find, under Dask's names. */
 function checkAsConfiguration(builder: SettingsBuilder): void {
   try {
     loadConfigObject(builder.settings().config);
@@ -186,7 +186,7 @@ function reasonOf(name: string): string {
   );
 }
 
-/** How one key of Dask's configuration is taken. */
+/** The treatment of one key of Dask's configuration. */
 interface Rule {
   /** Below `distributed`. */
   readonly key: string;
@@ -198,7 +198,7 @@ interface Rule {
 
 const LOG_LENGTH_MAX = 10_000_000;
 
-/** Why a value cannot be used, to be read after the key: `must be true or false`. */
+/** The reason why a value cannot be used, to be read after the key: `must be true or false`. */
 class UnusableValue extends Error {}
 
 /** A number. @param minimum - smallest that is allowed */
@@ -396,7 +396,7 @@ const PEER_SECTIONS: readonly string[] = [
   'distributed.admin.max-error-length',
 ];
 
-/** Why keys are ignored, by section; the first that fits counts. */
+/** The reasons why keys are ignored, by section; the first that fits counts. */
 const REASONS: readonly (readonly [section: string, reason: string])[] = [
   ['distributed.scheduler.http', 'there are no HTTP routes of Python'],
   ['distributed.scheduler.dashboard', 'there is no dashboard, only a page with the status'],
@@ -487,7 +487,7 @@ class SettingsBuilder {
     this.problems.push({ ...entry, message });
   }
 
-  /** Whether a key is taken or ignored already. */
+  /** True when a key is taken or ignored already. */
   isKnown(key: string): boolean {
     return [...this.taken, ...this.ignored].some((entry) => entry.key === key);
   }
@@ -565,7 +565,7 @@ function put(root: Record<string, unknown>, path: readonly Segment[], value: unk
 /** Reads a value of Dask's configuration as our configuration writes it. */
 type ReadValue = (value: unknown) => unknown;
 
-/** How {@link duration} reads what is no time. */
+/** The rules by which {@link duration} reads what is no time. */
 interface DurationRules {
   /** Unit of a bare number. Default `s`. */
   readonly unit?: 'ms' | 's';

@@ -42,7 +42,7 @@ export async function* chromeTrace(frames: Frames): AsyncGenerator<string, void,
 
 /** Rows of one worker: what overlaps in time lies in different ones. */
 class WorkerRows {
-  /** When the last rectangle of each row ends, in seconds. */
+  /** The time at which the last rectangle of each row ends, in seconds. */
   private readonly endsS: number[] = [];
 
   constructor(readonly pid: number) {}

@@ -29,7 +29,7 @@ import {
 
 const NAME = /^(\d{8,})\.ylog$/;
 
-/** What was read from the folder of a journal. */
+/** The contents of the folder of a journal. */
 export interface Contents {
   /** Id of the scheduler whose journal it is; undefined: it is new. */
   readonly schedulerId: string | undefined;
@@ -152,12 +152,12 @@ function incomplete({ path, torn, nbytes }: Segment): YardmasterError {
 
 const CHUNK_BYTES = 2 ** 20;
 
-/** What a segment of a journal holds. */
+/** A segment of a journal. */
 interface Segment {
   readonly path: string;
   readonly header: LogHeader | undefined;
   readonly entries: readonly Stimulus[];
-  /** Whether all that was known when it began is in it. */
+  /** True when all that was known when it began is in it. */
   readonly isComplete: boolean;
   /** That were read. */
   readonly nbytes: number;
@@ -165,7 +165,7 @@ interface Segment {
   readonly torn: { readonly offset: number; readonly nbytes: number } | undefined;
 }
 
-/** What helps when the first part of the only segment is gone. */
+/** The advice for a journal whose only segment has lost its first part. */
 const RESTORE =
   'restore it from a copy, or move the folder of the journal away, to start without the tasks that were in it';
 
@@ -262,7 +262,7 @@ function tearOf(
   return { offset, nbytes: rest.length };
 }
 
-/** Whether a readable frame follows that was written when the damaged one was on the disk for certain. */
+/** True when a readable frame follows that was written when the damaged one was on the disk for certain. */
 function isAttested(bytes: Buffer, frame: number): boolean {
   const least = FRAME_HEADER_BYTES + BODY_HEADER_BYTES;
   for (let at = 1; at + least <= bytes.length; at++) {
@@ -297,7 +297,7 @@ function readRest(fd: number, offset: number, files: FileSystem): Buffer {
   return bytes.subarray(0, length);
 }
 
-/** What was done to a file. */
+/** The repair of a file. */
 interface Repair {
   /** Bytes that were kept; undefined: nothing was wrong. */
   readonly keptBytes: number | undefined;
@@ -324,7 +324,7 @@ export async function repairLog(file: string): Promise<Repair> {
   return { keptBytes: offset, copy };
 }
 
-/** Where the first frame is that cannot be read. */
+/** The offset of the first frame that cannot be read. */
 async function damageOf(file: string): Promise<number | undefined> {
   const reader = new LogReader(journalCodec(), file);
   // Without its header nothing can be read, and a segment of a journal says first all that was known when it began.
@@ -352,7 +352,7 @@ async function damageOf(file: string): Promise<number | undefined> {
   }
 }
 
-/** How a segment is written. */
+/** The options of writing a segment. */
 interface WriterOptions {
   readonly durability: Durability;
   readonly header: Pick<LogHeader, 'schedulerId' | 'segment'>;
@@ -539,28 +539,28 @@ function journalCodec(): MsgpackCodec {
   return new MsgpackCodec(undefined, { foreign: DASK_VALUES });
 }
 
-/** When what was written counts as written. */
+/** The moment at which an entry counts as written. */
 export type Durability =
-  /** When it is on the disk: it survives a power failure. */
+  /** The entry counts when it is on the disk, where it survives a power failure. */
   | 'commit'
-  /** When the operating system has it, which puts it on the disk within this time. */
+  /** The entry counts when the operating system has it, which puts it on the disk within this time. */
   | { readonly intervalMs: number }
-  /** When the operating system has it, which puts it on the disk when it likes. */
+  /** The entry counts when the operating system has it, which puts it on the disk when it likes. */
   | 'none';
 
-/** Where a scheduler writes down what it must not forget, and how. */
+/** The options of a journal. */
 export interface JournalOptions {
   /** It is made if it does not exist. One scheduler at a time uses it. */
   readonly folder: string;
   /** Default `commit`. */
   readonly durability?: Durability;
-  /** When the disk is full or fails: `stop` the scheduler, or `continue` without a journal. Default `stop`. */
+  /** The reaction to a disk that is full or fails: `stop` the scheduler, or `continue` without a journal. Default `stop`. */
   readonly onJournalError?: 'stop' | 'continue';
   /** Milliseconds that a scheduler which starts again waits for the workers that it had. Default 30 000. */
   readonly workerWaitMs?: number;
   /** Bytes by which a segment grows before the next one is begun, at least. Default 64 MiB. */
   readonly segmentBytes?: number;
-  /** Where its files are. Default: on this machine. */
+  /** The file system of its files. Default: that of this machine. */
   readonly files?: FileSystem;
 }
 

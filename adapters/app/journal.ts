@@ -43,7 +43,7 @@ const SEGMENT_BYTES = 64 * 2 ** 20;
 
 const WORKER_WAIT_MS = 30_000;
 
-/** What a journal uses of its scheduler. */
+/** The methods of a scheduler that its journal uses. */
 interface Host {
   readonly clock: Clock;
   readonly kernel: SchedulerKernel;
@@ -82,7 +82,7 @@ export class Journal implements SchedulerJournal {
   private beatMs = 0;
   /** Ends the wait for workers. */
   private waiting: Timer | undefined;
-  /** What the kernel has done since `before`, and cannot be learnt from what it was handed. */
+  /** The actions of the kernel since `before` that cannot be learnt from what it was handed. */
   private pending: Stimulus[] = [];
   private failures: NonNullable<RestoreTasks['failures']>[number][] = [];
   private actors: NonNullable<RestoreTasks['actors']>[number][] = [];
@@ -213,7 +213,7 @@ export class Journal implements SchedulerJournal {
   }
 
   /**
-   * Whether the scheduler has ended because of an entry, at which every other one would end as well. Another scheduler
+   * True when the scheduler has ended because of an entry, at which every other one would end as well. Another scheduler
    * that starts with this journal leaves the entry out: what it asked for is lost, and the log says so.
    */
   leavesOut(error: unknown): boolean {
@@ -256,7 +256,7 @@ export class Journal implements SchedulerJournal {
     this.noteReport(stimulus);
   }
 
-  /** What the client wanted by it is not wanted after a restart either, where it may not fail. */
+  /** Notes a failed stimulus: what the client wanted by it is not wanted after a restart either, where it may not fail. */
   failed(stimulus: Stimulus): void {
     if (this.writer === undefined || !('client' in stimulus)) return;
     const { client } = stimulus;

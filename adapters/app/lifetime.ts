@@ -42,7 +42,7 @@ export interface ClusterWorker {
   readonly pid?: number;
   /** Resolves when it is gone, however it went. */
   readonly ended: Promise<void>;
-  /** Why it is gone. */
+  /** The reason why it is gone. */
   deathError(): Error;
   /** Ends it in good order. */
   close(): Promise<void>;

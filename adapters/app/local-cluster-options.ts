@@ -21,7 +21,7 @@ import type { CreateSchedulerOptions } from '../../core/scheduler-host/scheduler
 import type { JournalOptions } from './journal-folder.ts';
 import type { AdaptOptions } from './adaptive.ts';
 
-/** Where the workers of a local cluster live. */
+/** The place of the workers of a local cluster. */
 export type ClusterMode =
   /** Tasks run in this very thread. For tests: nothing starts, nothing is parallel. */
   | 'inline'
@@ -30,7 +30,10 @@ export type ClusterMode =
   /** Each worker is a separate process, reached over TCP. */
   | 'processes';
 
-/** What to start, and settings of its workers as the section `worker` of a configuration has them. Everything has a default. */
+/**
+ * The options of a local cluster, with settings of its workers as the section `worker` of a configuration has them. Everything
+ * has a default.
+ */
 export interface LocalClusterOptions extends OptionsOf<typeof WORKER_SCHEMA> {
   /** Default 2; with `adapt` its minimum. */
   readonly workers?: number;
@@ -81,7 +84,7 @@ export interface LocalClusterOptions extends OptionsOf<typeof WORKER_SCHEMA> {
   readonly timeoutMs?: number;
 }
 
-/** What each option has to be, also for a cluster in virtual time. */
+/** The rule of each option, also for a cluster in virtual time. */
 export const CLUSTER_RULES: OptionRules<
   Omit<LocalClusterOptions, 'clock' | 'mode' | 'transport' | 'execArgv' | 'inspect' | 'onStderr'>
 > = {

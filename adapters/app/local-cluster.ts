@@ -89,7 +89,7 @@ export class LocalCluster {
     }
   }
 
-  /** Where clients and further workers reach the scheduler. */
+  /** The address at which clients and further workers reach the scheduler. */
   get address(): string {
     return this.running.address;
   }
@@ -98,7 +98,7 @@ export class LocalCluster {
     return this.running.scheduler;
   }
 
-  /** What a browser opens; undefined without a dashboard. */
+  /** The address that a browser opens; undefined without a dashboard. */
   get dashboardUrl(): string | undefined {
     const { scheduler } = this;
     if (!scheduler.plugins.some(({ name }) => name === 'dashboard')) return undefined;

@@ -44,7 +44,7 @@ const STORY_LENGTH = 10_000;
 const JOURNAL_NOTE =
   'A journal holds what clients asked for and what failed, not what ran: tasks whose results were there are shown as not yet computed.';
 
-/** How a recording is read. */
+/** The options of reading a recording. */
 type OpenOptions = Pick<ReplayOptions, 'allowPolicies'>;
 
 /**
@@ -256,7 +256,7 @@ class Moments {
   }
 }
 
-/** What the pages ask of a scheduler, answered by a kernel that nothing runs. */
+/** The source of the pages' answers: a kernel that nothing runs. */
 function sourceOf(kernel: SchedulerKernel, policies: Readonly<Record<string, string>>): Source {
   return {
     cluster: kernel.cluster,
@@ -275,13 +275,13 @@ function sourceOf(kernel: SchedulerKernel, policies: Readonly<Record<string, str
   };
 }
 
-/** What a recording says about the work that was done. */
+/** The work that was done, as a recording has it. */
 export interface RecordedHistory {
   readonly header: LogHeader;
   readonly history: History;
   /** From here on the replay decided otherwise, so that what it shows is not what happened. */
   readonly difference: ReplayDifference | undefined;
-  /** What is wrong with the file after the last frame that was read: `ERR_LOG`. */
+  /** The damage of the file after the last frame that was read: `ERR_LOG`. */
   readonly damage: YardmasterError | undefined;
 }
 
@@ -354,7 +354,7 @@ class JournalPlayer {
   }
 }
 
-/** How a recording is replayed. */
+/** The options of a replay. */
 export interface ReplayOptions {
   /** Policies for slots whose recorded ones were given as objects in code. */
   readonly policies?: GivenPolicies;
@@ -363,7 +363,7 @@ export interface ReplayOptions {
    * default only built-in policies are loaded, and those that are given.
    */
   readonly allowPolicies?: boolean;
-  /** Where the replay begins. Default: at the first frame. */
+  /** The checkpoint at which the replay begins. Default: at the first frame. */
   readonly from?: CheckpointPlace;
   /** Sequence number of the frame after which the replay ends; default: the whole recording. */
   readonly until?: number;
@@ -519,7 +519,7 @@ export interface ReplayResult extends ReplayProgress {
   readonly lastFrame: number;
   /** The kernel as it was at the end, to be asked why. */
   readonly kernel: SchedulerKernel;
-  /** What is wrong with the file after the last frame that was replayed: `ERR_LOG`. */
+  /** The damage of the file after the last frame that was replayed: `ERR_LOG`. */
   readonly damage: YardmasterError | undefined;
 }
 

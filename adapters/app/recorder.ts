@@ -249,11 +249,11 @@ async function remove(path: string): Promise<void> {
   }
 }
 
-/** How much of a recording is kept. */
+/** The part of a recording that is kept. */
 interface RecordingKeep {
   /** All segments together; Infinity: any number. */
   readonly bytes: number;
-  /** What is older is dropped. */
+  /** The age beyond which segments are dropped. */
   readonly ageMs: number;
 }
 
@@ -285,7 +285,7 @@ export function recordingKeepOf(text: string): RecordingKeep {
   return { bytes, ageMs };
 }
 
-/** What is kept is divided into so many segments. */
+/** The number of segments that the kept part is divided into. */
 const SEGMENTS = 8;
 
 /** A file of the folder. It can be read by itself. */
@@ -457,14 +457,14 @@ class RecordingSegments implements RecordingTarget, KernelLog {
     this.settle(closed.then(() => rm(file.path, { force: true })));
   }
 
-  /** What cannot be deleted stays. */
+  /** Waits for the deletion of segments. What cannot be deleted stays. */
   private settle(leaving: Promise<unknown>): void {
     const settled = leaving.catch(() => undefined).finally(() => this.leaving.delete(settled));
     this.leaving.add(settled);
   }
 }
 
-/** Where a recording is written. */
+/** The target of a recording. */
 interface RecordingTarget {
   readonly info: RecordingInfo;
   /** Writes the header. */
@@ -477,7 +477,7 @@ interface RecordingTarget {
   close(): Promise<void>;
 }
 
-/** What is gathered is written after this time at the latest. */
+/** The longest time for which entries are gathered before they are written. */
 const FLUSH_MS = 1000;
 
 /** The header of a recording that begins now. */
@@ -491,7 +491,7 @@ function headerOf(services: Services, createdAtMs: number): LogHeader {
   };
 }
 
-/** What of a configuration can be written down: not what was given as an object in code. */
+/** The part of a configuration that can be written down: not what was given as an object in code. */
 function plainPart(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plainPart).filter((item) => item !== undefined);
   if (typeof value === 'function' || typeof value === 'symbol') return undefined;
@@ -535,15 +535,15 @@ export function recordingFiles(path: string): readonly string[] {
   return numbers.map((number) => segmentFile(path, number));
 }
 
-/** Whether this is the folder of a recording, and not of a journal. */
+/** True when this is the folder of a recording, and not of a journal. */
 export function isRecordingFolder(path: string): boolean {
   return readdirSync(path).some((name) => SEGMENT.test(name));
 }
 
-/** Where a replay can begin. */
+/** A checkpoint at which a replay can begin. */
 export interface CheckpointPlace {
   readonly file: string;
-  /** Where its first frame begins, in bytes. */
+  /** The offset of its first frame, in bytes. */
   readonly offset: number;
   /** Sequence number of that frame in its file, and in the whole recording. */
   readonly sequence: number;
@@ -607,7 +607,7 @@ class FrameHeads {
   private skipped = FILE_HEADER_BYTES;
   private isDamaged = false;
 
-  /** Whether the last frame is complete. */
+  /** True when the last frame is complete. */
   get isComplete(): boolean {
     return this.skipped === 0 && this.pending.length === 0;
   }

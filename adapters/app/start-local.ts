@@ -24,7 +24,7 @@ import { textLogger } from './text-log.ts';
 export interface LocalParts {
   readonly running: RunningScheduler;
   readonly starter: WorkerStarter;
-  /** Where clients of this process reach the scheduler. */
+  /** The address at which clients of this process reach the scheduler. */
   readonly clientAddress: string;
   /** For clients. */
   readonly transports: readonly Transport[];
@@ -135,7 +135,7 @@ async function defaultTcp(clock: Clock): Promise<Transport> {
   return tcp.create({ clock }, {});
 }
 
-/** What each worker is: as the options say, else as the configuration says, else with one thread. */
+/** The shape of each worker: as the options say, else as the configuration says, else with one thread. */
 function workerConfig({ scheduler }: RunningScheduler): WorkerConfig {
   const { worker } = scheduler.config;
   return { ...worker, threads: worker.threads ?? 1 };
@@ -234,7 +234,7 @@ function processStarter(
   };
 }
 
-/** What a debugger needs to know is written before the worker has registered. Undefined: the nanny's default. */
+/** Passes on what a debugger needs, which is written before the worker has registered. Undefined: the nanny's default. */
 function stderrReader(
   { onStderr }: LocalClusterOptions,
   isDebugged: boolean,
@@ -253,12 +253,12 @@ function debuggers(inspect: boolean | number = false): () => readonly string[] {
   return () => [inspectArgument(port === 0 ? 0 : port++)];
 }
 
-/** What relative paths of the configuration are relative to. */
+/** The folder that relative paths of the configuration are relative to. */
 function folderOf({ config }: LocalClusterOptions): string {
   return typeof config === 'string' ? dirname(resolve(config)) : process.cwd();
 }
 
-/** How the processes of a local cluster reach each other: with new keys, which other users cannot read. */
+/** The keys with which the processes of a local cluster reach each other: new ones, which other users cannot read. */
 export interface LocalKeys {
   readonly transport: Transport;
   /** Path of the access file of the scheduler at this address. */

@@ -31,7 +31,7 @@ import type { WorkerSettings } from './start-worker.ts';
 import { textLogger } from './text-log.ts';
 import { type SchedulerWatch, watchScheduler } from './watch-scheduler.ts';
 
-/** What a scheduler is made of; all that is built in comes by itself. */
+/** The options of a scheduler; everything built in is added. */
 export type SchedulerOptions = Omit<CreateSchedulerOptions, 'builtins' | 'clock'> & {
   /** Default: real time. */
   readonly clock?: Clock;
@@ -75,7 +75,7 @@ export function checkConfig(options: SchedulerOptions): Promise<string> {
   return checkBareConfig({ clock: new SystemClock(), ...options, builtins });
 }
 
-/** How a scheduler is started. */
+/** The options of starting a scheduler. */
 export type OpenSchedulerOptions = SchedulerOptions & {
   /** Path of a file for a recording of all that the kernel is handed; it must not exist yet. */
   readonly record?: string;

@@ -171,7 +171,7 @@ async function loadPreloads(
   return Preloads.load(preload, new PluginResolver({}, folder), { role: 'worker', clock, log });
 }
 
-/** Where it listens: a free port of the given host, or of the address by which it reaches its scheduler. */
+/** The address at which it listens: a free port of the given host, or of the address by which it reaches its scheduler. */
 async function ownAddress(scheduler: string, given: string | undefined): Promise<string> {
   const scheme = schemeOf(scheduler);
   if (given === undefined && scheme !== 'tcp' && scheme !== 'tls') return `${scheme}://local:0`;
@@ -283,12 +283,12 @@ const SETTINGS = withoutSettings(
 /** Settings of the section `worker` of a configuration, and what the worker is made of. */
 export interface StartWorkerOptions extends OptionsOf<typeof SETTINGS>, WorkerParts {}
 
-/** What a worker is made of besides its settings. Everything has a default. */
+/** The parts of a worker besides its settings. Everything has a default. */
 export interface WorkerParts {
   /** Default: its address. */
   readonly name?: string;
   /**
-   * Where tasks run: in threads, in the thread of the worker, or in an executor of your own, which says
+   * The executor of tasks: threads, the thread of the worker, or an executor of your own, which says
    * how many tasks it takes at once. The worker closes it. Default `threads`.
    */
   readonly executor?: 'threads' | 'inline' | Executor;
@@ -319,7 +319,9 @@ export interface WorkerParts {
   readonly clock?: Clock;
   /** Default: warnings and errors on the error stream. */
   readonly log?: Logger;
-  /** What the paths of plugins, preloaded modules and permitted modules are relative to. Default: the current folder. */
+  /**
+   * The folder that the paths of plugins, preloaded modules and permitted modules are relative to. Default: the current folder.
+   */
   readonly folder?: string;
   /**
    * The project in which modules of tasks are looked for that clients name relative to theirs. Default: the project of
@@ -332,7 +334,7 @@ export interface WorkerParts {
   readonly validate?: boolean;
 }
 
-/** What each option of `startWorker` has to be. */
+/** The rule of each option of `startWorker`. */
 const WORKER_RULES: OptionRules<StartWorkerOptions> = {
   ...rulesOf(SETTINGS),
   name: TEXT,
@@ -361,7 +363,7 @@ export interface WorkerSettings {
   readonly config: WorkerConfig;
   /** `scheduler.transport`, by which workers reach the scheduler and each other. */
   readonly transport?: UseEntry;
-  /** What the paths of the configuration are relative to. */
+  /** The folder that the paths of the configuration are relative to. */
   readonly folder: string;
   readonly name?: string;
   readonly host?: string;
@@ -400,15 +402,15 @@ export function sendable(settings: WorkerSettings): WorkerSettings {
   return { ...settings, config: { ...config, nannyPlugins: [], nannyPreload: [] } };
 }
 
-/** What a nanny is given by its configuration. */
+/** The settings of a nanny's plugins. */
 interface NannyPluginsOptions {
   /** Of the worker. */
   readonly name: string;
   readonly plugins: readonly LocalEntry[];
   readonly preload: readonly UseEntry[];
-  /** What their paths are relative to. */
+  /** The folder that their paths are relative to. */
   readonly folder: string;
-  /** Where the modules of those may be that clients register. Default: everywhere. */
+  /** The places of the modules of plugins that clients register. Default: everywhere. */
   readonly modules?: ModuleLimit;
   readonly clock: Clock;
   readonly log: Logger;

@@ -1,7 +1,7 @@
 import type { Logger } from '../../core/api/index.ts';
 import { printable } from '../../core/util/values.ts';
 
-/** How much is logged; each includes those after it. */
+/** The levels of a log; each includes those after it. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
@@ -33,7 +33,7 @@ export function textLogger(
   };
 }
 
-/** What the message leaves out of the error that it is about. */
+/** The details of an error that its message leaves out. */
 function detailsOf(error: unknown, text: string, level: LogLevel): string {
   if (error === undefined) return '';
   const message = messageOf(error);

@@ -1,7 +1,7 @@
 import type { ClusterView, Logger, TaskView } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 
-/** What the scheduler publishes when a worker is gone. */
+/** The event that the scheduler publishes when a worker is gone. */
 interface RemoveWorkerEvent {
   readonly action: 'remove-worker';
   readonly worker: string;
@@ -11,14 +11,14 @@ interface RemoveWorkerEvent {
   readonly lost: readonly string[];
 }
 
-/** What a program knows of its workers and the scheduler does not. */
+/** The knowledge of a program about its workers that the scheduler does not have. */
 export interface SchedulerWatch {
   /**
    * The workers are about to leave on purpose: tasks without a worker are not logged from then on, although they may
    * not have been released yet.
    */
   expectEnd(): void;
-  /** Whether workers are started when there is work for them: no worker is then nothing to log. */
+  /** True when workers are started when there is work for them: no worker is then nothing to log. */
   expectWorkers(areStarted: boolean): void;
 }
 

@@ -1,4 +1,4 @@
-/** What the definitions of commands share: common flags, how they run, and readers of values. */
+/** The common part of the definitions of commands: flags, how they run, and readers of values. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 
@@ -12,7 +12,7 @@ import { errorText, LOG_LEVELS, type LogFlags, say } from './terminal.ts';
 
 const FAILURE_CODE = 1;
 
-/** What every command has. */
+/** The options of every command. */
 export interface CommonOptions extends LogFlags {
   readonly verbose?: boolean;
   /** Path of the access file. */

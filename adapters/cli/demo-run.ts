@@ -25,7 +25,7 @@ const TO = 0.95;
 /** A Weyl sequence steps by this: 2^32 divided by the golden ratio. */
 const STEP = 0x9e3779b9;
 
-/** What to destroy, and when. */
+/** The options of the kills. */
 interface ChaosOptions {
   readonly kills: number;
   /** The same seed gives the same moments, counted in tasks, and the same choices among workers. */
@@ -55,7 +55,7 @@ export class Chaos {
       .sort((a, b) => b - a);
   }
 
-  /** How many it has killed so far. */
+  /** The number of kills so far. */
   get killCount(): number {
     return this.killed.size;
   }
@@ -106,7 +106,7 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-/** How often the memory manager makes the second copies that protect against the death of a worker. */
+/** The interval at which the memory manager makes the second copies that protect against the death of a worker. */
 const REPLICATION_INTERVAL = '200ms';
 
 /** Flags of `demo`. */
@@ -165,7 +165,7 @@ export interface PlannedKill {
   readonly worker: number | undefined;
 }
 
-/** What to kill, and how often. */
+/** The plan of the kills. */
 interface KillPlanOptions {
   readonly seed: number;
   readonly taskCount: number;
@@ -217,7 +217,7 @@ export class DoneCount {
 const STDERR_KEPT = 4000;
 const END_MS = 10_000;
 
-/** What was done to a scheduler. */
+/** A kill of a scheduler. */
 interface SchedulerKill {
   readonly pid: number;
   readonly newPid: number;
@@ -473,7 +473,7 @@ function totalOf(stages: ReadonlyMap<string, number>): number {
   return total;
 }
 
-/** What the cluster came to, and what it took. */
+/** The outcome of the cluster, and its cost. */
 export interface Outcome {
   readonly answer: NearDuplicates;
   readonly taskCount: number;
@@ -483,7 +483,7 @@ export interface Outcome {
 const SHOWN_FAMILIES = 5;
 
 /**
- * What was found, and what it took, in lines.
+ * The findings and their cost, in lines.
  * @param stats - undefined: the scheduler in which they were collected is gone
  */
 export function outcomeLines(
@@ -558,7 +558,7 @@ export class DemoStats implements SchedulerPlugin {
   /** Called after each finished task, with the name of its worker; whether it had been finished before. */
   onDone: (key: string, worker: string, isAgain: boolean) => void = () => undefined;
   private nameOf: (address: string) => string = (address) => address;
-  /** What was counted as moved: each result goes to a worker once. */
+  /** The results that were counted as moved: each goes to a worker once. */
   private readonly moved = new Map<WorkerView, Set<string>>();
 
   /** Tasks that were computed once more. */

@@ -83,7 +83,7 @@ class KilledCluster {
     private readonly folder: string,
   ) {}
 
-  /** What was survived, in lines. */
+  /** The kills that were survived, in lines. */
   get lines(): readonly string[] {
     const { kills, lost, flags } = this;
     const what = lost.length === 0 ? 'nothing was lost' : `LOST: ${lost.join(', ')}`;

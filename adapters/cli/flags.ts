@@ -24,7 +24,7 @@ interface DaskFlags {
   readonly jupyter?: boolean;
 }
 
-/** Where to listen, from the flags `--host`, `--port`, `--interface` and `--protocol`. */
+/** The address to listen at, from the flags `--host`, `--port`, `--interface` and `--protocol`. */
 interface Listening {
   readonly host?: string;
   readonly port?: number;
@@ -190,7 +190,7 @@ export function clusterFlags(command: Command): Command {
     .option('--validate', 'check every invariant after each event (slow)');
 }
 
-/** What the flags say. */
+/** The options of the flags. */
 export function clusterOptions(flags: ClusterFlags): SimulationOptions {
   const { workers, threads, memory, bandwidth, latency, spread, validate } = flags;
   return {
@@ -232,7 +232,7 @@ export interface SchedulerFlags extends LogFlags, DaskFlags {
   readonly pidFile?: string;
   /** File for a recording; it must not exist yet. */
   readonly record?: string;
-  /** How much of it is kept, as a size or an age. */
+  /** The part of it that is kept, as a size or an age. */
   readonly recordKeep?: string;
   /** Folder for recordings that clients begin and end. */
   readonly recordings?: string;
@@ -246,7 +246,7 @@ export interface SchedulerFlags extends LogFlags, DaskFlags {
   readonly dask?: boolean;
   readonly daskPort?: number;
   readonly python?: string;
-  /** Whether Dask's clients may run Python of theirs beside the scheduler. */
+  /** True when Dask's clients may run Python of theirs beside the scheduler. */
   readonly schedulerPython?: boolean;
   /** Certificates for Dask; with any of them its address is encrypted. */
   readonly tlsCaFile?: string;
@@ -254,7 +254,7 @@ export interface SchedulerFlags extends LogFlags, DaskFlags {
   readonly tlsKey?: string;
 }
 
-/** What the flags and Dask's configuration say together. */
+/** The settings of the flags and of Dask's configuration together. */
 export interface SchedulerCommand extends Listening {
   readonly dask: boolean;
   readonly daskPort?: number;
@@ -377,7 +377,7 @@ function tlsFilesOf({ tlsCaFile, tlsCert, tlsKey }: SchedulerFlags): Record<stri
   };
 }
 
-/** Whether a flag names a certificate. */
+/** True when a flag names a certificate. */
 export function namesCertificates({ tls }: Pick<SchedulerCommand, 'tls'>): boolean {
   return Object.keys(tls).length > 0;
 }

@@ -80,7 +80,7 @@ export class ReplaySteps {
   }
 }
 
-/** What was reported, of what, and by whom. */
+/** Describes a stimulus: its report, its subject and its sender. */
 function stimulusText(stimulus: Stimulus): string {
   const { op, stimulusId, key, keys, worker, client } = stimulus as Stimulus & {
     readonly key?: string;

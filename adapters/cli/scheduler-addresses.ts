@@ -5,7 +5,7 @@ import { readDaskTlsConfig } from '../dask/tls-config.ts';
 import { isLoopback } from '../../core/util/hosts.ts';
 import { namesCertificates, type SchedulerCommand } from './flags.ts';
 
-/** Where Dask's schedulers listen. */
+/** The port of Dask's schedulers. */
 const DASK_PORT = 8786;
 
 /**

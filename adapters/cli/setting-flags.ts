@@ -62,7 +62,7 @@ export function addSettings(command: Command, section: FlagSection): Command {
 }
 
 /**
- * What flags say, as a configuration says it.
+ * The settings of the flags, in the form of a configuration.
  * @param flags - as commander gives them
  * @throws YardmasterError `ERR_CONFIG` with each flag that has another value than it may have
  */

@@ -58,7 +58,7 @@ export function sizeText(bytes: number): string {
 const CAUSES_MAX = 5;
 
 /**
- * What people see of an error: code and message, and the messages of what caused it.
+ * The text of an error for people: code and message, and the messages of its causes.
  * @param verbose - with the stack
  */
 export function errorText(error: unknown, verbose: boolean): string {
@@ -99,7 +99,7 @@ export { LOG_LEVELS };
 
 const require = createRequire(import.meta.url);
 
-/** What the flags say about logs. */
+/** The flags about logs. */
 export interface LogFlags {
   readonly logLevel: LogLevel;
   /** Default: text on a terminal, otherwise JSON. */

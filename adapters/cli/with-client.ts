@@ -6,7 +6,7 @@ import { Client } from '../client/index.ts';
 import { exitProcess } from '../executors/threads/spawn.ts';
 import { say } from './terminal.ts';
 
-/** What commands that ask a scheduler have in common. */
+/** The flags of all commands that ask a scheduler. */
 export interface ClientFlags {
   readonly scheduler: string;
   /** Its `scheduler.transport` reaches the scheduler. */

@@ -5,11 +5,11 @@ export interface AmmControl {
   /** Runs rounds at its interval. Harmless when it runs. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Whether it runs at its interval. */
+  /** True when it runs at its interval. */
   running(): Promise<boolean>;
   /** One round now, whether it is started or not. */
   runOnce(): Promise<AmmRound>;
-  /** Whether it runs, its interval, its measure, and its policies in the order in which they run. */
+  /** True when it runs, its interval, its measure, and its policies in the order in which they run. */
   status(): Promise<AmmStatus>;
   /**
    * Changes its interval at once, and its measure from the next round on.

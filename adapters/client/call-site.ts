@@ -1,6 +1,6 @@
 import { foldStack } from '../tasks/index.ts';
 
-/** Where something was submitted. */
+/** The place in the program at which something was submitted. */
 export interface CallSite {
   readonly stack: string;
 }

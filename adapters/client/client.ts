@@ -34,7 +34,7 @@ import { Session } from './session.ts';
 import { asFutureList, entriesIn, futuresIn, replaceFutures } from './structure.ts';
 import { type ComputedFutures, Submitter } from './submitter.ts';
 
-/** How to gather. */
+/** The options of a gathering. */
 export interface GatherOptions extends FetchOptions {
   /** `skip` leaves futures that failed out of arrays and Sets. Default `raise`. */
   readonly errors?: 'raise' | 'skip';
@@ -91,7 +91,7 @@ export class Client extends CoordinationAccess {
     return this.session.isClosed;
   }
 
-  /** Whether there is a connection at present; a client that reconnects may be without for a while. */
+  /** True when there is a connection at present; a client that reconnects may be without for a while. */
   get isConnected(): boolean {
     return this.session.isConnected;
   }
@@ -102,7 +102,8 @@ export class Client extends CoordinationAccess {
   }
 
   /**
-   * How far futures are: at once, after changes, and when all have come to an end; with those that finished, failed and
+   * Reports the progress of futures: at once, after changes, and when all have come to an end; with those that finished, failed
+   * and
    * were cancelled apart. Fetches nothing and never rejects.
    * @param futures - also within arrays, objects, Maps and Sets
    */

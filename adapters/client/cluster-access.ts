@@ -48,28 +48,28 @@ export interface SchedulerIdentity {
     readonly metrics: { readonly memoryBytes: number };
     /** Of the tasks that it computes. Default `javascript`. */
     readonly language?: string;
-    /** What starts its process again. */
+    /** The address of the nanny that starts its process again. */
     readonly nanny?: string;
     /** The folder for its temporary files. */
     readonly localDirectory?: string;
     /** Addresses of other services of its process, by name. */
     readonly services?: Readonly<Record<string, string>>;
-    /** What the code that started it says about it. */
+    /** Facts that the code that started it gives. */
     readonly extra?: Readonly<Record<string, unknown>>;
   }[];
 }
 
-/** How to replace the processes of workers. */
+/** The options of replacing the processes of workers. */
 export interface RestartWorkersOptions {
   /** Milliseconds for the new ones to be there. Default 30 000. */
   readonly timeoutMs?: number;
   /** False: do not wait for them. Default true. */
   readonly wait?: boolean;
-  /** Whether unknown and missing workers are an error, or part of the answer. Default `raise`. */
+  /** The treatment of unknown and missing workers: an error, or part of the answer. Default `raise`. */
   readonly errors?: 'raise' | 'return';
 }
 
-/** What became of workers that were to be replaced. */
+/** The outcome of replacing the processes of workers. */
 export interface RestartedWorkers {
   /** Workers whose processes were asked to end. */
   readonly restarted: readonly WorkerName[];
@@ -115,7 +115,7 @@ export interface WorkerName {
   readonly name: string;
 }
 
-/** What became of workers that were to be retired. */
+/** The outcome of the retirement of workers. */
 export interface Retired {
   readonly retired: readonly WorkerName[];
   /**
@@ -128,11 +128,11 @@ export interface Retired {
   }[];
 }
 
-/** How to even out the memory of workers. Fractions are of the memory limit of each worker. */
+/** The options of evening out the memory of workers. Fractions are of the memory limit of each worker. */
 export interface RebalanceOptions {
   /** Addresses or names. Default: all. */
   readonly workers?: readonly string[];
-  /** What is not given, `scheduler.rebalance` of the configuration says. Default there: `optimistic`. */
+  /** The measure of memory. Default: that of `scheduler.rebalance` of the configuration, `optimistic` there. */
   readonly measure?: MemoryMeasure;
   /** A worker that uses less gives nothing away. Default 0.3. */
   readonly senderMin?: number;
@@ -142,7 +142,7 @@ export interface RebalanceOptions {
   readonly gap?: number;
 }
 
-/** What a rebalance did, by keys. */
+/** The outcome of a rebalance, by keys. */
 export interface Rebalanced {
   readonly moved: readonly string[];
   /** Addresses of the workers that had them. */
@@ -153,7 +153,7 @@ export interface Rebalanced {
   readonly missing: readonly string[];
 }
 
-/** How to copy results. */
+/** The options of copying results. */
 export interface ReplicateOptions {
   /** Copies of each. Default: one on every worker, also on those that come later. */
   readonly n?: number;
@@ -192,7 +192,7 @@ export class ClusterAccess {
   }
 
   /**
-   * Why a task is where it is, and how it got there; with the candidates of each decision while
+   * Explains the present state of a task, and how it got there; with the candidates of each decision while
    * decisions are recorded (`client.policies.recordDecisions`).
    * @param task - a future, or a key
    */
@@ -200,12 +200,12 @@ export class ClusterAccess {
     return this.command('why', { key: typeof task === 'string' ? task : task.key });
   }
 
-  /** What the shadow of a slot has found so far; undefined when there is none. */
+  /** The report of the shadow of a slot so far; undefined when there is none. */
   shadow(slot: SlotName): Promise<ShadowReport | undefined> {
     return this.command('shadow', { slot });
   }
 
-  /** Where these tasks are, in order; those that the scheduler does not know are left out. */
+  /** The summaries of these tasks, in order; those that the scheduler does not know are left out. */
   tasks(futures: unknown): Promise<readonly TaskSummary[]> {
     return this.command('tasks', { keys: this.keysIn(futures) });
   }
@@ -340,7 +340,7 @@ export class ClusterAccess {
   }
 
   /**
-   * How many workers the present work could use.
+   * The number of workers that the present work could use.
    * @param options - `targetDurationMs`: the work is to be done within this many milliseconds. Default 5000
    */
   async adaptiveTarget(options: { readonly targetDurationMs?: number } = {}): Promise<number> {
@@ -467,7 +467,7 @@ function located(use: string): string {
   return module.startsWith('.') ? resolve(module) + rest : use;
 }
 
-/** Where and how functions are run that are no tasks. */
+/** The place and the options of functions that are run without being tasks. */
 export interface RunOptions<
   Place extends 'worker' | 'threads' = 'worker' | 'threads',
   Errors extends 'raise' | 'return' = 'raise' | 'return',
@@ -486,7 +486,7 @@ export interface RunOptions<
 export type RunOutcome<Result, Place, Errors> =
   ('threads' extends Place ? Result[] : Result) | ('return' extends Errors ? Error : never);
 
-/** What a worker answers. */
+/** The answer of a worker. */
 interface RunReply {
   readonly results?: readonly { readonly value?: Uint8Array; readonly error?: ErrorPayload }[];
   readonly error?: string;

@@ -19,7 +19,7 @@ import type { CertificateFiles } from '../transports/tls/index.ts';
 import type { Reconnected, SessionOptions } from './session.ts';
 import type { ResultStoreOption } from './options.ts';
 
-/** How to connect. */
+/** The options of a connection. */
 export interface ConnectOptions {
   /**
    * Path of the access file, for a scheduler at `tls://…`. Default: `YARDMASTER_ACCESS`, else what the
@@ -36,7 +36,7 @@ export interface ConnectOptions {
   /** Milliseconds for the connection to stand. Default 10 000. */
   readonly timeoutMs?: number;
   /**
-   * When the scheduler is gone: `close` fails all that is open with `ERR_CLOSED`; `reconnect` tries to
+   * The reaction when the scheduler is gone: `close` fails all that is open with `ERR_CLOSED`; `reconnect` tries to
    * come back, and fails what the scheduler then does not know with `ERR_LOST`. Default `close`.
    */
   readonly onSchedulerLost?: OnSchedulerLost;
@@ -50,7 +50,7 @@ export interface ConnectOptions {
   readonly onSchedulerSilent?: (silentMs: number) => void;
   /** With `reconnect`: called each time it is back, with the keys that were lost. */
   readonly onReconnected?: (event: Reconnected) => void;
-  /** Where results are kept that `persist` asks for, unless a submission names another store. Default: nowhere. */
+  /** The store of results that `persist` asks for, unless a submission names another one. Default: none. */
   readonly resultStore?: ResultStoreOption;
   /**
    * The project of the modules of tasks: they are named by their path in it, and workers look for that path in theirs
@@ -105,7 +105,7 @@ export async function transportsFor(
   return [...transports, new TlsTransport(clock, { scheduler, ...file })];
 }
 
-/** What they mean for the session. @throws YardmasterError `ERR_CONFIG` when `codeRoot` does not exist */
+/** The options of the session. @throws YardmasterError `ERR_CONFIG` when `codeRoot` does not exist */
 export function sessionOptions(options: ConnectOptions): SessionOptions {
   const { onSchedulerLost, reconnectTimeoutMs: timeoutMs = RECONNECT_TIMEOUT_MS } = options;
   const { onReconnected, onSchedulerSilent: onSilent, schedulerTtlMs } = options;

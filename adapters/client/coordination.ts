@@ -75,7 +75,7 @@ export class CoordinationAccess extends WorkerAccess {
   }
 
   /**
-   * What was published under the name, with futures of this client in it.
+   * The value that was published under the name, with futures of this client in it.
    * @throws RemoteError `ERR_COORDINATION` when there is none
    */
   async getPublished<T = unknown>(name: string): Promise<T> {
@@ -126,7 +126,7 @@ export class CoordinationAccess extends WorkerAccess {
 
   /** The latest thousand messages of a topic, oldest first. */
   getEvents(topic: string): Promise<readonly LoggedEvent[]>;
-  /** How many messages each topic has ever had. */
+  /** The number of messages that each topic has ever had. */
   getEvents(): Promise<ReadonlyMap<string, number>>;
   async getEvents(topic?: string): Promise<unknown> {
     if (topic !== undefined) return this.command('events', { topic });
@@ -163,7 +163,7 @@ export class EventFlag {
   }
 }
 
-/** What a queue is like. */
+/** The options of a queue. */
 export interface QueueOptions {
   /** Capacity in items. Default: the capacity that another client has set, otherwise unlimited. */
   readonly maxSize?: number;
@@ -225,13 +225,13 @@ export class Queue<T = unknown> {
   }
 }
 
-/** What a semaphore is like. */
+/** The options of a semaphore. */
 export interface SemaphoreOptions {
-  /** How many leases may be held at once; the same for all clients that use the name. */
+  /** The number of leases that may be held at once; the same for all clients that use the name. */
   readonly leases: number;
 }
 
-/** How a semaphore stands. */
+/** The state of a semaphore. */
 export interface SemaphoreState {
   /** Leases that are held. */
   readonly held: number;
@@ -241,13 +241,13 @@ export interface SemaphoreState {
 
 type Ask = (limit: { timeoutMs?: number }) => Promise<GrantedLease>;
 
-/** What a lock and a semaphore have in common. */
+/** The common part of a lock and a semaphore. */
 abstract class Leased {
   private readonly mine: Lease[] = [];
 
   /** @internal */
   protected constructor(
-    /** What all clients call it. */
+    /** The name that all clients use. */
     readonly name: string,
     private readonly what: string,
     private readonly keeper: LeaseKeeper,
@@ -332,7 +332,7 @@ export class Lock extends Leased {
     super(name, 'lock', keeper, (limit) => coordinator.call('acquireLock', { name, ...limit }));
   }
 
-  /** Whether any client holds it. */
+  /** True when any client holds it. */
   async isLocked(): Promise<boolean> {
     const { name } = this;
     const { held } = await this.coordinator.call<SemaphoreState>('lockState', { name });
@@ -360,7 +360,7 @@ export class Semaphore extends Leased {
   }
 }
 
-/** What was logged under a topic. */
+/** An event that was logged under a topic. */
 export interface TopicEvent {
   readonly topic: string;
   readonly message: unknown;
@@ -538,7 +538,7 @@ const LEAVES_NOTHING: ReadonlySet<string> = new Set([
   'logEvent',
 ]);
 
-/** What the parts of coordination need: the session, and a way to call the scheduler. */
+/** The services for the parts of coordination: the session, and a way to call the scheduler. */
 export class Coordinator {
   constructor(readonly session: Session) {}
 
@@ -608,7 +608,7 @@ export class Coordinator {
   }
 }
 
-/** How long to wait. */
+/** The limit of a wait. */
 export interface WaitLimit {
   /** Milliseconds; then the call fails with `ERR_TIMEOUT`. 0: not at all. Default: for ever. */
   readonly timeoutMs?: number;

@@ -7,7 +7,7 @@ import { checkNames } from './options.ts';
 /** Versions by the name of what has them: `yardmaster`, `node`. */
 export type Versions = Readonly<Record<string, string>>;
 
-/** What a worker did not answer, and why. */
+/** A worker that did not answer, and the reason. */
 export interface UnansweredWorker {
   readonly error: string;
 }
@@ -92,7 +92,7 @@ export class DiagnosticsAccess extends ClusterAccess {
   }
 
   /**
-   * What scheduler and workers have logged lately, from `info` up; each keeps a thousand lines.
+   * The newest log lines of scheduler and workers, from `info` up; each keeps a thousand lines.
    * @throws RemoteError `ERR_PROTOCOL` for options that do not exist, `ERR_NO_WORKER`
    */
   async getLogs({ since, ...rest }: LogOptions = {}): Promise<ClusterLogs> {

@@ -1,7 +1,7 @@
 import type { GraphTask } from '../../core/api/index.ts';
 import type { CallSite } from './call-site.ts';
 
-/** Where a future is: `lost` waits for the result to be computed again, the last three are final. */
+/** The status of a future: `lost` waits for the result to be computed again, the last three are final. */
 export type FutureStatus = 'pending' | 'lost' | 'finished' | 'error' | 'cancelled';
 
 /** Called when an entry has ended. */
@@ -36,11 +36,11 @@ export class KeyEntry {
   graphs = 0;
   /** Hash of all that its result follows from, if that is known. */
   contentKey: string | undefined = undefined;
-  /** Where the result was according to the scheduler's last message. */
+  /** The workers that held the result according to the scheduler's last message. */
   workers: readonly string[] = [];
   /** Bytes of the result; 0 while unknown. */
   nbytes = 0;
-  /** Where it was submitted, if that is known. */
+  /** The place at which it was submitted, if that is known. */
   site: CallSite | undefined = undefined;
   /** The result, serialised, if it is here. Owned by `KeptValues`. */
   value: Uint8Array | undefined = undefined;
@@ -200,7 +200,7 @@ export class KeyEntry {
 /** Milliseconds after which a thing is registered with the garbage collector. */
 const WATCHED_AFTER_MS = 1000;
 
-/** What is known about a thing, without holding the thing: made by {@link LeakTracker.watch}. */
+/** The facts about a thing, without holding the thing: made by {@link LeakTracker.watch}. */
 export class Watched<Held> {
   /** The thing, as long as the engine does not watch it. */
   thing: object | undefined;
@@ -215,9 +215,9 @@ export class Watched<Held> {
   }
 }
 
-/** What a tracker does with what is known about a thing. */
+/** The rules of a tracker for the facts about a thing. */
 interface Rules<Held, Kept> {
-  /** What is kept of it while the engine watches the thing: it must not lead to the thing. */
+  /** The part that is kept while the engine watches the thing: it must not lead to the thing. */
   hold(held: Held): Kept;
   /** The thing has become unreachable. */
   onAbandoned(kept: Kept): void;

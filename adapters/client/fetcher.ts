@@ -11,7 +11,7 @@ const REQUEST_KEYS_MAX = 2000;
 /** Holders tried per key before the scheduler is asked to fetch it. */
 const ROUNDS_MAX = 3;
 
-/** Where results are fetched from. */
+/** The options of fetching results. */
 export interface FetchOptions {
   /** False: the scheduler fetches it, for clients that cannot reach the workers. Default true. */
   readonly direct?: boolean;
@@ -132,7 +132,9 @@ export class Fetcher {
   }
 }
 
-/** What is collected apart becomes part of one value; what is wanted by several has to be copied. */
+/**
+ * Chooses the memory of a result: parts that are collected apart become one value; what is wanted by several has to be copied.
+ */
 function allocatorFor(wanted: readonly Wanted[]): Allocate {
   const counts = new Map<string, number>();
   for (const { entry } of wanted) counts.set(entry.key, (counts.get(entry.key) ?? 0) + 1);

@@ -2,11 +2,11 @@ import { inspect } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
 import { type FutureStatus, type KeyEntry, LeakTracker, type Watched } from './entry.ts';
 
-/** How a cancellation is done. */
+/** The options of a cancellation. */
 export interface CancelOptions {
   /** Also when other futures or clients want the result: these are cancelled too. Default false. */
   readonly force?: boolean;
-  /** Why, in short; part of the error that waiting callers receive, and its field `reason`. */
+  /** The reason, in short; part of the error that waiting callers receive, and its field `reason`. */
   readonly reason?: string;
   /** More for people; part of that error as well, and its field `message`. */
   readonly message?: string;
@@ -17,7 +17,7 @@ export interface CancelOptions {
   readonly killTimeoutMs?: number;
 }
 
-/** What a future asks of its client. */
+/** The methods of a client that its futures use. */
 export interface FutureOwner {
   readonly id: string;
   resultOf(entry: KeyEntry): Promise<unknown>;
@@ -26,7 +26,7 @@ export interface FutureOwner {
   releaseEntry(entry: KeyEntry): void;
   /** One more want of the same key. */
   cloneEntry(entry: KeyEntry): KeyEntry;
-  /** What waits for the cluster passes here: a task lets another one run meanwhile. */
+  /** Waits for the cluster: a task lets another one run meanwhile. */
   waiting<T>(wait: Promise<T>): Promise<T>;
 }
 
@@ -86,7 +86,7 @@ export class Future<T> {
     return this.#entry.status;
   }
 
-  /** Whether it is finished, failed or cancelled. */
+  /** True when it is finished, failed or cancelled. */
   get done(): boolean {
     return this.#entry.isSettled;
   }
@@ -164,7 +164,7 @@ export function listOfFutures<F extends Future<unknown>>(call: string, futures: 
   throw new YardmasterError('ERR_GRAPH_INVALID', `${call} wants a list of futures, got ${got}`);
 }
 
-/** What is behind a future, for the client alone. */
+/** The entry behind a future, for the client alone. */
 export function holdingOfFuture(
   future: Future<unknown>,
 ): Holding & { readonly isReleased: boolean } {

@@ -33,7 +33,7 @@ export class TaskNode<Result> {
     readonly fn: TaskFunction,
     readonly args: readonly unknown[],
     readonly options: TaskOptions = {},
-    /** What it waits for without using it. */
+    /** The inputs that it waits for without using them. */
     readonly needs: readonly (Ref<unknown> | Future<unknown>)[] = [],
   ) {}
 
@@ -71,25 +71,25 @@ export interface PackedTask {
   readonly definition: string;
   /** Bytes of its arguments. */
   readonly nbytes: number;
-  /** Whether its result is kept in a store. */
+  /** True when its result is kept in a store. */
   readonly persist?: boolean | 'graph-outputs';
-  /** Whether the same definition with the same inputs gives the same result. */
+  /** True when the same definition with the same inputs gives the same result. */
   readonly isReproducible: boolean;
 }
 
-/** What can go to the scheduler and its workers. */
+/** The way to the scheduler and its workers. */
 interface Way {
   /** Default: no limit. */
   readonly messageBytesMax?: number;
-  /** Whether all of them are in this process. Default false. */
+  /** True when all of them are in this process. Default false. */
   readonly sharesMemory?: boolean;
 }
 
-/** What packing a graph needs to know of its client. */
+/** The parts of the client that packing a graph uses. */
 interface GraphSurroundings {
   /** Key of a future of this client; undefined for any other value. Throws for unusable futures. */
   readonly keyOfFuture: (value: unknown) => string | undefined;
-  /** Whether the client holds a future of this key, so that a `ref` may name it. */
+  /** True when the client holds a future of this key, so that a `ref` may name it. */
   readonly isKnown: (key: string) => boolean;
   readonly options: TaskOptions;
   /** Of the client. */
@@ -210,12 +210,12 @@ export function packTaskArguments(
   }
 }
 
-/** What a task is made of. */
+/** The parts of a task. */
 interface TaskParts {
   readonly fn: TaskFunction;
   readonly args: PackedArguments;
   readonly options: TaskOptions;
-  /** Whether the result depends on the arguments alone. Default true. */
+  /** True when the result depends on the arguments alone. Default true. */
   readonly isPure?: boolean;
   /** Of the client. */
   readonly codeRoot: string | undefined;

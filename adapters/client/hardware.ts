@@ -4,7 +4,7 @@ import type { WorkerRunner } from './cluster-access.ts';
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-/** What to measure. */
+/** The options of a benchmark of the hardware. */
 export interface BenchmarkOptions {
   /** Bytes that are moved at a time. Default: 1 KiB, 100 KiB, 1 MiB and 10 MiB. */
   readonly sizes?: readonly number[];

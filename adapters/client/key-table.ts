@@ -179,7 +179,7 @@ export class KeyTable {
     });
   }
 
-  /** Why the scheduler has refused data under this key, if it has since the last call. */
+  /** The reason why the scheduler has refused data under this key, if it has since the last call. */
   takeRefusal(key: string): string | undefined {
     const reason = this.refused.get(key);
     this.refused.delete(key);
@@ -265,7 +265,7 @@ export class KeyTable {
     this.endAll(error);
   }
 
-  /** Whether the message is about what the client wants now, and not about what it has replaced by then. */
+  /** True when the message is about what the client wants now, and not about what it has replaced by then. */
   private isMeant(key: string, { after = 0 }: { readonly after?: number }): boolean {
     const entry = this.entries.get(key);
     return entry !== undefined && entry.askedBy <= after;
@@ -418,7 +418,7 @@ class Definitions {
     if (other !== undefined && other.definition !== definition) throw duplicateKey(key);
   }
 
-  /** Whether a graph that is in play defines it. */
+  /** True when a graph that is in play defines it. */
   has(key: string): boolean {
     return this.known.has(key);
   }
@@ -486,7 +486,7 @@ function takenElsewhere(key: string, taken: string): YardmasterError {
 
 /** Bytes of results that a client keeps because they came along; others are fetched when asked for. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
-/** What a small array of bytes occupies besides them. */
+/** The size of a small array of bytes besides its bytes. */
 const OVERHEAD_BYTES = 200;
 
 /** Small results that came with the news of them, as long as their keys are held: all wants of a key have the same bytes. */

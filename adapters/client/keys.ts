@@ -10,7 +10,7 @@ const NO_PREFIX = new Uint8Array(0);
 /** A longer key is surely a mistake: data instead of a name. */
 const KEY_LENGTH_MAX = 8192;
 
-/** What a task computes: a function of a module in one version, applied to these arguments. */
+/** The definition of a task: a function of a module in one version, applied to these arguments. */
 export type Definition = Pick<FunctionSpec, 'module' | 'name' | 'version' | 'args'>;
 
 /**

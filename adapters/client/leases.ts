@@ -42,12 +42,12 @@ export class Lease {
     return this.loss.signal;
   }
 
-  /** Whether `release` was called. */
+  /** True when `release` was called. */
   get isReleased(): boolean {
     return this.releasing !== undefined;
   }
 
-  /** Whether it is held: neither released nor lost. */
+  /** True when it is held: neither released nor lost. */
   get isHeld(): boolean {
     return this.releasing === undefined && this.lossReason === undefined;
   }
@@ -82,7 +82,7 @@ export class LeaseKeeper {
   private timer: Timer | undefined;
   private lifeMs = Infinity;
   private isWatching = false;
-  /** When the last renewal that was granted had been asked for. */
+  /** The time at which the last granted renewal was asked for. */
   private renewedMs = 0;
   private readonly onSessionEnd = (): void => {
     this.loseAll(this.coordinator.session.signal.reason as Error);

@@ -15,18 +15,18 @@ import { type Network, openChannelTo } from '../peers/peers.ts';
 
 const SECRET_BYTES = 32;
 
-/** How a client is connected. */
+/** The options of a client's connection. */
 interface LinkOptions {
   /** Of the scheduler. */
   readonly address: string;
   /** Key of the client. */
   readonly client: string;
   readonly network: Network;
-  /** How to come back when the connection is lost. Default: it does not. */
+  /** The rules of reconnection. Default: it does not reconnect. */
   readonly reconnect?: ReconnectRules;
   /** Milliseconds for which the scheduler keeps what the client wants while its connection is broken. */
   readonly returnWithinMs?: number;
-  /** When a scheduler that does not answer counts as gone. */
+  /** The rules by which a scheduler that does not answer counts as gone. */
   readonly answers: AnswerRules;
 }
 
@@ -88,7 +88,7 @@ export class SchedulerLink {
     return this.lastMessageBytesMax;
   }
 
-  /** Whether shared memory stays shared with the scheduler and all its workers. */
+  /** True when shared memory stays shared with the scheduler and all its workers. */
   get sharesMemory(): boolean {
     return this.isWithinProcess;
   }
@@ -263,7 +263,7 @@ function notBack(gone: YardmasterError, cause: unknown): YardmasterError {
 }
 
 /**
- * Whether the scheduler takes the report from a viewer, to whom it never gave a key that could be released.
+ * True when the scheduler takes the report from a viewer, to whom it never gave a key that could be released.
  * @throws YardmasterError `ERR_ACCESS`
  */
 function isOfViewer({ op }: ClientReport): boolean {

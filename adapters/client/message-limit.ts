@@ -75,7 +75,7 @@ export function inParts(
   ];
 }
 
-/** Where each part of the tasks ends. O(tasks). */
+/** The index at which each part of the tasks ends. O(tasks). */
 function partEnds(tasks: readonly GraphTask[], bytesMax: number): number[] {
   const ends: number[] = [];
   let [begin, nbytes] = [0, 0];

@@ -19,7 +19,7 @@ import type { PackedTask, Ref } from './graph.ts';
 import { checkKey } from './keys.ts';
 import { copyOfPlain } from './plain-data.ts';
 
-/** What is the same for one task wherever it is written down. */
+/** The options of a task that are the same wherever it is written down. */
 export interface TaskOptions {
   /**
    * Times that the task may fail and is tried again, anywhere and at once; or {@link RetryRules}, by which it is tried
@@ -35,7 +35,7 @@ export interface TaskOptions {
   readonly priority?: number;
   /** Addresses, host names or names of the workers that may compute it. Default: any. */
   readonly workers?: readonly string[];
-  /** Whether `workers` is only a preference. Default false. */
+  /** True when `workers` is only a preference. Default false. */
   readonly allowOtherWorkers?: boolean;
   /** Amount of each resource that it occupies while it runs: `{ GPU: 1 }`. */
   readonly resources?: Readonly<Record<string, number>>;
@@ -61,7 +61,7 @@ export interface TaskOptions {
   readonly annotations?: Readonly<Record<string, unknown>>;
 }
 
-/** How to submit. */
+/** The options of a submission. */
 export interface SubmitOptions extends TaskOptions {
   /** The name of the task, for one `submit`. Default: name of the function and a hash. */
   readonly key?: string;
@@ -75,7 +75,7 @@ export interface SubmitOptions extends TaskOptions {
    * cluster; for `compute`. A `ref` means a name in the same namespace.
    */
   readonly namespace?: string;
-  /** Where results are kept that `persist` asks for. Default: of the client. */
+  /** The store of results that `persist` asks for. Default: that of the client. */
   readonly resultStore?: ResultStoreOption;
   /** Aborting cancels what was submitted. */
   readonly signal?: AbortSignal;
@@ -120,7 +120,7 @@ export function taskFields(options: TaskOptions): Partial<GraphTask> | undefined
   };
 }
 
-/** Whether nothing is said of the task itself, as of most tasks. */
+/** True when nothing is said of the task itself, as of most tasks. */
 function isBare(options: TaskOptions): boolean {
   return (
     options.retries === undefined &&
@@ -311,9 +311,9 @@ export function refuseOption(option: string, value: unknown, wanted: string): ne
   );
 }
 
-/** When a task that has failed is tried again, on the thread where it failed. */
+/** The rules by which a task that has failed is tried again, on the thread where it failed. */
 export interface RetryRules {
-  /** How often, at most. */
+  /** The number of repetitions, at most. */
   readonly times: number;
   /** Milliseconds before the first retry. Default 1000. */
   readonly backoffMs?: number;
@@ -372,7 +372,7 @@ function isCount(value: unknown): boolean {
 
 // Results that outlive the cluster: what a client says of tasks whose results are kept.
 
-/** What tells which results of a submission are kept, and where. */
+/** The choice of the results of a submission that are kept, and their store. */
 interface Persistence {
   readonly store: StoreSpec | undefined;
   /** Keys whose results were asked for. */
@@ -465,7 +465,7 @@ function notReproducible(
 }
 
 /**
- * Where results are kept: the path of a folder; the same with a limit, of which about as much is kept; a bucket
+ * The store of results: the path of a folder; the same with a limit, of which about as much is kept; a bucket
  * of S3; or a module that exports `createResultStore`, by its URL, path or package.
  */
 export type ResultStoreOption =
@@ -612,7 +612,7 @@ type Nested<T, Handle> = T extends Leaf
       ? ReadonlySet<V | Handle>
       : never;
 
-/** What may be given where a task wants a `T`: the value, its future, or a structure with futures. */
+/** An argument for a parameter `T` of a task: the value, its future, or a structure with futures. */
 export type Argument<T> =
   | T
   | Future<T>

@@ -26,7 +26,7 @@ interface Submission {
   readonly nbytes: number;
   /** Key of the task that submits them, if one does. */
   readonly submittingTask?: string;
-  /** Whether a store may have results of them. */
+  /** True when a store may have results of them. */
   readonly mayBeKept?: boolean;
 }
 
@@ -189,7 +189,7 @@ export class Outgoing {
     return this.lookUp;
   }
 
-  /** What came during a look-up may need one of its own, and shall not keep these waiting. */
+  /** Sends the first messages. Those that came during a look-up may need one of their own, and shall not keep these waiting. */
   private sendFirst(count: number): Promise<void> | undefined {
     this.lookUp = undefined;
     if (this.isHeld) return undefined;

@@ -5,7 +5,7 @@ import { SystemClock } from '../clocks/index.ts';
 import { type Future, holdingOfFuture } from './future.ts';
 import { checkNames } from './options.ts';
 
-/** How many futures have come to which end. */
+/** The number of futures by their end. */
 export interface ProgressCounts {
   readonly total: number;
   readonly finished: number;
@@ -14,12 +14,12 @@ export interface ProgressCounts {
   readonly pending: number;
 }
 
-/** How far futures are, in all and by prefix. */
+/** The progress of futures, in all and by prefix. */
 export interface Progress extends ProgressCounts {
   readonly prefixes: ReadonlyMap<string, ProgressCounts>;
 }
 
-/** How to follow futures. */
+/** The options of following futures. */
 export interface ProgressOptions {
   /** Milliseconds between two reports, at least. Default 100. */
   readonly intervalMs?: number;
@@ -31,7 +31,7 @@ const INTERVAL_MS = 100;
 type MutableCounts = { -readonly [Name in keyof ProgressCounts]: number };
 
 /**
- * How far futures are: at once, after changes, and when all have come to an end, which ends the iteration. Fetches
+ * Reports the progress of futures: at once, after changes, and when all have come to an end, which ends the iteration. Fetches
  * nothing and never rejects. O(futures) for each report.
  * @example
  * for await (const { finished, failed, total } of progress(futures)) console.log(finished, failed, total);
@@ -109,7 +109,7 @@ function pause(
   });
 }
 
-/** Where to show the progress. */
+/** The options of showing the progress. */
 export interface ShowProgressOptions extends ProgressOptions {
   /** Default: the error stream, because results go to the other one. */
   readonly stream?: NodeJS.WriteStream;
@@ -121,7 +121,7 @@ const BARS_MAX = 12;
 /** Lines that are written when the stream is not a terminal. */
 const LINES = 10;
 
-/** Whether a stream is a terminal on which lines can be drawn anew. */
+/** True when a stream is a terminal on which lines can be drawn anew. */
 export function canDrawBars(stream: NodeJS.WriteStream): boolean {
   return stream.isTTY && process.env['TERM'] !== 'dumb';
 }

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
 import { Constant } from './graph.ts';
 
-/** Whether something gives its items one by one, and at its own pace. */
+/** True when something gives its items one by one, and at its own pace. */
 export function isStream(items: unknown): items is AsyncIterable<unknown> {
   return typeof items === 'object' && items !== null && Symbol.asyncIterator in items;
 }

@@ -10,7 +10,7 @@ import { allocateWithin, checkFits } from './message-limit.ts';
 import { checkNames, checkTime, checkWorkers, refuseOption } from './options.ts';
 import type { Session } from './session.ts';
 
-/** How to put values on workers. */
+/** The options of putting values on workers. */
 export interface ScatterOptions {
   /** Addresses or names of the workers to choose from. Default: all that are running. */
   readonly workers?: readonly string[];
@@ -54,10 +54,10 @@ interface Placing {
 /** Puts values of the client on workers. */
 export class Scatterer {
   /**
-   * Where the last scatter ended. The next one begins there, so that many small ones spread too.
+   * The position at which the last scatter ended. The next one begins there, so that many small ones spread too.
    */
   private dealt = 0;
-  /** What is being put on workers, by key. */
+  /** The values that are being put on workers, by key. */
   private readonly underWay = new Map<string, Promise<unknown>>();
 
   constructor(
@@ -249,7 +249,7 @@ export class Scatterer {
     });
   }
 
-  /** What the scheduler may have taken for data of this client is released again. */
+  /** Releases what the scheduler may have taken for data of this client. */
   private giveUp(placings: Iterable<Placing>, error: Error): void {
     const { outgoing, table } = this.session;
     for (const { item, entry, isNew } of placings) {

@@ -11,7 +11,7 @@ import type { KeyEntry } from './entry.ts';
 import { Future, type FutureOwner } from './future.ts';
 import { releasedError } from './key-table.ts';
 
-/** What the actors of a session need of it. */
+/** The methods of a session that its actors use. */
 interface ActorsOwner extends FutureOwner {
   readonly clock: Clock;
   readonly pause: Pause | undefined;
@@ -20,7 +20,7 @@ interface ActorsOwner extends FutureOwner {
   request<T>(method: string, parameters: WireMessage): Promise<T>;
 }
 
-/** How the handles of a client reach their actors. A handle keeps its actor alive. */
+/** The caller of the actors whose handles the client has. A handle keeps its actor alive. */
 export class SessionActors {
   private readonly calls: ActorCalls;
   /** Ends the calls that are open, by key. */

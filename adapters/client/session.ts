@@ -33,16 +33,16 @@ export interface Reconnected {
   readonly lost: readonly string[];
 }
 
-/** What a session does when its connection is lost, and where its tasks come from. */
+/** The options of a session: its reconnection, and the origin of its tasks. */
 export interface SessionOptions {
-  /** How to come back. Default: it ends. */
+  /** The rules of reconnection. Default: the session ends. */
   readonly reconnect?: ReconnectRules;
   /**
    * With `reconnect`: milliseconds for which a scheduler that has not gone keeps what the client wants when its
    * connection breaks. Default: as long as the client tries to come back.
    */
   readonly returnWithinMs?: number;
-  /** When a scheduler that does not answer counts as gone. Default: after five minutes. */
+  /** The rules by which a scheduler that does not answer counts as gone. Default: after five minutes. */
   readonly answers?: AnswerRules;
   readonly onReconnected?: (event: Reconnected) => void;
   /** The project to which names of modules of tasks are relative. Real path. Default: see `travellingName`. */
@@ -68,7 +68,7 @@ export class Session implements FutureOwner, LinkOwner {
   readonly returnListeners = new Set<() => void>();
   /** Key of the task that the client belongs to at present, if it belongs to one. */
   submittingTask: string | undefined;
-  /** What the task does while it waits. */
+  /** The steps around a wait of the task. */
   pause: Pause | undefined;
   /** Has used queues or topics: the scheduler has noted that. */
   mustLeave = false;
@@ -131,17 +131,17 @@ export class Session implements FutureOwner, LinkOwner {
     return this.link.messageBytesMax;
   }
 
-  /** Whether the whole cluster is in this process, so that shared memory stays shared. */
+  /** True when the whole cluster is in this process, so that shared memory stays shared. */
   get sharesMemory(): boolean {
     return this.link.sharesMemory;
   }
 
-  /** Whether there is a connection at present. */
+  /** True when there is a connection at present. */
   get isConnected(): boolean {
     return !this.isClosed && !this.link.isAway;
   }
 
-  /** Whether it tries to, when its connection is lost. */
+  /** True when it tries to, when its connection is lost. */
   get mayComeBack(): boolean {
     return this.options.reconnect !== undefined;
   }
@@ -203,7 +203,7 @@ export class Session implements FutureOwner, LinkOwner {
     }
   }
 
-  /** Whether {@link resultHere} has the result, so that a caller need not wait for it. */
+  /** True when {@link resultHere} has the result, so that a caller need not wait for it. */
   isHere(entry: KeyEntry): boolean {
     return entry.value !== undefined && entry.status === 'finished' && !this.isClosed;
   }

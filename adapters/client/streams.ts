@@ -8,7 +8,7 @@ import { checkNames, refuseOption } from './options.ts';
 /** Items that are under way at once, by default. */
 export const IN_FLIGHT = 256;
 
-/** How to work on a stream of items. */
+/** The options of work on a stream of items. */
 export interface StreamOptions {
   /** Upper bound of the items that were taken and whose results were not. Default 256. */
   readonly inFlight?: number;
@@ -116,7 +116,7 @@ class ItemWindow<Item, Result> {
   }
 }
 
-/** How to wait. */
+/** The options of a wait. */
 export interface WaitOptions {
   /** Milliseconds. Default: no limit. */
   readonly timeoutMs?: number;

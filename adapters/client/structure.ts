@@ -31,7 +31,7 @@ export function asFutureList(structure: unknown): readonly Future<unknown>[] | u
 }
 
 /**
- * What the client knows of each future inside a structure.
+ * The entry of each future inside a structure.
  * @throws YardmasterError `ERR_GRAPH_INVALID` when it can hold no futures
  */
 export function entriesIn(structure: unknown): KeyEntry[] {

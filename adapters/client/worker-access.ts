@@ -27,26 +27,26 @@ export interface CallStack {
   readonly worker: string;
   /** Seconds since it began. */
   readonly seconds: number;
-  /** Whether the task has seceded: it runs, but does not occupy one of the worker's threads. */
+  /** True when the task has seceded: it runs, but does not occupy one of the worker's threads. */
   readonly hasSeceded: boolean;
-  /** Whether no client or task wants the result any more. */
+  /** True when no client or task wants the result any more. */
   readonly isCancelled: boolean;
   /** Id of its thread, within the process of the worker. */
   readonly thread?: number;
   /** Innermost first; none when it computes nothing at present: it waits. */
   readonly frames: readonly StackFrame[];
-  /** Why there are no frames, if that is not because it waits. */
+  /** The reason why there are no frames, if that is not because the task waits. */
   readonly unseen?: string;
 }
 
 /** The running tasks, and the workers that did not answer. */
 export interface CallStacks {
   readonly running: readonly CallStack[];
-  /** Why not, by address. */
+  /** The reason why not, by address. */
   readonly silent: ReadonlyMap<string, string>;
 }
 
-/** How many connections there are. */
+/** The number of connections. */
 export interface ConnectionCounters {
   /**
    * `all` includes connections that have not been identified; `toWorkers` are the scheduler's own,
@@ -60,7 +60,7 @@ export interface ConnectionCounters {
   >;
 }
 
-/** How to begin anew. */
+/** The options of a restart. */
 export interface RestartOptions {
   /** Milliseconds for the new workers to be there. Default 30 000. */
   readonly timeoutMs?: number;
@@ -136,7 +136,7 @@ export class WorkerAccess extends DiagnosticsAccess {
   }
 
   /**
-   * Where the JavaScript of running tasks is at this moment: of these, or of all that run. A thread
+   * The present call stacks of running tasks: of these, or of all that run. A thread
    * that computes is stopped for about a millisecond to see; a task that waits has no calls to show.
    */
   async callStack(futures?: unknown, options: AskOptions = {}): Promise<CallStacks> {

@@ -7,7 +7,7 @@ import { pauseOf } from '../peers/peers.ts';
 import { Session } from './session.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** When its connection breaks and the scheduler lives, its worker has most likely died, and what it wanted is in vain. */
+/** A client whose connection breaks while the scheduler lives has most likely lost its worker, and wants its results in vain. */
 const RETURN_WITHIN_MS = 1000;
 const LEFT_BADLY = 'the client of a task could not leave what it shared';
 

@@ -82,7 +82,7 @@ export class TimerHeap<T> {
     return this.size === 0 ? undefined : this.timers[0];
   }
 
-  /** When the first timer is due; of no meaning when there is none. */
+  /** The time at which the first timer is due; of no meaning when there is none. */
   get firstMs(): number {
     return this.dueMs[0] as number;
   }

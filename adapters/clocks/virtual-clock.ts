@@ -53,7 +53,7 @@ export class VirtualClock implements Clock {
     return this.pending.liveCount;
   }
 
-  /** When the next timer is due; undefined when there is none. */
+  /** The time at which the next timer is due; undefined when there is none. */
   get nextTimerMs(): number | undefined {
     this.dropCancelled();
     return this.timers.first === undefined ? undefined : this.timers.firstMs;

@@ -449,7 +449,7 @@ function isSame(text: string, bytes: Uint8Array, at: number, length: number): bo
   return true;
 }
 
-/** Why bytes are not one value of plain data. */
+/** The error for bytes that are not one value of plain data. */
 class Unreadable extends Error {}
 
 const CACHED_TEXTS = 512;

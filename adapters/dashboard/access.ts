@@ -10,7 +10,7 @@ LOOPBACK.addAddress('::1', 'ipv6');
 /** Begins the name of the cookie that keeps the token of a browser. Browsers do not tell ports apart, so the port follows. */
 const COOKIE = 'yardmaster-token-';
 
-/** What a request asks for, by what it needs. */
+/** The right that a request needs. */
 export type Need =
   /** Says nothing about the cluster. */
   | 'nothing'
@@ -21,13 +21,13 @@ export type Need =
   /** A change of the cluster. */
   | 'change';
 
-/** Why a request is refused. */
+/** The refusal of a request. */
 export interface Refusal {
   readonly status: 401 | 403;
   readonly text: string;
 }
 
-/** Who may reach the dashboard. */
+/** The rules about who may reach the dashboard. */
 export interface AccessOptions {
   readonly host: string;
   readonly hosts: readonly string[];
@@ -44,7 +44,7 @@ export class Access {
   /** Has to come with each change; only pages of the dashboard that were opened with the token have it. */
   private readonly changeToken = randomBytes(24).toString('base64url');
   /**
-   * What each request has to carry if an option names a token. Otherwise each page from which something is to be
+   * The token that each request has to carry if an option names one. Otherwise each page from which something is to be
    * changed: on loopback every user of the machine may look.
    */
   readonly token: string;
@@ -91,7 +91,7 @@ export class Access {
     return undefined;
   }
 
-  /** What a page sends along with changes; empty for a reader who may only look. */
+  /** The token that a page sends along with changes; empty for a reader who may only look. */
   changeTokenFor(headers: IncomingHttpHeaders, query: { token?: unknown }): string {
     const mayChange = this.options.hasCertificates || this.hasToken(headers, query);
     return mayChange ? this.changeToken : '';
@@ -133,7 +133,7 @@ function cookieName(host = ''): string {
   return `${COOKIE}${/:(\d+)$/.exec(host)?.[1] ?? 'none'}`;
 }
 
-/** Whether only processes of this machine reach it. */
+/** True when only processes of this machine reach it. */
 export function isLoopback(host: string): boolean {
   if (host === 'localhost') return true;
   const family = isIP(host);

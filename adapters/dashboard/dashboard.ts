@@ -14,7 +14,7 @@ import {
   urlOf,
 } from './server.ts';
 
-/** What the dashboard needs beside the options of its plugin. */
+/** The parts of the dashboard beside the options of its plugin. */
 export interface DashboardParts extends DashboardOptions {
   /** With these it is served encrypted, to readers who show a certificate. */
   readonly certificates?: ServerCertificates;
@@ -26,7 +26,7 @@ export class Dashboard {
     private readonly server: Listening,
     private readonly feed: Feed,
     private readonly metrics: Metrics,
-    /** What a browser opens. */
+    /** The address that a browser opens. */
     readonly url: string,
   ) {}
 
@@ -74,7 +74,7 @@ export class Dashboard {
   }
 }
 
-/** What programs read. */
+/** Adds the figures that programs read. */
 function addFigures(
   app: FastifyInstance,
   answers: Answers,

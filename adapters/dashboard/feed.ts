@@ -38,14 +38,14 @@ const WINDOW_PAUSE = 9;
 
 type WindowRequest = Extract<PageMessage, { type: 'stream' }>;
 
-/** How much is remembered, and when. */
+/** The options of the feed's memory. */
 interface FeedOptions {
   readonly history: number;
   readonly recordsAlways: boolean;
 }
 
 /**
- * What open pages are sent: figures by prefix and by worker, only those that changed, and the part of the task stream
+ * The feed of open pages: figures by prefix and by worker, only those that changed, and the part of the task stream
  * that is shown. A frame is made once for all viewers. Without a viewer there is no timer and no hook.
  */
 export class Feed {
@@ -94,7 +94,7 @@ export class Feed {
     return viewer;
   }
 
-  /** What a page sent. */
+  /** Handles a message of a page. */
   receive(viewer: Viewer, text: string): void {
     const message = readViewerMessage(text);
     if (message === undefined || message.type === 'at') this.drop(viewer);
@@ -229,10 +229,10 @@ export function encode(frame: StateFrame): Buffer {
   return Buffer.from(JSON.stringify(frame));
 }
 
-/** How many of the first failures are kept, and how many of the newest. */
+/** The number of first failures that are kept, and of the newest ones. */
 const KEPT = 10;
 
-/** What failed first, and what failed lately. Costs nothing while nothing fails. */
+/** The first and the newest failures. Costs nothing while nothing fails. */
 export class Failures {
   readonly first: Failure[] = [];
   readonly newest: Failure[] = [];
@@ -358,7 +358,7 @@ export class TableDelta<Row extends object> {
   }
 }
 
-/** What the feed needs of a WebSocket. */
+/** The methods of a WebSocket that the feed uses. */
 export interface ViewerSocket {
   /** @param text - a string, or its bytes in UTF-8 */
   send(text: string | Buffer): void;
@@ -381,7 +381,7 @@ export class Viewer {
     return this.sent === this.base;
   }
 
-  /** How long it has not answered. */
+  /** Milliseconds for which the viewer has not answered. */
   silentMs(nowMs: number): number {
     return this.isReady ? 0 : nowMs - this.sentMs;
   }

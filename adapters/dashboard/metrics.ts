@@ -82,7 +82,7 @@ interface HookInfo {
   readonly totalMs: number;
 }
 
-/** What the command `plugins` answers, as far as it is read here. */
+/** The part of the answer of the command `plugins` that is read here. */
 interface PluginInfo {
   readonly name: string;
   readonly errorCount: number;
@@ -90,7 +90,7 @@ interface PluginInfo {
 }
 
 /**
- * What Prometheus reads. Figures that Dask's exporter has are under its names (`dask_scheduler_…`), the others are
+ * The metrics for Prometheus. Figures that Dask's exporter has are under its names (`dask_scheduler_…`), the others are
  * `yardmaster_…`. Everything is read from the state when it is asked for, so that nothing is counted in between;
  * counters of events with a low rate are the exception.
  */

@@ -2,7 +2,7 @@
 export interface DashboardOptions {
   /** Default 127.0.0.1. Elsewhere only harmless figures are served without a token or certificates. */
   readonly host: string;
-  /** When it is taken the next free one of {@link PORTS_TRIED}; 0 for any. */
+  /** The port; when it is taken, the next free one of {@link PORTS_TRIED}; 0 for any. */
   readonly port: number;
   /** Each request has to carry it: `Authorization: Bearer …`, or once `?token=…` in a browser. */
   readonly token?: string;
@@ -14,7 +14,7 @@ export interface DashboardOptions {
   readonly recordsAlways: boolean;
 }
 
-/** How many ports are tried, counted from the wanted one. */
+/** The number of ports that are tried, counted from the wanted one. */
 export const PORTS_TRIED = 20;
 
 export const DASHBOARD_DEFAULTS: DashboardOptions = {

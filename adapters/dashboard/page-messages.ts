@@ -181,7 +181,7 @@ export interface StreamWindow {
 export interface StreamAnswer extends StreamWindow {
   readonly type: 'stream';
   readonly id: number;
-  /** When recording began. */
+  /** The time at which recording began. */
   readonly sinceS: number;
 }
 
@@ -203,7 +203,7 @@ export interface PastDescription {
   readonly toS: number;
   /** The moment that is shown first. */
   readonly startS: number;
-  /** When the first task ran, and the last one. */
+  /** The time from the first run to the last one. */
   readonly stream: { readonly fromS: number; readonly toS: number };
 }
 

@@ -52,7 +52,7 @@ export interface Past {
   at(atMs: number, isExplained: boolean): Promise<ApiSource>;
 }
 
-/** Where it is served. */
+/** The address at which the pages are served. */
 export interface PastDashboardOptions {
   readonly host: string;
   /** The next free one when it is taken; 0: any. */
@@ -61,7 +61,7 @@ export interface PastDashboardOptions {
 
 /** The pages over a scheduler that is gone. */
 export interface PastDashboard {
-  /** What a browser opens. */
+  /** The address that a browser opens. */
   readonly url: string;
   close(): Promise<void>;
 }
@@ -171,7 +171,7 @@ export interface PastSample {
   readonly workers: readonly WorkerRow[];
 }
 
-/** What a replay shows of a cluster that is gone: every run, and the cluster at up to a thousand moments. */
+/** The samples of a replay: every run, and the cluster at up to a thousand moments. */
 export class PastSamples {
   readonly numbers = new PrefixNumbers();
   readonly recorder = new TaskRecorder(ACTIONS_MAX, this.numbers);

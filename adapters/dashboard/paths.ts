@@ -57,7 +57,7 @@ export const SINGLE_PAGES: Readonly<Record<string, PageName>> = {
   'cluster-map': 'graph',
 };
 
-/** How many of {@link SINGLE_PAGES}, from the first on, are listed for JupyterLab: one for each page. */
+/** The number of {@link SINGLE_PAGES}, from the first on, that are listed for JupyterLab: one for each page. */
 const LISTED = 7;
 
 const SINGLE = 'individual-';
@@ -73,7 +73,7 @@ export function pageAt(path: string): PageName | undefined {
   return PAGES.find((page) => page === name) ?? ownValue(DASK_PAGES, name);
 }
 
-/** Whether the page at this path is to be shown without the header, as in a frame of JupyterLab. */
+/** True when the page at this path is to be shown without the header, as in a frame of JupyterLab. */
 export function isSingle(path: string): boolean {
   return path.slice(path.lastIndexOf('/') + 1).startsWith(SINGLE);
 }

@@ -222,7 +222,7 @@ async function logOf(
   };
 }
 
-/** What a plugin that may not be there answers. */
+/** The answer of a plugin; null when the plugin is not there. */
 function orNull(run: () => unknown): unknown {
   try {
     return run();
@@ -299,11 +299,11 @@ function knownWorker({ cluster }: PluginContext, address: string): string {
   });
 }
 
-/** What open pages are sent. */
+/** The feed of open pages. */
 export interface PageFeed {
   /** A page was opened. */
   open(socket: ViewerSocket): Viewer;
-  /** What a page sent. */
+  /** Handles a message of a page. */
   receive(viewer: Viewer, text: string): void;
   /** A page was closed. */
   leave(viewer: Viewer): void;

@@ -13,7 +13,7 @@ import { PORTS_TRIED } from './options.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What a request has to have. Default: `read`. */
+    /** The right that a request needs. Default: `read`. */
     need?: Need;
   }
 }
@@ -167,7 +167,7 @@ export async function startServer(
   };
 }
 
-/** What a browser of this machine opens. */
+/** The address that a browser of this machine opens. */
 export function urlOf(scheme: string, host: string, port: number): string {
   return `${scheme}://${shownHost(host)}:${port}/status`;
 }

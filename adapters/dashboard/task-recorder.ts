@@ -15,7 +15,7 @@ import {
   toColumns,
 } from './page-messages.ts';
 
-/** What a thread did, by number. */
+/** The actions of a thread, by their number. */
 const ACTIONS = ['compute', 'transfer', 'disk-read', 'disk-write', 'deserialize', 'other'];
 
 /** One action of a task, as it is remembered. */
@@ -61,7 +61,7 @@ export class TaskRecorder {
     workerRemoved: ({ address, name }) => this.lanes.forget(address, name),
   };
 
-  /** What a transition says about a run. */
+  /** Records the run that a transition reports. */
   record(
     task: TaskView,
     start: TaskStateName,
@@ -106,7 +106,7 @@ export class TaskRecorder {
     }
   }
 
-  /** How many are remembered. */
+  /** The number of actions that are remembered. */
   get size(): number {
     return Math.min(this.count, this.capacity);
   }

@@ -8,7 +8,7 @@ const LIMITS_NAMED = 3;
 
 const sentence = (text: string, ...keys: readonly string[]): Sentence => ({ text, keys });
 
-/** What waits, and why: one sentence each, the most urgent first. O(workers + prefixes + limits). */
+/** Explains what waits, and why: one sentence each, the most urgent first. O(workers + prefixes + limits). */
 export function waitingIn(cluster: ClusterView): readonly Sentence[] {
   return [
     ...withoutWorker(cluster),

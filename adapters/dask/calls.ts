@@ -6,7 +6,7 @@ import { asPythonException, PythonError, PythonException } from './wire/py-error
 
 // Calls to workers and nannies on behalf of clients.
 
-/** What to do about a worker that does not answer, or answers with an exception. */
+/** The treatment of a worker that does not answer, or answers with an exception. */
 export type OnError = 'raise' | 'return' | 'return_pickle' | 'ignore';
 
 /** A call to many. */

@@ -313,7 +313,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
   }
 }
 
-/** What Python raised over the graph; or what is wrong, as an exception of Python. */
+/** The exception that Python raised over the graph; or the fault, as an exception of Python. */
 function failureOf(error: unknown): Pick<PythonFailure, 'exception' | 'traceback'> {
   const raised = YardmasterError.is(error, 'ERR_GRAPH_INVALID') ? error.data : undefined;
   if (raised?.['exception'] === undefined) {
@@ -398,7 +398,7 @@ export function simpleClientReport(
   }
 }
 
-/** Why a client of Dask cancels: `reason`, and `msg` for people. */
+/** The reason of a client of Dask for a cancellation: `reason`, and `msg` for people. */
 export function cancellationIn(request: Fields): { reason?: string; message?: string } {
   const { reason, msg } = request;
   return {
@@ -423,7 +423,7 @@ export function dataItems(message: Fields, keys: KeyTable): UpdateData['items'] 
   });
 }
 
-/** What {@link PendingWants} needs of the scheduler. */
+/** The services of the scheduler that {@link PendingWants} uses. */
 interface WantScope {
   readonly cluster: ClusterView;
   readonly clock: Clock;
@@ -434,7 +434,7 @@ interface WantScope {
 }
 
 /**
- * How long a client may want a key that the scheduler does not know, counted from when all graphs
+ * Milliseconds for which a client may want a key that the scheduler does not know, counted from when all graphs
  * are unpacked. Futures travel between clients faster than the graphs that create their keys.
  */
 const PATIENCE_MS = 10_000;

@@ -306,7 +306,7 @@ async function callStack(request: Fields, context: DaskContext): Promise<Map<str
   return new Map(answers.filter(([, stacks]) => entriesOf(stacks).length > 0));
 }
 
-/** What is being computed of these tasks and of what they wait for, by worker. */
+/** The tasks that are being computed among these and their inputs, by worker. */
 function processingFor(
   { cluster, keys }: DaskContext,
   asked: readonly unknown[],
@@ -343,7 +343,7 @@ export async function profile(request: Fields, context: DaskContext): Promise<un
   return request['merge_workers'] === false ? answers : mergeProfiles([...answers.values()]);
 }
 
-/** What a dump of the cluster holds: the scheduler, what each worker tells, and versions. */
+/** The contents of a dump of the cluster: the scheduler, the answer of each worker, and versions. */
 export async function clusterState(request: Fields, context: DaskContext): Promise<Fields> {
   const exclude = request['exclude'] ?? [];
   const [workers, versions, scheduler] = await Promise.all([
@@ -412,7 +412,7 @@ async function writeDump(path: string, bytes: Uint8Array): Promise<void> {
 /** The first bytes of dumps, by format. */
 const DUMP_STARTS = { yaml: Buffer.from('scheduler:'), msgpack: Buffer.from([0x1f, 0x8b]) };
 
-/** Where a dump is written. Symbolic links lead nowhere else. */
+/** The path at which a dump is written. Symbolic links lead nowhere else. */
 async function placeOf(named: string, folder: string): Promise<string> {
   const wanted = resolve(folder, named);
   const [parent, within] = await Promise.all([realpath(dirname(wanted)), realpath(folder)]).catch(

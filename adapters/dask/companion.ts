@@ -29,7 +29,7 @@ import { EventFeed } from './views.ts';
 
 export { makeTallies, Tallies } from './tallies.ts';
 
-/** How long plugins have for their `before_close` and `close`, in milliseconds. */
+/** The time that plugins have for their `before_close` and `close`, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 5000;
 
 /** Time between two warnings that Python is still preloading, in milliseconds. */
@@ -42,7 +42,7 @@ const ERROR = 40;
 /** Handlers do not get a connection: those that need one answer with an error. */
 const NO_COMM = undefined as never;
 
-/** What the companion needs of the scheduler. */
+/** The services of the scheduler that the companion uses. */
 export interface CompanionHost extends DaskContext {
   readonly operations: Operations;
   readonly options: DaskContext['options'] &
@@ -50,7 +50,7 @@ export interface CompanionHost extends DaskContext {
       DaskOptions,
       'schedulerPython' | 'preload' | 'preloadArgv' | 'blockedHandlers' | 'schedulerFile'
     >;
-  /** Where it listens. */
+  /** The address at which it listens. */
   readonly listenAddress: string;
   /** Stops, or starts again, the reading of what clients and workers say on their streams. */
   holdPeers(isHeld: boolean): void;
@@ -344,7 +344,7 @@ async function registerPlugin(
   return companion.ask('register', request, 'a plugin of the scheduler in Python');
 }
 
-/** What Python raised over a file is raised in the client. */
+/** Raises in the client what Python raised over a file. */
 function raise(error: unknown): never {
   const raised = YardmasterError.is(error, 'ERR_GRAPH_INVALID') ? error.data : {};
   if (raised['exception'] === undefined) throw error;
@@ -370,11 +370,11 @@ function textsOf(list: unknown): string[] {
 /** A folder that Python can run. It stands beside this module, in the sources as in the package. */
 const PROGRAM = fileURLToPath(new URL('./yardmaster_companion', import.meta.url));
 
-/** What the process needs of its surroundings. */
+/** The services that the process uses. */
 interface CompanionPort {
   readonly clock: Clock;
   readonly log: Logger;
-  /** What Python asks for. It may throw, or answer later. */
+  /** Answers a request of Python. It may throw, or answer later. */
   answer(op: string, fields: Fields): unknown;
   /** See {@link Outbox}. */
   holdPeers(isHeld: boolean): void;
@@ -546,7 +546,7 @@ function textOf(error: Fields): string {
 /** An event for the hooks of scheduler plugins: its name, then what the hook needs. */
 export type CompanionEvent = readonly [name: string, ...fields: unknown[]];
 
-/** What the outbox does with the process and the cluster. */
+/** The services that the outbox uses. */
 interface OutboxPort {
   readonly clock: Clock;
   /** Writes one message to the process. */
@@ -565,7 +565,7 @@ interface OutboxLimits {
   readonly holdAt: number;
   /** Waiting events at which the process is given up: some peers cannot be held. */
   readonly max: number;
-  /** How long the process may handle no event while peers are held, in milliseconds. */
+  /** The time for which the process may handle no event while peers are held, in milliseconds. */
   readonly stallMs: number;
 }
 

@@ -27,7 +27,7 @@ interface Node {
 type Tree = Readonly<Record<string, unknown>>;
 
 /**
- * What Dask's own configuration says, from its usual places: YAML files, then the environment; what
+ * The settings of Dask's own configuration, from its usual places: YAML files, then the environment; what
  * comes later wins. `-` and `_` are the same in names, as in Dask.
  */
 export class DaskConfig {
@@ -240,7 +240,7 @@ const WORDS: ReadonlyMap<string, unknown> = new Map<string, unknown>([
   ['False', false],
 ]);
 
-/** What Dask reads as YAML words too, in any case. */
+/** The words that Dask reads as YAML does, in any case. */
 const LENIENT: ReadonlyMap<string, unknown> = new Map<string, unknown>([
   ['none', null],
   ['null', null],

@@ -32,7 +32,7 @@ export interface DaskWorker extends WaitingWorker {
   /** Address of its nanny. */
   readonly nanny: string | undefined;
   readonly dialect: Dialect;
-  /** What it said when it registered. */
+  /** The fields of its registration. */
   readonly registration: Fields;
   /** As it last reported them. */
   readonly metrics: Fields;
@@ -45,7 +45,7 @@ export interface DaskWorker extends WaitingWorker {
 export type TaskObserver = (message: Fields, key: string, worker: DaskWorker) => void;
 export type GraphObserver = (client: DaskClient, keys: readonly string[], message: Fields) => void;
 
-/** What handlers of requests and of stream messages work with. */
+/** The context of handlers of requests and of stream messages. */
 export interface DaskContext {
   readonly plugin: PluginContext;
   readonly clock: Clock;
@@ -62,11 +62,11 @@ export interface DaskContext {
   forgetWorker(address: string): void;
   /** Connected Dask clients by id. */
   readonly clients: ReadonlyMap<string, DaskClient>;
-  /** Where Dask peers reach us. */
+  /** The address at which Dask peers reach the scheduler. */
   readonly address: string;
   /** Of this run of the scheduler. */
   readonly id: string;
-  /** When it began to listen, as {@link nowS}. */
+  /** The time at which it began to listen, as {@link nowS}. */
   readonly startedS: number;
   /** Ports of other services, by name. */
   readonly services: Fields;
@@ -74,7 +74,7 @@ export interface DaskContext {
   heartbeatIntervalS(): number;
   /** Counts of what has happened since the start. */
   readonly tallies: Tallies;
-  /** What the configuration says about leases, adaptive clusters and dumps. */
+  /** The settings of leases, adaptive clusters and dumps. */
   readonly options: Pick<
     DaskOptions,
     'leaseTimeoutMs' | 'leaseCheckIntervalMs' | 'targetDurationMs' | 'dumpFolder'
@@ -122,7 +122,7 @@ export type WorkerOp = (message: Fields, worker: DaskWorker, context: DaskContex
 /** Hooks that extensions can have. */
 export type ExtensionHooks = Partial<SchedulerHooks>;
 
-/** What an extension of the scheduler (locks, queues, …) adds. Its state lives in the closure. */
+/** The operations that an extension of the scheduler (locks, queues, …) adds. Its state lives in the closure. */
 export interface DaskExtension {
   readonly rpc?: RpcTable;
   readonly clientOps?: Readonly<Record<string, ClientOp>>;

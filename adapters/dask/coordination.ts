@@ -38,7 +38,7 @@ export interface GivenValue extends StoredValue {
   readonly handover?: number;
 }
 
-/** What Dask stores: a future, or plain data. */
+/** A value that Dask stores: a future, or plain data. */
 type DaskRecord =
   | { readonly type: 'Future'; readonly value: string }
   | { readonly type: 'msgpack'; readonly value: unknown };
@@ -50,7 +50,7 @@ class FutureMark {
 
 /** Calls of the plugin `coordination`, and the form in which both worlds keep their values there. */
 export class Coordination {
-  /** What Dask stored comes back as it was, also where Node has no such type. */
+  /** The values as Dask stored them, also where Node has no such type. */
   private readonly originals = new WeakMap<Uint8Array, unknown>();
 
   constructor(readonly context: DaskContext) {}
@@ -104,7 +104,7 @@ export class Coordination {
     return { type: 'msgpack', value };
   }
 
-  /** What was given to {@link packData}, or plain data of a Node client. */
+  /** Unpacks what was given to {@link packData}, or plain data of a Node client. */
   unpackData({ value: bytes, keys }: GivenValue): unknown {
     if (this.originals.has(bytes)) return this.originals.get(bytes);
     const [value] = unpackWith(bytes, (key) => new FutureMark(key));
@@ -115,7 +115,7 @@ export class Coordination {
     );
   }
 
-  /** Whether it was stored by a Dask client. */
+  /** True when it was stored by a Dask client. */
   isOfDask({ value }: GivenValue): boolean {
     return this.originals.has(value);
   }
@@ -182,7 +182,7 @@ function timeoutIn(request: Fields, field = 'timeout'): number | undefined {
   return seconds === undefined || seconds === Infinity ? undefined : Math.max(0, 1000 * seconds);
 }
 
-/** Whether the wait took too long. */
+/** True when the wait took too long. */
 function isTimeout(error: unknown): boolean {
   return YardmasterError.is(error, 'ERR_TIMEOUT');
 }
@@ -234,7 +234,7 @@ export const makeEventFlags: MakeExtension = (context): DaskExtension => {
 
 interface Handover {
   readonly id: number;
-  /** What the client gives back; undefined: the oldest of the name and key is meant. */
+  /** The token that the client gives back; undefined: the oldest of the name and key is meant. */
   readonly token: string | undefined;
 }
 
@@ -681,7 +681,7 @@ export const makeMultiLocks: MakeExtension = (context): DaskExtension => {
   };
 };
 
-/** How long a future may be ahead of its graph. */
+/** The time for which a future may be ahead of its graph. */
 const PATIENCE_MS = 30_000;
 
 class Queues {

@@ -42,7 +42,7 @@ const BUSY_PAUSE_MS = 100;
 /** A worker that sends nothing for this long counts as gone. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
-/** How to reach a Dask worker. */
+/** The options of reaching a Dask worker. */
 interface DaskPeerOptions {
   readonly clock: Clock;
   readonly timeoutMs: number;
@@ -240,12 +240,12 @@ export class Relay {
     private readonly address: () => string,
   ) {}
 
-  /** Where a peer of Dask finds what these workers hold. */
+  /** The addresses at which a peer of Dask finds what these workers hold. */
   sourcesOf(holders: readonly string[]): readonly string[] {
     return this.isForeign(holders) ? [this.address()] : holders;
   }
 
-  /** Whether only workers of another language hold it. */
+  /** True when only workers of another language hold it. */
   isForeign(holders: readonly string[]): boolean {
     const [first] = holders;
     return first !== undefined && !this.isDaskWorker(first);
@@ -263,7 +263,7 @@ export class Relay {
     }
   }
 
-  /** Whether tasks on the worker wait for the result. */
+  /** True when tasks on the worker wait for the result. */
   isAwaited(worker: string, key: string): boolean {
     return this.waiting.get(worker)?.has(key) === true;
   }

@@ -92,7 +92,7 @@ async function showPython(
   }
 }
 
-/** What the progress bars of Dask ask for; undefined when it is another feed. */
+/** The request of a progress bar of Dask; undefined when it is another feed. */
 async function progressBarsIn(
   { graphs }: DaskContext,
   { setup }: Fields,

@@ -47,7 +47,7 @@ import { schedulerIdentity } from './identity.ts';
 import { SchedulerFile } from './tls-config.ts';
 import { type Fields, TypeTable } from './wire/codec.ts';
 
-/** What the front is made of; the rest of the options of the plugin, as they are. */
+/** The parts of the front; the rest of the options of the plugin, as they are. */
 interface FrontOptions extends Omit<
   DaskOptions,
   'address' | 'interface' | 'python' | 'statusPort' | 'tls'
@@ -58,7 +58,7 @@ interface FrontOptions extends Omit<
   readonly listenAddress: string;
   /** Pythons that may read graphs. */
   readonly pythons: readonly PythonCommand[];
-  /** Whether one is started before there is a client that needs it. */
+  /** True when one is started before there is a client that needs it. */
   readonly startsPython: boolean;
   /** Handlers of requests. */
   readonly rpc: RpcTable;
@@ -67,7 +67,7 @@ interface FrontOptions extends Omit<
   readonly tls: TlsCredentials | undefined;
 }
 
-/** How often keys without tasks are looked for. */
+/** The interval at which keys without tasks are looked for. */
 const SWEEP_INTERVAL_MS = 30_000;
 
 /** A nanny that does not answer within this is left to itself. */
@@ -153,7 +153,7 @@ export class Front implements BridgeHost, CompanionHost {
     return this.plugin.cluster;
   }
 
-  /** Where it listens: with port 0, on the port that was chosen. */
+  /** The address at which it listens: with port 0, on the port that was chosen. */
   get listenAddress(): string {
     return this.listener?.address ?? this.options.listenAddress;
   }
@@ -198,7 +198,7 @@ export class Front implements BridgeHost, CompanionHost {
     return this.address;
   }
 
-  /** What a browser opens; undefined when there is no dashboard. */
+  /** The address that a browser opens; undefined when there is no dashboard. */
   get dashboardUrl(): string | undefined {
     return this.dashboard?.url ?? urlOfPlugin(this.plugin);
   }

@@ -4,7 +4,7 @@ import { OWN_ADDRESSES } from './wire/wrong-port.ts';
 import type { DaskContext, DaskWorker, RpcTable } from './context.ts';
 import { workerOf } from './calls.ts';
 
-/** What clients know of a worker. */
+/** The identity of a worker, for clients. */
 export function workerIdentity(context: DaskContext, worker: DaskWorker): Fields {
   const { registration, metrics, name, nanny } = worker;
   const view = context.cluster.workers.get(worker.address);
@@ -50,7 +50,7 @@ export const IDENTITY: RpcTable = {
   },
 };
 
-/** What is known of each host by the workers on it. */
+/** The figures of each host, from the workers on it. */
 function hostInfo({ cluster, workers }: DaskContext): Map<string, Fields> {
   const hosts = new Map<string, { addresses: string[]; nthreads: number; 'last-seen': number }>();
   for (const address of workers.keys()) {

@@ -21,12 +21,12 @@ import { schedulerIdentity } from './identity.ts';
 import { RPC } from './operations.ts';
 import { credentialsFor } from './tls-config.ts';
 
-/** Where Dask's schedulers show their dashboard. */
+/** The port of the dashboard of Dask's schedulers. */
 const STATUS_PORT = 8787;
 
 export type { DaskOptions } from './options.ts';
 
-/** What Dask calls extensions of the scheduler: locks, queues, variables and the like. */
+/** The extensions of the scheduler, in Dask's sense: locks, queues, variables and the like. */
 const EXTENSIONS: readonly MakeExtension[] = [
   makeEventFlags,
   makeLocks,

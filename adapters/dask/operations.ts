@@ -58,7 +58,7 @@ export class Operations {
     }
   }
 
-  /** Whether the scheduler itself answers this operation. */
+  /** True when the scheduler itself answers this operation. */
   isOwnRequest(op: string): boolean {
     return this.rpc.has(op);
   }
@@ -188,7 +188,7 @@ export async function serveRequests(
   }
 }
 
-/** Whether it was the last request of the connection. */
+/** True when it was the last request of the connection. */
 async function answer(comm: Comm, op: string, request: Fields, host: BridgeHost): Promise<boolean> {
   const wantsReply = request['reply'] !== false;
   try {

@@ -4,7 +4,7 @@ import { PythonException } from './wire/py-errors.ts';
 
 /** Options of the plugin `dask`. */
 export interface DaskOptions {
-  /** Where Dask's workers, nannies and clients reach the scheduler. Port 0 chooses a free one. */
+  /** The address at which Dask's workers, nannies and clients reach the scheduler. Port 0 chooses a free one. */
   readonly address: string;
   /** Name of a network interface, such as `eth0`, whose address replaces the host of `address`. */
   readonly interface?: string;
@@ -22,12 +22,12 @@ export interface DaskOptions {
   readonly python?: string;
   /** Milliseconds that reading one graph may take. */
   readonly pythonTimeoutMs: number;
-  /** How many Pythons may read graphs at the same time, each for one client. */
+  /** The number of Pythons that may read graphs at the same time, each for one client. */
   readonly pythonProcesses: number;
   /** Bytes that each of them may use; default: half of the memory of the machine or container. */
   readonly pythonMemoryBytes?: number;
   /**
-   * Whether clients may run Python of theirs beside the scheduler: `run_on_scheduler`, plugins of the
+   * True when clients may run Python of theirs beside the scheduler: `run_on_scheduler`, plugins of the
    * scheduler, `performance_report`.
    */
   readonly schedulerPython: boolean;
@@ -51,7 +51,8 @@ export interface DaskOptions {
   /** Operations that are refused, by Dask's names, such as `run_function`. */
   readonly blockedHandlers: readonly string[];
   /**
-   * Where clients may have the state of the cluster written (`dump_cluster_state` to an URL), with the folders below.
+   * The folder in which clients may have the state of the cluster written (`dump_cluster_state` to an URL), with the folders
+   * below.
    * Default: the current folder of the scheduler.
    */
   readonly dumpFolder?: string;

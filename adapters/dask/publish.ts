@@ -6,7 +6,7 @@ import { MEASURES } from './options.ts';
 import { PythonException } from './wire/py-errors.ts';
 import { Coordination, type GivenValue, nameIn } from './coordination.ts';
 
-/** How long a data set may be ahead of its graphs. */
+/** The time for which a data set may be ahead of its graphs. */
 const PATIENCE_MS = 10_000;
 
 class Publish {
@@ -106,7 +106,7 @@ class Publish {
     return keys.filter((key) => cluster.tasks.has(key));
   }
 
-  /** What the client said on its stream before the request must take effect first. */
+  /** Waits until the messages that the client sent on its stream before the request have taken effect. */
   async streamOf({ uid, client }: Fields): Promise<void> {
     if (uid === undefined) return;
     const id = flushId(uid);

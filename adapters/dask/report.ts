@@ -35,7 +35,7 @@ interface Sums {
   nbytes: number;
 }
 
-/** What a report says, beside what it quotes. */
+/** The figures of a report, beside what it quotes. */
 interface ReportFigures {
   readonly tasks: readonly RanTask[];
   /** Seconds by action. */

@@ -39,7 +39,7 @@ export const RESULTS: RpcTable = {
   },
 };
 
-/** What Node workers hold, for any peer of Dask that asks the scheduler for it. */
+/** The results of Node workers, for any peer of Dask that asks the scheduler for them. */
 async function relayed(request: Fields, context: DaskContext): Promise<Fields> {
   const { keys: table, relay } = context;
   const keys = table.textsOf(request['keys'] ?? []);

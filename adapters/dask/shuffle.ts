@@ -19,14 +19,14 @@ import { PythonException, uncaughtAnswer } from './wire/py-errors.ts';
 /** The key of a barrier is this and the id of its shuffle. */
 const BARRIER_PREFIX = 'shuffle-barrier-';
 
-/** What a worker needs to take part. */
+/** The plugin with which a worker takes part. */
 const WORKER_PLUGIN = writePickle(
   new Call(new Name('distributed.shuffle._worker_plugin', 'ShuffleWorkerPlugin'), []),
   false,
 ).bytes;
 
 /**
- * Where the outputs of shuffles run. They start anywhere, find out which worker has their partition, and
+ * Restricts the outputs of shuffles. They start anywhere, find out which worker has their partition, and
  * are restricted to that one.
  */
 class OutputRestrictions {
@@ -271,7 +271,7 @@ class Shuffles {
     this.ended.ids.add(id);
   }
 
-  /** What the worker had received is gone, so its shuffles start over with those that remain. */
+  /** The data that the worker had received is gone, so its shuffles start over with the workers that remain. */
   onWorkerRemoved({ address }: WorkerView, stimulusId: string): void {
     const again = this.ended?.stimulusId === stimulusId ? this.ended.ids : new Set<string>();
     for (const [id, shuffle] of [...this.runs.active]) {
@@ -491,7 +491,7 @@ interface Shuffle {
   readonly runId: number;
   /** Which worker has which output partition, by the partition as text. */
   readonly workerFor: ReadonlyMap<string, readonly [partition: unknown, worker: string]>;
-  /** What workers are answered that take part: an object of Python, or all fields of the answer. */
+  /** The answer to workers that take part: an object of Python, or all fields of the answer. */
   readonly description:
     | { readonly kind: 'run-spec'; readonly runSpec: unknown }
     | { readonly kind: 'fields'; readonly fields: Fields };
@@ -517,7 +517,7 @@ function shuffleOf(
   };
 }
 
-/** What a worker did does not fit to the state of the shuffle; it reports its task as failed or comes back. */
+/** The exception for a worker that does not fit to the state of the shuffle; it reports its task as failed or comes back. */
 function inconsistent(message: string): PythonException {
   return new PythonException('P2PConsistencyError', message);
 }

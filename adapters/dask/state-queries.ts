@@ -1,4 +1,4 @@
-/** What Python beside the scheduler can read of the state. Each is one look, without consequences. */
+/** The questions of Python beside the scheduler about the state. Each is one look, without consequences. */
 import type { TaskView } from '../../core/api/index.ts';
 import type { DaskContext, RpcHandler, RpcTable } from './context.ts';
 import { PythonException } from './wire/py-errors.ts';

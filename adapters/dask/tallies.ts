@@ -1,4 +1,4 @@
-/** What a scheduler of Dask counts from its start on, for those who look at it from Python and in dumps. */
+/** The counters of a scheduler of Dask from its start on, for those who look at it from Python and in dumps. */
 import { entriesOf, type Fields, isFields, toNumber } from './wire/codec.ts';
 import type { DaskContext, DaskExtension } from './context.ts';
 
@@ -12,7 +12,7 @@ export class Tallies {
   private readonly changes: (readonly [atS: number, threads: number])[] = [];
   private readonly sums = new Map<string, { readonly name: unknown; sum: number }>();
 
-  /** When the number of threads in the cluster changed, in seconds since 1970, and to what; the oldest first. */
+  /** The changes of the number of threads in the cluster, in seconds since 1970; the oldest first. */
   get threadHistory(): readonly (readonly [atS: number, threads: number])[] {
     return this.changes.slice(-THREAD_CHANGES_MAX);
   }

@@ -18,7 +18,7 @@ import { PythonException } from './wire/py-errors.ts';
 
 // `set_metadata` and `get_metadata`: a tree of values that clients share.
 
-/** What Dask sends for "no default was given": a text, and since 2023.4 a member of an enumeration. */
+/** True for the value that Dask sends for "no default was given": a text, and since 2023.4 a member of an enumeration. */
 function isNoDefault(value: unknown): boolean {
   if (value === '__no_default__') return true;
   return isFields(value) && value['__Enum__'] === true && value['name'] === 'no_default';
@@ -86,7 +86,7 @@ function branchOf(value: unknown): Map<unknown, unknown> | undefined {
 
 // How far a set of tasks is, as `distributed.diagnostics.progress` counts it.
 
-/** What a progress bar shows. */
+/** The request of a progress bar. */
 interface ProgressRequest {
   readonly tasks: readonly TaskView[];
   /** Also counts what was finished before. */
@@ -243,7 +243,7 @@ const ENVELOPE: ReadonlySet<string> = new Set(['op', 'key', 'run_id']);
 interface TaskOutcome {
   readonly key: string;
   readonly state: 'memory' | 'erred';
-  /** What its worker reported of it, with `worker`. undefined: it did not run, or no worker of Dask ran it. */
+  /** The report of its worker, with `worker`. undefined: it did not run, or no worker of Dask ran it. */
   readonly report: Fields | undefined;
 }
 
@@ -288,14 +288,14 @@ class TaskOutcomes {
   };
 }
 
-/** Whether it says when the task ran. */
+/** True when it says when the task ran. */
 function hasTimes(report: Fields | undefined): report is Fields {
   return (asList(report?.['startstops']) ?? []).length > 0;
 }
 
 // What clients do with tasks by request, and what they want to know of them.
 
-/** How long a request waits for an unknown key, which may be on its way on the client's stream. */
+/** The time for which a request waits for an unknown key, which may be on its way on the client's stream. */
 const ARRIVAL_MS = 1000;
 
 /** Entries of the task stream that are kept. */
@@ -391,13 +391,13 @@ async function cancel(request: Fields, context: DaskContext): Promise<null> {
   return null;
 }
 
-/** Where and when each task ran, recorded from the first request on. */
+/** The place and the time of each run, recorded from the first request on. */
 class TaskStream {
   private readonly entries: Fields[] = [];
   private isOn = false;
   /** Ever recorded. */
   private count = 0;
-  /** When clients began to look, and what had been recorded until then. */
+  /** The times at which clients began to look, and the number of runs recorded until then. */
   private readonly marks: { readonly atS: number; readonly index: number }[] = [];
 
   constructor(
@@ -423,7 +423,7 @@ class TaskStream {
   }
 
   /**
-   * What was recorded since a client began to look, by its clock. Performance reports ask for nothing (`start=0`,
+   * The runs recorded since a client began to look, by its clock. Performance reports ask for nothing (`start=0`,
    * `stop=0`) when they begin; that moment counts, as clocks of workers differ from that of the client.
    */
   since(startS: number): readonly Fields[] {

@@ -18,7 +18,7 @@ export interface TlsFiles {
   readonly maxVersion?: string | undefined;
 }
 
-/** What is configured about encryption. */
+/** The configuration of encryption. */
 interface TlsConfig {
   readonly files: TlsFiles;
   /** Nothing may listen or call without encryption. */

@@ -56,7 +56,7 @@ export function statusOf(status: unknown): WorkerStatus {
   return STATUS_FROM_DASK[String(status)] ?? 'paused';
 }
 
-/** What `register-worker` says of the worker. */
+/** The identity of the worker in `register-worker`. */
 export function identityOf(request: Fields): WorkerIdentity {
   const address = textIn(request, 'address');
   const { name, nanny, versions } = request;
@@ -217,7 +217,7 @@ export function simpleReport(message: Fields, keys: KeyTable): WorkerReport | un
 // Translation of the messages from the scheduler to a Dask worker, in the form of the worker's
 // release.
 
-/** Where peers of Dask find what workers hold. */
+/** The sources at which peers of Dask find what workers hold. */
 type Sources = Pick<Relay, 'sourcesOf'>;
 
 /** Words for states of workers in which Dask differs. */
@@ -269,7 +269,7 @@ export function toWorker(
   }
 }
 
-/** Whether a Dask worker can compute it: a value of Python, or a function with its arguments. */
+/** True when a Dask worker can compute it: a value of Python, or a function with its arguments. */
 export function isPythonTask(runSpec: unknown): boolean {
   return runSpec instanceof Opaque || (isFields(runSpec) && 'function' in runSpec);
 }
@@ -354,11 +354,11 @@ export interface BridgedClient extends DaskClient, BridgedPeer {
   settled(): Promise<void>;
 }
 
-/** What the connections of Dask's peers need of the scheduler. */
+/** The services of the scheduler that the connections of Dask's peers use. */
 export interface BridgeHost extends DaskContext {
   /** Types of results by key. */
   readonly types: TypeTable;
-  /** What peers can ask, and send on their streams. */
+  /** The operations that peers can ask for, and send on their streams. */
   readonly operations: Operations;
   /** The scheduler says goodbye: failures of connections are expected. */
   readonly isClosing: boolean;

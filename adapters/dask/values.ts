@@ -20,7 +20,7 @@ import {
 
 // Values of Python, as Dask's workers send them.
 
-/** What pyarrow's tables are called. */
+/** The names of pyarrow's tables. */
 const ARROW_TYPES: ReadonlySet<string> = new Set([
   'pyarrow.lib.Table',
   'pyarrow.Table',

@@ -37,7 +37,7 @@ function taskFieldsNow(context: DaskContext, task: TaskView): unknown[] {
   return [...taskFields(context, task), inputs, task.annotations ?? {}];
 }
 
-/** What a task has to do with others. */
+/** The links of a task to others. */
 export function taskLinks({ keys }: DaskContext, task: TaskView): Fields {
   const wires = (tasks: readonly TaskView[]): unknown[] => {
     return tasks.map(({ key }) => keys.wireOf(key));
@@ -166,17 +166,17 @@ export function prefixFields(prefix: PrefixView): Fields {
 /** Fields of a worker's report that Dask does not hand to plugins. */
 const REPORT_ENVELOPE: ReadonlySet<string> = new Set(['op', 'key', 'stimulus_id', 'run_id']);
 
-/** Where events come from and go to. */
+/** The source and the receiver of events. */
 interface EventFeedPort {
   readonly context: DaskContext;
-  /** Whether a plugin has this hook. */
+  /** True when a plugin has this hook. */
   isWanted(hook: string): boolean;
   send(event: CompanionEvent): void;
 }
 
 /** Makes an event of what happens, when a plugin wants it. Otherwise it is one look at a set. */
 export class EventFeed {
-  /** What workers reported of tasks whose transition is about to follow, by key. */
+  /** The reports of workers about tasks whose transition is about to follow, by key. */
   private readonly reports = new Map<string, Fields>();
 
   constructor(private readonly port: EventFeedPort) {}

@@ -235,7 +235,7 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
     this.report(taskErred(message, key, runId));
   }
 
-  /** What was relayed to the worker it could not read: a package lacks there, as a rule. */
+  /** Handles a relayed message that the worker could not read: a package lacks there, as a rule. */
   private onUnreadable(key: string, message: Fields): void {
     const { exceptionText } = failureOf(message);
     const error = new YardmasterError(

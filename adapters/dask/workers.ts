@@ -294,7 +294,7 @@ function optionsOf(request: Fields): RestartOptions {
   };
 }
 
-/** What became of each, by address: `OK`, `removed`, `timed out`, or what the nanny failed with. */
+/** Restarts workers. @returns the outcome of each, by address: `OK`, `removed`, `timed out`, or the nanny's failure. */
 async function restartWorkers(
   context: DaskContext,
   workers: readonly DaskWorker[],
@@ -332,7 +332,7 @@ async function restartWorkers(
   return outcome;
 }
 
-/** What the nanny says to ending the process of its worker; it starts the next one by itself. */
+/** Asks the nanny to end the process of its worker; the nanny starts the next one by itself. */
 async function kill(context: DaskContext, worker: DaskWorker, timeoutMs: number): Promise<string> {
   try {
     const parameters = { reason: 'scheduler-restart', timeout: timeoutMs / 1000 };

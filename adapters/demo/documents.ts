@@ -21,7 +21,7 @@ export interface Document {
   readonly textBytes: number;
 }
 
-/** What is to be compared. */
+/** The documents that are compared. */
 export interface Corpus {
   readonly folder: string;
   readonly documents: readonly Document[];

@@ -52,7 +52,7 @@ export function demoGraph(documents: readonly Document[]): DemoGraph {
   return { graph, answer: 'families', taskCount: keys.length, stages };
 }
 
-/** What a task is for: the name in its key. */
+/** The stage of a task: the name in its key. */
 export function stageOf(key: string): string {
   return /[a-z]+/.exec(key)?.[0] ?? key;
 }

@@ -26,7 +26,7 @@ export interface Family {
   readonly similarity: number;
 }
 
-/** What the demo finds. */
+/** The findings of the demo. */
 export interface NearDuplicates {
   /** Documents that are long enough to be compared. */
   readonly compared: number;

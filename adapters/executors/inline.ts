@@ -47,13 +47,13 @@ export class AuxiliaryRunner {
   }
 }
 
-/** What an inline executor is made of. */
+/** The options of an inline executor. */
 export interface InlineExecutorOptions {
   /** Tasks at once; they take turns at their awaits. Default 1. */
   readonly threadCount?: number;
   /** Times the runs. */
   readonly clock: Clock;
-  /** How tasks reach their cluster. Default: they cannot. */
+  /** The parts with which tasks reach their cluster. Default: they cannot. */
   readonly cluster?: ClusterReach;
 }
 

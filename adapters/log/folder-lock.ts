@@ -227,7 +227,7 @@ function thisProcess(files: FileSystem): Owner {
 }
 
 /**
- * When the process was started, in ticks since the machine was. Undefined where the system does not say it, and for one
+ * The start of the process, in ticks since the machine's. Undefined where the system does not say it, and for one
  * that has ended and was not waited for by the process that started it, as happens in containers.
  */
 function startOf(pid: number, files: FileSystem): string | undefined {

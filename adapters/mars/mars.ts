@@ -27,7 +27,7 @@ interface HeldSubtask {
   label: PriorityLabel | undefined;
 }
 
-/** Where it stands. */
+/** The summary of a subtask. */
 function summaryOf(
   { subtask, future, priority }: HeldSubtask,
   known: TaskSummary | undefined,
@@ -54,7 +54,7 @@ function summaryOf(
   };
 }
 
-/** How to open a session. */
+/** The options of a session. */
 export interface SchedulingApiOptions {
   /** Keeps the subtasks of this session apart from all others in the cluster. Default: the client's id. */
   readonly sessionId?: string;
@@ -63,7 +63,7 @@ export interface SchedulingApiOptions {
   readonly clock?: Clock;
 }
 
-/** How to cancel. */
+/** The options of a cancellation. */
 export interface CancelSubtasksOptions {
   /**
    * Milliseconds that a run has to stop. Then its thread is ended, unless the worker never ends threads.
@@ -72,7 +72,7 @@ export interface CancelSubtasksOptions {
   readonly killTimeoutMs?: number;
 }
 
-/** What became of subtasks that were to be cancelled, and of what depends on them; ids. */
+/** The ids of cancelled subtasks, and of those that depend on them. */
 export interface CancelledSubtasks {
   /** Those that were asked for, then what depends on them. */
   readonly cancelled: readonly string[];
@@ -84,9 +84,9 @@ export interface CancelledSubtasks {
   readonly running: readonly string[];
 }
 
-/** How to finish. */
+/** The options of finishing subtasks. */
 export interface FinishSubtasksOptions {
-  /** Where each ran to its end. A subtask runs in one place only, so there is nothing to stop elsewhere. */
+  /** The band on which each ran to its end. A subtask runs in one place only, so there is nothing to stop elsewhere. */
   readonly bands?: readonly (string | undefined)[];
   /** Must be true: what can run next is always sent at once. Default true. */
   readonly scheduleNext?: boolean;
@@ -200,7 +200,7 @@ function refuseOption(option: string, why: string): never {
   throw new YardmasterError('ERR_GRAPH_INVALID', `${option} ${why}`, { option });
 }
 
-/** What Mars orders subtasks by: compared from the front, the largest runs first. */
+/** The priority of a subtask in Mars: compared from the front, the largest runs first. */
 export type PriorityTuple = readonly number[];
 
 /** A tuple in use, with the number that stands for it. */
@@ -371,7 +371,7 @@ function spread(bucket: readonly Label[]): void {
   long.forEach((label, index) => (label.place = PLACES / 4 + step * (index + 1)));
 }
 
-/** Where the tuple is, or would be. */
+/** The index of the tuple, or the index at which it would be. */
 function positionOf(bucket: readonly Label[], tuple: PriorityTuple): number {
   let [low, high] = [0, bucket.length];
   while (low < high) {
@@ -469,7 +469,7 @@ export class SchedulingApi {
   private last: Promise<unknown> = Promise.resolve();
   private ownsClient = false;
   private closing: Promise<void> | undefined;
-  /** What the configuration of the scheduler says; asked for when it is first needed. */
+  /** The value of the scheduler's configuration; asked for when it is first needed. */
   private killTimeoutMs: number | undefined;
 
   /**
@@ -595,7 +595,7 @@ export class SchedulingApi {
     });
   }
 
-  /** Whether the new priority of a subtask changes the time at which it runs. */
+  /** True when the new priority of a subtask changes the time at which it runs. */
   private async hasEffect({ future }: HeldSubtask, isRaised: boolean): Promise<boolean> {
     const [task] = await this.client.tasks(future);
     if (task === undefined || task.state === 'memory' || task.state === 'erred') return false;
@@ -647,7 +647,7 @@ export class SchedulingApi {
   }
 
   /**
-   * Where the subtasks of the session stand: first those that were finished or cancelled, then the
+   * The summaries of the session's subtasks: first those that were finished or cancelled, then the
    * others, each in the order in which they came.
    * @param taskId - of those with this `taskId` alone
    */
@@ -824,7 +824,7 @@ class SessionKeys {
     private readonly namespace: string,
     /** The key of an open subtask. */
     private readonly keyOf: (id: string) => string | undefined,
-    /** Whether the session has had a subtask of this id. */
+    /** True when the session has had a subtask of this id. */
     private readonly wasUsed: (id: string) => boolean,
   ) {
     this.submitter = client.with({});
@@ -917,7 +917,7 @@ class SubtaskOrder {
     this.client.setPriority(priorities, { inputs: 'keep' });
   }
 
-  /** What has ended needs no place in the order. O(subtasks), once for as many new ones. */
+  /** Removes ended subtasks from the order. O(subtasks), once for as many new ones. */
   private sweep(): void {
     if (this.labelled < this.sweepAt) return;
     for (const held of this.held.values()) if (held.future.done) this.drop(held);
@@ -930,7 +930,7 @@ export interface Subtask {
   /** Unique in the session. */
   readonly id: string;
   /**
-   * What to call with what: `task(fn, …)`. `ref(id)` anywhere in the arguments stands for the result of
+   * The call: `task(fn, …)`. `ref(id)` anywhere in the arguments stands for the result of
    * another subtask of the session; futures of the same client may be there, too.
    */
   readonly call: TaskNode<unknown>;
@@ -946,7 +946,7 @@ export interface Subtask {
   readonly taskId?: string;
 }
 
-/** Where a subtask stands. */
+/** The state of a subtask. */
 export interface SubtaskScheduleSummary {
   readonly subtaskId: string;
   readonly taskId?: string;
@@ -965,7 +965,7 @@ export interface SubtaskScheduleSummary {
   readonly isCancelled: boolean;
 }
 
-/** What becomes a task of the cluster. */
+/** A subtask that becomes a task of the cluster. */
 interface PlacedSubtask {
   readonly subtask: Subtask;
   readonly priority: number;

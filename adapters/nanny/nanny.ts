@@ -35,11 +35,11 @@ export interface NannyPluginSet {
   answer(request: WireMessage): Promise<WireMessage>;
 }
 
-/** What to look after, and how. */
+/** The options of a nanny. */
 export interface NannyOptions {
   /** Of the worker, for messages. */
   readonly name: string;
-  /** What each process is told at its start: plain data. */
+  /** The message to each process at its start: plain data. */
   readonly settings: object;
   /** Arguments of Node itself. Default: none. */
   readonly nodeArgs?: readonly string[];
@@ -53,7 +53,7 @@ export interface NannyOptions {
   readonly retireMs: number;
   /** Default: see {@link RESTART_RULES}. */
   readonly rules?: Partial<RestartRules>;
-  /** What the process prints, which is what its tasks print. Default: to our own stdout. */
+  /** Receives the output of the process, which is that of its tasks. Default: our own stdout. */
   readonly onStdout?: (text: string) => void;
   /** Default: to our own stderr, from when it has registered. */
   readonly onStderr?: (text: string, hasRegistered: boolean) => void;
@@ -78,7 +78,7 @@ export class Nanny {
   readonly ended: Promise<void>;
   private process: WorkerProcess | undefined;
   private last: ProcessEnd | undefined;
-  /** Why it ended, unless it was asked to. */
+  /** The reason why it ended, unless it was asked to. */
   private failure: YardmasterError | undefined;
   private hasComeUp = false;
   private deathCount = 0;
@@ -101,17 +101,17 @@ export class Nanny {
     return this.process?.pid;
   }
 
-  /** How often it has put another process into the place of one that was gone. */
+  /** The number of times that it has replaced a process that was gone. */
   get restartCount(): number {
     return this.restarts;
   }
 
-  /** Why there is no process any more; undefined when it was asked to end, or has not ended. */
+  /** The reason why there is no process any more; undefined when it was asked to end, or has not ended. */
   get error(): YardmasterError | undefined {
     return this.failure;
   }
 
-  /** Why it is not there, with what it wrote to its error stream. */
+  /** The reason why the process is not there, with the text of its error stream. */
   deathError(): YardmasterError {
     const { name, last } = this;
     return this.failure ?? deathOf(name, last);
@@ -288,7 +288,7 @@ function wroteText({ stderr }: ProcessEnd): string {
   return text === '' ? ', and wrote nothing to its error stream' : `; on its error stream: ${text}`;
 }
 
-/** How a nanny goes about a worker that dies again and again. */
+/** The rules for a worker that dies again and again. */
 export interface RestartRules {
   /** Milliseconds before the first restart; twice as many before each further one. */
   readonly firstDelayMs: number;
@@ -317,7 +317,7 @@ export function restartDelayMs(rules: RestartRules, deathCount: number): number 
   return Math.min(rules.longestDelayMs, rules.firstDelayMs * 2 ** (deathCount - 1));
 }
 
-/** What a nanny may want of the worker. */
+/** The methods of a worker that its nanny uses. */
 export interface SupervisedWorker {
   readonly address: string;
   close(): Promise<void>;
@@ -338,7 +338,7 @@ type PluginAnswer = Extract<ToWorkerProcess, { readonly op: 'nanny-plugin-answer
 
 /** The end of a worker process that is turned to its nanny. */
 export class NannyLink {
-  /** What the nanny says at the start. */
+  /** The message of the nanny at the start. */
   readonly settings: Promise<object>;
   private readonly timer: Timer;
   private worker: SupervisedWorker | undefined;
@@ -365,7 +365,7 @@ export class NannyLink {
     if (!process.connected) exitProcess(1); // The nanny ended before this process came to listen.
   }
 
-  /** What the nanny has asked for; undefined: nothing yet. */
+  /** The request of the nanny; undefined: none yet. */
   get requested(): 'close' | 'restart' | undefined {
     return this.request;
   }

@@ -19,11 +19,11 @@ const STDERR_KEPT = 4000;
  */
 const ENVIRONMENT = { MALLOC_TRIM_THRESHOLD_: '65536' };
 
-/** How to start a worker process. */
+/** The options of a worker process. */
 export interface WorkerProcessOptions {
   /** Of the worker, for lists of processes. */
   readonly name: string;
-  /** What it is told at its start: plain data. */
+  /** The message to the process at its start: plain data. */
   readonly settings: object;
   /** Arguments of Node itself. Default: none. */
   readonly nodeArgs?: readonly string[];
@@ -42,20 +42,20 @@ export interface WorkerProcessOptions {
   readonly onPlugins: (message: PluginMessage) => void;
 }
 
-/** What a worker process says about plugins of its nanny. */
+/** A message of a worker process about plugins of its nanny. */
 export type PluginMessage = Extract<
   FromWorkerProcess,
   { readonly op: 'nanny-plugin' | 'nanny-plugins' }
 >;
 
-/** How a process ended. */
+/** The end of a process. */
 export interface ProcessEnd {
   readonly pid: number | undefined;
   readonly exitCode: number | undefined;
   readonly signal: string | undefined;
-  /** What it said before, if it said something. */
+  /** The reason that the process gave before it ended, if it gave one. */
   readonly words: ExitReason | undefined;
-  /** Why it could not be started. */
+  /** The reason why it could not be started. */
   readonly failure: Error | undefined;
   readonly wasStuck: boolean;
   /** Milliseconds since it registered; undefined: it never did. */
@@ -211,7 +211,7 @@ function commandFile(): string {
   }
 }
 
-/** Where debuggers look first. */
+/** The port at which debuggers look first. */
 export const INSPECT_PORT = 9229;
 
 /**
@@ -222,7 +222,7 @@ export function inspectArgument(port: number | true): string {
   return `--inspect=127.0.0.1:${port === true ? INSPECT_PORT : port}`;
 }
 
-/** Why a worker process is about to end, as it says itself. A crash says nothing. */
+/** The reason why a worker process is about to end, as it says itself. A crash says nothing. */
 export type ExitReason =
   /** The scheduler or the nanny has requested it. */
   | { readonly kind: 'done'; readonly reason: string }
@@ -264,7 +264,7 @@ export type ToWorkerProcess =
 export interface RestartEvent {
   readonly action: 'worker-restarted';
   readonly name: string;
-  /** How the process before ended, for people. */
+  /** The end of the process before, for people. */
   readonly reason: string;
   /** Of the process before. */
   readonly pid: number | undefined;

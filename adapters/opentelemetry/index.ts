@@ -55,7 +55,7 @@ interface Open {
   readonly span: Span;
   /** The context in which its parts are. */
   readonly context: Context;
-  /** What it does now: it waits for inputs, or for a worker. */
+  /** The present part of the span: the task waits for inputs, or for a worker. */
   part: Span | undefined;
 }
 

@@ -59,7 +59,7 @@ export class Peers extends KeptChannels {
   }
 }
 
-/** What a worker answers to `actor-call`. */
+/** The answer of a worker to `actor-call`. */
 interface ActorReply {
   readonly value?: Uint8Array;
   readonly error?: ErrorPayload;
@@ -157,7 +157,7 @@ function isUnsendable(error: unknown): boolean {
   );
 }
 
-/** What the scheduler says against it is not what the method throws. */
+/** Tells a refusal of the scheduler from an error that the method throws. */
 async function lostIfRefused(answer: Promise<ActorReply>): Promise<ActorReply> {
   try {
     return await answer;
@@ -166,7 +166,7 @@ async function lostIfRefused(answer: Promise<ActorReply>): Promise<ActorReply> {
   }
 }
 
-/** What is done around every wait of a task for the cluster. */
+/** The steps around every wait of a task for the cluster. */
 export interface Pause {
   begin(): void;
   /** Resolves when the task may continue. */

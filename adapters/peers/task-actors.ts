@@ -5,7 +5,7 @@ import { ACTOR_PATIENCE_MS, ActorCalls, pauseOf, pausingLater, Peers } from './p
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** How handles reach their actors that tasks have received. One for each thread. */
+/** The callers of the actors whose handles tasks have received. One for each thread. */
 export class TaskActors {
   private readonly clock: Clock;
   private readonly peers: Peers;

@@ -1,4 +1,4 @@
-/** What the tasks of a worker reach: the cluster that they run on. */
+/** The cluster, as the tasks of a worker reach it. */
 import type { Clock, Transport } from '../../core/api/index.ts';
 import type { ModuleLimit } from '../../core/shared/call-options.ts';
 import type { ReconnectRules } from '../../core/shared/reconnect.ts';

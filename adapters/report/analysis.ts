@@ -36,7 +36,7 @@ interface PrefixFigures {
   readonly resultBytes: number;
 }
 
-/** What a history comes to. */
+/** The analysis of a history. */
 export interface Analysis {
   /** From the first task that could run to the end of the last one. */
   readonly makespanS: number;
@@ -160,7 +160,7 @@ function workerFigures(
   });
 }
 
-/** How long a run waited, in all. */
+/** The time that a run waited, in all. */
 function waitS(run: Run): number {
   const { queuedS, waitedS } = waitOf(run);
   return queuedS + waitedS;
@@ -173,7 +173,7 @@ export interface CriticalPath {
   /** From the moment the first of them could run to the end of the last one. */
   readonly lengthS: number;
   readonly time: TimeSpent;
-  /** What the longest chain takes without any waiting: no number of workers makes it shorter. */
+  /** The duration of the longest chain without any waiting: no number of workers makes it shorter. */
   readonly leastS: number;
 }
 
@@ -213,7 +213,7 @@ function longestChainS(runs: readonly Run[]): number {
 export interface Finding {
   /** Name of its rule. */
   readonly rule: string;
-  /** What it costs, as a share of the whole; the heaviest comes first. */
+  /** The cost, as a share of the whole; the heaviest comes first. */
   readonly weight: number;
   readonly title: string;
   /** The figures. */
@@ -235,7 +235,7 @@ export function findingsOf(history: History, analysis: Analysis): readonly Findi
 /** Names shown in one sentence. */
 const NAMES_MAX = 8;
 
-/** What it comes to, in a few sentences. */
+/** The analysis in a few sentences. */
 export function summaryOf(history: History, analysis: Analysis): readonly string[] {
   const { makespanS, activeS, runCount, taskCount, threads, path, idleShare, time } = analysis;
   if (runCount === 0) return ['No task was computed in this time.'];
@@ -306,7 +306,7 @@ function lengthOf(intervals: readonly Interval[], fromS = -Infinity, toS = Infin
   return sumS;
 }
 
-/** What was going on over time, on average in each stretch of it. */
+/** The load over time, on average in each stretch of it. */
 interface Load {
   readonly fromS: number;
   /** Length of a stretch. */
@@ -378,7 +378,7 @@ class Spread {
 
 // What is looked for in a piece of work. A rule says nothing unless its figures are worth a change.
 
-/** What a rule found. The weight is the share of the whole that could be gained, about. */
+/** A finding of a rule. The weight is about the share of the whole that could be gained. */
 interface Found {
   readonly weight: number;
   readonly title: string;

@@ -1,5 +1,5 @@
 /**
- * What is kept of a piece of work for a report: which runs there were, when, and where. Plain data, so that it can be
+ * The history of a piece of work for a report: which runs there were, when, and where. Plain data, so that it can be
  * sent. Times are seconds of the scheduler's clock.
  */
 import type { ActionTiming } from '../../core/api/index.ts';
@@ -11,11 +11,11 @@ export interface Run {
   readonly prefix: number;
   /** Its number in `History.workers`. */
   readonly worker: number;
-  /** When it was wanted and its inputs were there. */
+  /** The time at which it was wanted and its inputs were there. */
   readonly readyS: number;
-  /** When it was sent to the worker. */
+  /** The time at which it was sent to the worker. */
   readonly assignedS: number;
-  /** When the scheduler learnt of its end. */
+  /** The time at which the scheduler learnt of its end. */
   readonly finishedS: number;
   /** Computing, and what else the worker did for it: `transfer`, `disk-read`, … */
   readonly timings: readonly ActionTiming[];

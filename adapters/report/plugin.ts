@@ -27,7 +27,7 @@ export const REPORT_PARAMETERS = {
   },
 } as const;
 
-/** What is being collected, and for which client. */
+/** A collection that is under way, and its client. */
 interface Collecting {
   readonly collector: RunCollector;
   readonly client: string | undefined;

@@ -15,7 +15,7 @@ export interface PathStep extends TimeSpent {
   readonly worker: number;
 }
 
-/** What the page of a report shows; what is in words is in its markup. */
+/** The data of the page of a report; its words are in the markup. */
 export interface ReportData {
   readonly history: PackedHistory;
   /** Runs that are not in it: the shortest of those that did not fail. */

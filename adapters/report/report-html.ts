@@ -7,12 +7,12 @@ import type { Finding } from './analysis.ts';
 import type { Report } from './report.ts';
 import { reportData } from './report-data.ts';
 
-/** What stands above a report. */
+/** The title of a report. */
 export interface ReportTitle {
   readonly title: string;
   /** Milliseconds since 1970. */
   readonly createdAtMs: number;
-  /** What a reader has to know before the figures. */
+  /** Notes for the reader before the figures. */
   readonly notes?: readonly string[];
 }
 

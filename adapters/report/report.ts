@@ -1,7 +1,7 @@
 import { analyse, type Analysis, type Finding, findingsOf, summaryOf } from './analysis.ts';
 import type { History } from './history.ts';
 
-/** What is to be said about a piece of work. */
+/** A report about a piece of work. */
 export interface Report {
   readonly history: History;
   readonly analysis: Analysis;

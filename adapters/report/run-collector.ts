@@ -29,7 +29,7 @@ export class RunCollector {
   private readonly runs: Run[] = [];
   private readonly workers: KnownWorker[] = [];
   private readonly workerNumbers = new Map<string, number>();
-  /** How many had each name: one takes the place of another. */
+  /** The number of workers that had each name: one takes the place of another. */
   private readonly names = new Map<string, number>();
   private readonly prefixes: string[] = [];
   private readonly prefixNumbers = new Map<string, number>();
@@ -73,7 +73,7 @@ export class RunCollector {
     }
   }
 
-  /** What was collected up to now. */
+  /** The history up to now. */
   finish(cluster: ClusterView): History {
     this.sample(cluster);
     const { fromS, prefixes, workers, runs, omittedRuns, memory, failures } = this;

@@ -9,7 +9,7 @@ export interface ActionTimes {
   readonly otherS: number;
 }
 
-/** Where the time of tasks went, from the moment they could run until they were done. */
+/** The time of tasks from the moment they could run until they were done. */
 export interface TimeSpent extends ActionTimes {
   /** In the scheduler, until a worker had room. */
   readonly queuedS: number;
@@ -30,7 +30,7 @@ export function timeOf(timings: readonly ActionTiming[]): ActionTimes {
   return { runS, transferS, diskS, otherS };
 }
 
-/** How long a run waited. Transfers of one run overlap; nothing is counted below 0. */
+/** The wait of a run. Transfers of one run overlap; nothing is counted below 0. */
 export function waitOf({
   readyS,
   assignedS,

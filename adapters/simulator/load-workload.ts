@@ -16,13 +16,13 @@ import type { SimulatedWorkload } from './simulation.ts';
 /** A graph in any size. */
 interface Sized {
   readonly make: (...sizes: number[]) => Workload;
-  /** How many sizes it takes. */
+  /** The number of sizes that it takes. */
   readonly sizes: number;
   /** About how many tasks it has. Default: the product of the sizes. */
   readonly count?: (...sizes: number[]) => number;
 }
 
-/** What is simulated has to fit into memory. */
+/** The most tasks that are simulated: they have to fit into memory. */
 const TASKS_MAX = 20_000_000;
 
 const SIZED: Readonly<Record<string, Sized>> = {
@@ -157,7 +157,7 @@ function invalid(name: string, what: string): YardmasterError {
 
 type RecordedTask = Pick<GraphTask, 'key' | 'dependencies' | 'prefix'>;
 
-/** What a recording says about the graphs of clients and the cost of tasks. */
+/** The graphs of clients and the cost of tasks in a recording. */
 export class RecordedGraphs {
   private readonly tasks = new Map<string, RecordedTask>();
   private readonly wanted = new Set<string>();
@@ -267,7 +267,7 @@ export async function recordedWorkload(file: string): Promise<Workload> {
   return graphs.workload(file);
 }
 
-/** Whether a task was still to be computed, by its state as a checkpoint has it. */
+/** True when a task was still to be computed, by its state as a checkpoint has it. */
 export function isOpen(saved: number): boolean {
   const state = TASK_STATE_NAMES[saved % STATE_FLAGS];
   return state !== undefined && OPEN_STATES.includes(state);

@@ -18,7 +18,7 @@ export interface Port {
 interface Transfer extends Flow {
   readonly done: () => void;
   timer: Timer | undefined;
-  /** When the timer is due; the flow may need longer by now, then the timer is set again. */
+  /** The time at which the timer is due; a flow that needs longer by then sets the timer again. */
   dueMs: number;
 }
 
@@ -145,9 +145,9 @@ function linkOf(capacity: number): Link {
 interface Link {
   /** Bytes per second. */
   readonly capacity: number;
-  /** What shares it. */
+  /** The flows that share the link. */
   readonly flows: Set<Flow>;
-  /** What passes without sharing. */
+  /** The flows that pass without sharing. */
   readonly alone: Set<Flow>;
   /** While rates are computed: what is left for the flows without a rate, and how many these are. */
   left: number;
@@ -223,7 +223,7 @@ export interface TransferOwner {
   take(event: WorkerEvent): void;
 }
 
-/** What transfers need of the world around. */
+/** The services of the simulated world that transfers use. */
 export interface TransferWorld {
   readonly clock: Clock;
   readonly network: SimulatedNetwork;
@@ -241,7 +241,7 @@ interface Served {
   readonly fail: () => void;
 }
 
-/** What one worker fetches from others, and serves to them. */
+/** The transfers of one worker from others and to them. */
 export class SimulatedTransfers {
   receivedBytes = 0;
   private readonly serving = new Set<Served>();

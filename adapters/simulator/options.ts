@@ -19,7 +19,7 @@ export interface WorkerModel {
   readonly resources?: Readonly<Record<string, number>>;
 }
 
-/** How results travel between workers, and messages between all. */
+/** The model of the network: results between workers, and messages between all. */
 export interface NetworkModel {
   /** Bytes per second of the link of each worker, in each direction. Default 125 MB/s (1 Gbit/s). */
   readonly bandwidth: number;
@@ -36,7 +36,7 @@ export interface NetworkModel {
   readonly sharing: 'max-min' | 'none';
 }
 
-/** How long tasks take. */
+/** The model of the durations of tasks. */
 export interface DurationModel {
   /** Standard deviation of the logarithm of a factor that is drawn for each run. Default 0: as the workload says. */
   readonly spread: number;
@@ -51,14 +51,14 @@ export interface DurationModel {
 /** Values of tasks, to check results: the same inputs give the same number. */
 export type Evaluate = (key: string, inputs: readonly number[]) => number;
 
-/** How a run ends, by its key and the number of runs of this key before. */
+/** The outcome of a run, by its key and the number of runs of this key before. */
 export type Outcome = (key: string, attempt: number) => 'success' | 'failure' | 'reschedule';
 
-/** What is simulated. Everything has a default. */
+/** The options of a simulation. Everything has a default. */
 export interface SimulationOptions {
-  /** How many, or which. Default 4. */
+  /** The number of workers, or the workers. Default 4. */
   readonly workers?: number | readonly WorkerModel[];
-  /** What the workers are, where `workers` is a number or leaves it open. */
+  /** The model of the workers, where `workers` is a number or leaves it open. */
   readonly worker?: WorkerModel;
   /** The configuration of scheduler and workers, or the path of its file. Default: all defaults. */
   readonly config?: ConfigInput | string;

@@ -37,7 +37,7 @@ export interface SimulatedScheduler {
   readonly kernel: SchedulerKernel;
   /** Stimuli that were handled. */
   readonly stimulusCount: number;
-  /** How often built-in policies decided in place of others, and what one did that is of no use. */
+  /** The number of decisions of built-in policies in place of others, and the policy that was of no use. */
   readonly fallbacks: { readonly count: number; readonly useless: string | undefined };
   accept(stimulus: IncomingStimulus): void;
 }
@@ -86,7 +86,7 @@ class FallbackTally extends ErrorReports {
     };
   }
 
-  /** What a policy did each time that it was asked one of its questions, if there is such a policy. */
+  /** The failure of a policy that failed each time that it was asked one of its questions, if there is such a policy. */
   get useless(): string | undefined {
     for (const [question, { slot, policy, what }] of this.failures) {
       if (this.answered.has(question)) continue;
@@ -194,7 +194,7 @@ function kernelProvider({
   });
 }
 
-/** How the result of a wanted key is. */
+/** The state of the result of a wanted key. */
 type KeyStatus = 'pending' | 'memory' | 'failed' | 'cancelled';
 
 /** A client that wants results, and waits for all of them. */
@@ -202,9 +202,9 @@ export class SimulatedClient {
   /** Wanted keys without a result or an error. */
   openCount = 0;
   failedCount = 0;
-  /** When the message that was sent last arrives. */
+  /** The time at which the message that was sent last arrives. */
   lastNewsMs = 0;
-  /** Why a key failed first, for people. */
+  /** The first failure of a key, for people. */
   firstFailure: string | undefined;
   private readonly keys = new Map<string, KeyStatus>();
 

@@ -13,18 +13,18 @@ import type { SimulationOptions } from './options.ts';
 import { SimulatedClient, type SimulatedScheduler, startSimulatedScheduler } from './scheduler.ts';
 import { SimulatedWorld } from './world.ts';
 
-/** What of a workload is simulated. */
+/** The part of a workload that is simulated. */
 export type SimulatedWorkload = Pick<Workload, 'name' | 'tasks' | 'keys' | 'durationsS' | 'nbytes'>;
 
-/** How a graph is submitted. */
+/** The options of the submission of a graph. */
 export interface SubmitOptions {
   /** Name of the client. Default `client`. */
   readonly client?: string;
-  /** When, in milliseconds of virtual time. Default: now. */
+  /** The time of the submission, in milliseconds of virtual time. Default: now. */
   readonly atMs?: number;
 }
 
-/** How far a simulation runs. */
+/** The end of a simulation. */
 export interface RunOptions {
   /** Virtual milliseconds that may pass. Default: a year. */
   readonly maxMs?: number;
@@ -116,7 +116,7 @@ export class Simulation {
     return this.clock.nowMs();
   }
 
-  /** Whether clients know about all results that they want. */
+  /** True when clients know about all results that they want. */
   get isSettled(): boolean {
     return this.openClients === 0 && this.pendingSubmissions === 0;
   }
@@ -169,7 +169,7 @@ export class Simulation {
     clock.advanceTo(untilMs);
   }
 
-  /** What a client wants, as it is on a worker: see `SimulationOptions.evaluate`. Undefined: it is on none. */
+  /** The value of a key that a client wants, as it is on a worker: see `SimulationOptions.evaluate`. Undefined: it is on none. */
   valueOf(key: string): number | undefined {
     for (const { address } of this.kernel.cluster.tasks.get(key)?.whoHas ?? []) {
       const item = this.world.workers.get(address)?.store.items.get(key);
@@ -317,7 +317,7 @@ export async function simulate(
 }
 
 /**
- * What goes wrong, and when, in milliseconds of virtual time. `worker` is the number of a place, from 0 on: when a
+ * A fault, and its time in milliseconds of virtual time. `worker` is the number of a place, from 0 on: when a
  * worker there has been started again, the new one is meant. A place without a worker is left alone.
  */
 export type Fault = KillFault | JoinFault | PauseFault | StraggleFault | DelayFault;
@@ -365,7 +365,7 @@ export interface DelayFault {
   readonly byMs: number;
 }
 
-/** What a simulation shows. */
+/** The figures of a simulation. */
 export interface SimulationReport {
   /** Names of the workloads, joined by `+`. */
   readonly workload: string;
@@ -377,7 +377,7 @@ export interface SimulationReport {
   readonly runs: number;
   /** Keys that clients wanted and that failed. */
   readonly failed: number;
-  /** Why the first of them did. */
+  /** The reason of the first failure. */
   readonly firstFailure?: string;
   /** Bytes of results that went from one worker to another. */
   readonly movedBytes: number;
@@ -388,9 +388,9 @@ export interface SimulationReport {
   readonly spilledBytes: number;
   /** The part of the time of all threads in which nothing ran. */
   readonly idleShare: number;
-  /** How often the scheduler sent a task to a worker. */
+  /** The number of times that the scheduler sent a task to a worker. */
   readonly decisions: number;
-  /** How often a policy threw or gave an unusable answer, so that the built-in one decided in its place. */
+  /** The number of times that a policy threw or gave an unusable answer, so that the built-in one decided in its place. */
   readonly fallbacks: number;
   /**
    * Set when a policy did so each time that it was asked something: then the figures are not its own. Says which one, and

@@ -19,12 +19,12 @@ import {
 } from './network.ts';
 import type { Evaluate, Outcome, WorkerModel } from './options.ts';
 
-/** What a worker needs of the world around. */
+/** The services of the simulated world that a worker uses. */
 export interface WorkerWorld extends RunWorld, TransferWorld {
   readonly options: RunWorld['options'] & { readonly diskBandwidth: number };
   /** A message of this worker to the scheduler. */
   report(worker: SimulatedWorker, message: WorkerReport): void;
-  /** What has a message handled that arrives at the scheduler, as soon as it is free. */
+  /** A message that arrives at the scheduler is handled as soon as the scheduler is free. */
   whenFree(deliver: () => void): () => void;
   /** The worker dies. */
   kill(place: number): void;
@@ -70,7 +70,7 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
   constructor(
     readonly name: string,
     readonly model: WorkerModel,
-    /** How much faster it computes than the workload says. */
+    /** The speed of the worker, as a multiple of what the workload says. */
     readonly speed: number,
     /** The number of its place; another worker may take it later. */
     readonly place: number,
@@ -293,7 +293,7 @@ export class SimulatedStore {
   spilledBytes = 0;
   private readonly targetBytes: number;
   private spillingBytes = 0;
-  /** When the disk has done all that it was asked for. */
+  /** The time at which the disk has finished all its work. */
   private diskFreeMs = 0;
 
   /** @param later - calls back after a time, unless the worker has died */
@@ -392,7 +392,7 @@ export interface RunOwner {
   take(event: WorkerEvent): void;
 }
 
-/** What runs need of the world around. */
+/** The services of the simulated world that runs use. */
 interface RunWorld {
   readonly overheadMs: number;
   readonly clock: Clock;
@@ -454,7 +454,10 @@ class SimulatedRuns {
     else this.inLine.push(run);
   }
 
-  /** What runs continues to its end, as on a thread that cannot be interrupted; what waits ends when its turn comes. */
+  /**
+   * A run that has begun continues to its end, as on a thread that cannot be interrupted; one that waits ends when its turn
+   * comes.
+   */
   abort(key: string): void {
     const run = this.running.find(({ instruction }) => instruction.key === key);
     if (run !== undefined) run.isAborted = true;
@@ -528,11 +531,11 @@ function failureOf(key: string): TaskFailure {
   return { exception: exceptionText, traceback: '', exceptionText, tracebackText: '' };
 }
 
-/** How often the memory is looked at, and the part of its limit below which that is not worth it. */
+/** The interval at which the memory is looked at, and the part of its limit below which that is not worth it. */
 const LOOK_MS = 100;
 const LOOK_RATIO = 0.5;
 
-/** What a worker does about its memory. */
+/** The reactions of a worker to its memory. */
 interface MemoryOwner {
   readonly isIdle: boolean;
   later(ms: number, callback: () => void): void;

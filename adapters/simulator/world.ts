@@ -24,7 +24,7 @@ import { type RunOwner, SimulatedWorker, type WorkerWorld } from './worker.ts';
 /** Milliseconds after which a supervisor starts a worker again that had to close. */
 const RESTART_MS = 1000;
 
-/** Where the costs of tasks are looked up, by what `runSpec` says. */
+/** The table of the costs of tasks, by `runSpec`. */
 export interface TaskCosts {
   durationMs(runSpec: unknown): number;
   nbytes(runSpec: unknown): number;
@@ -223,7 +223,7 @@ export class SimulatedWorld implements WorkerWorld {
     return speed * this.draw.factor(speedSpread, `speed of ${name}`);
   }
 
-  /** What is still to happen, and so has to be waited for. */
+  /** Plans something that the end of the simulation waits for. */
   private plan(atMs: number, happen: () => void): void {
     this.pendingFaults++;
     this.clock.setTimer(atMs - this.clock.nowMs(), () => {

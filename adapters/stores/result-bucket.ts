@@ -15,10 +15,10 @@ import {
   type Unusable,
 } from './result-folder.ts';
 
-/** What the SDK has for us. */
+/** The SDK, as it is used here. */
 type Sdk = typeof Aws;
 
-/** How the SDK and its imitations say that there is no such object. */
+/** The names by which the SDK and its imitations say that there is no such object. */
 const MISSING = new Set(['NoSuchKey', 'NotFound']);
 /** An object without a byte has no range. */
 const EMPTY = 'InvalidRange';

@@ -59,10 +59,10 @@ interface Header {
   readonly valueBytes: number;
 }
 
-/** Why a file or object is not the result of a key. */
+/** The reason why a file or object is not the result of a key. */
 export type Unusable = 'damaged' | 'of another key' | 'of an earlier version';
 
-/** What is said about it when it is removed, after its place. */
+/** The message about a file that is removed, after its place. */
 export const REMOVED: Readonly<Record<Unusable, string>> = {
   damaged: 'is damaged and was removed; what it held is computed again',
   'of another key':
@@ -71,7 +71,7 @@ export const REMOVED: Readonly<Record<Unusable, string>> = {
     'was written by an earlier version, without the key of its result, and was removed; what it held is computed again',
 };
 
-/** What stands before the value. @param key - in hexadecimal digits */
+/** The header before the value. @param key - in hexadecimal digits */
 export function headOf(key: string, { type, value }: StoredResult): Uint8Array {
   const name = Buffer.from(type).subarray(0, TYPE_BYTES_MAX);
   const head = Buffer.alloc(FILE_HEADER_BYTES + name.byteLength);
@@ -140,7 +140,7 @@ export function parseResult(bytes: Uint8Array, key: string): StoredResult | Unus
   return { type: Buffer.from(name).toString(), value };
 }
 
-/** What is wrong with the beginning of a file of this size; undefined: nothing. The value is not looked at. */
+/** The fault in the beginning of a file of this size; undefined: none. The value is not looked at. */
 export function complaintAboutHead(
   head: Uint8Array,
   size: number,
@@ -151,7 +151,7 @@ export function complaintAboutHead(
 }
 
 /**
- * What is wrong with a file, without holding all of it; undefined: nothing.
+ * The fault of a file, found without holding all of it; undefined: none.
  * @throws the system's error
  */
 async function complaintAbout(path: string, key: string): Promise<Unusable | undefined> {
@@ -465,14 +465,14 @@ function headerAt(bytes: Buffer, at: number): RecordHeader | undefined {
   };
 }
 
-/** Where the next record begins; -1 when there is none. */
+/** The position at which the next record begins; -1 when there is none. */
 function nextRecord(bytes: Buffer, from: number): number {
   let at = bytes.indexOf(RECORD_MARK, from);
   while (at >= 0 && headerAt(bytes, at) === undefined) at = bytes.indexOf(RECORD_MARK, at + 1);
   return at;
 }
 
-/** Whether type and value are what was written. @param record - with a header that is whole */
+/** True when type and value are what was written. @param record - with a header that is whole */
 function isWhole(record: Buffer): boolean {
   return record.readUInt32LE(RECORD_AT.checksum) === crc32(record.subarray(RECORD_HEADER_BYTES));
 }
@@ -512,7 +512,7 @@ const ADOPTED_SHARE = 1 / 16;
 const ADOPTED_MS = 60 * 60 * 1000;
 const PACK = /^[0-9a-f-]{36}\.pack$/;
 
-/** Whether a file of the folder of results is a pack. */
+/** True when a file of the folder of results is a pack. */
 function isPack(name: string): boolean {
   return PACK.test(name);
 }
@@ -741,7 +741,7 @@ function cutIncomplete(path: string): number | undefined {
   }
 }
 
-/** Whether the last record of a file may still be being written. */
+/** True when the last record of a file may still be being written. */
 function mayBeUnfinished({ size, mtimeMs }: Stats, end: number): boolean {
   return end >= size && Date.now() - mtimeMs < UNFINISHED_MS;
 }
@@ -774,7 +774,7 @@ function openPack(path: string, access: number): number | undefined {
   return undefined;
 }
 
-/** What the name stands for, if it is a file. */
+/** The status of the named file; undefined when it is not a file. */
 function packAt(path: string): Stats | undefined {
   const about = ifThereNow(() => lstatSync(path));
   return about?.isFile() === true ? about : undefined;

@@ -240,7 +240,7 @@ function removeOwn(folder: string, files: FileSystem): void {
   removeQuietly(folder, files, (opened) => ownerOf(opened, files)?.mark === PROCESS_MARK);
 }
 
-/** What cannot be deleted is left for the next worker that starts. */
+/** Removes a file. One that cannot be deleted is left for the next worker that starts. */
 function removeQuietly(
   folder: string,
   files: FileSystem,

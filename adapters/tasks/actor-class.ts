@@ -23,13 +23,13 @@ export type ActorClassOf<C extends AnyClass> = ActorClass<
 
 const BRAND = Symbol.for('yardmaster.actorClass');
 
-/** Whether it is written as a class: the prototype of a function can be replaced. */
+/** True when it is written as a class: the prototype of a function can be replaced. */
 export function isClass(value: unknown): value is AnyClass {
   if (typeof value !== 'function') return false;
   return Object.getOwnPropertyDescriptor(value, 'prototype')?.writable === false;
 }
 
-/** Whether it is what `defineTasks` gave for a class. */
+/** True when it is what `defineTasks` gave for a class. */
 export function isActorClass(value: unknown): value is ActorClass {
   return typeof value === 'function' && BRAND in value;
 }

@@ -31,7 +31,7 @@ export interface ActorRequest {
   readonly actors?: readonly ActorDescription[];
 }
 
-/** How a handle reaches its actor. */
+/** The way from a handle to its actor. */
 export interface ActorCaller {
   /**
    * The serialised answer. Requests arrive in the order in which they are made.
@@ -39,13 +39,13 @@ export interface ActorCaller {
    * @throws YardmasterError `ERR_ACTOR_LOST`, `ERR_CLOSED`
    */
   send(actor: ActorDescription, request: ActorRequest): Promise<Uint8Array>;
-  /** Whether shared memory in arguments stays shared on the way to every actor. Default false: it is copied. */
+  /** True when shared memory in arguments stays shared on the way to every actor. Default false: it is copied. */
   readonly sharesMemory?: boolean;
   /** The caller of handles that are made for what an actor answers or is given. */
   release?(): void;
 }
 
-/** What is behind a handle. */
+/** The actor behind a handle. */
 interface ActorLink {
   readonly description: ActorDescription;
   readonly caller: ActorCaller;
@@ -53,7 +53,7 @@ interface ActorLink {
 
 const LINK = Symbol.for('yardmaster.actor');
 
-/** What is behind a value, if it is the handle of an actor, also of another copy of this package. */
+/** The actor behind a value that is a handle, also of another copy of this package. */
 export function actorBehind(value: unknown): ActorLink | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   return (value as { readonly [LINK]?: ActorLink })[LINK];
@@ -142,7 +142,7 @@ class ActorProperty implements PromiseLike<unknown> {
   }
 }
 
-/** Where an actor lives and what it can do: what others hold of it. */
+/** The description of an actor that others hold: its worker and its methods. */
 export interface ActorDescription {
   /** Of the task that made it. */
   readonly key: string;
@@ -205,7 +205,7 @@ export function callerIn(context: RunContext): () => ActorCaller {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** What the calls of an actor need to know. */
+/** The settings of the calls of an actor. */
 interface ActorSettings {
   /** Of the task that made it. */
   readonly context: RunContext;

@@ -5,14 +5,14 @@ import { deserialise, serialise } from './serialise.ts';
 /** Arguments on their way to a task. */
 export interface PackedArguments {
   readonly bytes: Uint8Array;
-  /** What the bytes are of, with the containers that the arguments have. */
+  /** The value of the bytes, with the containers that the arguments have. */
   readonly content: unknown;
   /** Keys of the tasks whose results belong into the arguments, each once, in the order found. */
   readonly dependencies: string[];
 }
 
 /**
- * Where a result belongs: the very container inside the arguments, the place in it, and the index of
+ * The place of a result: the very container inside the arguments, the place in it, and the index of
  * the dependency. A place is an index, the name of a property, or the position of a Map's entry or
  * a Set's member.
  *

@@ -8,7 +8,7 @@ const HASHED_BYTES_MAX = 2 ** 30;
 /** Names of shared memories: what is in one may be different at any time. */
 const memoryNames = new WeakMap<SharedArrayBuffer, string>();
 
-/** What is in a container, and how far it was added. */
+/** The members of a container, and the progress of adding them. */
 interface Members {
   readonly list: readonly unknown[];
   next: number;
@@ -181,7 +181,7 @@ export class ContentHash {
   }
 }
 
-/** Whether the name of a property of an array is that of an item. */
+/** True when the name of a property of an array is that of an item. */
 function isIndex(name: string): boolean {
   return String(Number(name) >>> 0) === name;
 }

@@ -11,7 +11,7 @@ import type { ModuleLimit } from '../../core/shared/call-options.ts';
 import type { ReconnectRules } from '../../core/shared/reconnect.ts';
 import type { ActorCaller } from './actor-handle.ts';
 
-/** What a running task can ask and do. */
+/** The requests and actions of a running task. */
 export interface TaskContext {
   readonly key: string;
   /**
@@ -33,7 +33,7 @@ export interface TaskContext {
 const RESCHEDULE = Symbol.for('yardmaster.reschedule');
 const STORAGE = Symbol.for('yardmaster.taskContext');
 
-/** What tasks need to reach the cluster that they run on. */
+/** The parts with which tasks reach the cluster that they run on. */
 export interface ClusterReach {
   /** Address of the scheduler. */
   readonly scheduler: string;
@@ -41,16 +41,16 @@ export interface ClusterReach {
   readonly transports: readonly Transport[];
   /** Which modules its tasks may be in. Default: all. */
   readonly modules?: ModuleLimit;
-  /** How the clients of tasks come back when the scheduler is gone, as their worker does. Default: they end. */
+  /** The rules by which the clients of tasks reconnect when the scheduler is gone. Default: they end. */
   readonly reconnect?: ReconnectRules;
 }
 
-/** How the tasks of a worker reach the cluster that they run on. One for each thread. */
+/** The services with which the tasks of a worker reach the cluster that they run on. One for each thread. */
 export interface TaskSurroundings extends ClusterReach {
   readonly clock: Clock;
   /** Adds something to do when the worker closes. In a thread that is ended it is not called. */
   onClose(close: () => void): void;
-  /** How handles reach their actors that this run has received. */
+  /** The caller of the actors whose handles this run has received. */
   actorCaller(run: RunContext): ActorCaller;
 }
 
@@ -101,7 +101,7 @@ export function currentRun(what: string): RunContext {
   return context;
 }
 
-/** What the executor runs the calling task with; undefined outside of a task. */
+/** The run of the calling task; undefined outside of a task. */
 export function callingRun(): TaskRun | undefined {
   const context = storage().getStore();
   return context instanceof RunningTask ? context.run : undefined;
@@ -159,7 +159,7 @@ export function endRun(context: RunContext): void {
   context.onEnd = undefined;
 }
 
-/** What a task is called with besides its arguments. */
+/** The context of a task's call besides its arguments. */
 export interface TaskRun {
   /** Asked for when the task asks. */
   readonly signal: AbortSignal;
@@ -170,7 +170,7 @@ export interface TaskRun {
 /** For executors without a limit of concurrent runs. */
 const NO_SLOT: RunSlot = { secede: () => undefined, rejoin: () => Promise.resolve() };
 
-/** Whether this was thrown by `reschedule()`. */
+/** True when this was thrown by `reschedule()`. */
 export function isReschedule(thrown: unknown): boolean {
   try {
     return typeof thrown === 'object' && thrown !== null && RESCHEDULE in thrown;
@@ -205,7 +205,7 @@ function folded({ stack, cause, ...rest }: ErrorPayload): ErrorPayload {
   };
 }
 
-/** Where this package is, on this machine: what is in a stack from here is not the user's. */
+/** The folder of this package on this machine: frames of a stack from there are not the user's. */
 const PACKAGE = new URL('../../', import.meta.url).href;
 const PACKAGE_PATH = decodeURIComponent(new URL(PACKAGE).pathname);
 /** Folders of the package whose frames say nothing about a task. */

@@ -83,7 +83,7 @@ export function taskOf<F extends AnyFunction>(
   return makeHandle(url, exported, fn) as TaskFunctionOf<F>;
 }
 
-/** Whether a value is what `defineTasks` or `taskOf` gave, also by another copy of this package. */
+/** True when a value is what `defineTasks` or `taskOf` gave, also by another copy of this package. */
 export function isTaskFunction(value: unknown): value is TaskFunction {
   return typeof value === 'function' && BRAND in value;
 }
@@ -184,7 +184,7 @@ export interface TaskFunction<Args extends readonly unknown[] = never[], Returne
    * @throws YardmasterError `ERR_FUNCTION_MISSING` when the source cannot be read
    */
   readonly version: string;
-  /** How many of it may run in a thread at once, if it was given to `concurrent`. */
+  /** The number of calls that may run in a thread at once, if the function was given to `concurrent`. */
   readonly concurrency?: number;
 }
 

@@ -1,4 +1,4 @@
-/** How functions and values travel between client and workers. */
+/** Functions and values on their way between client and workers. */
 export { type ActorClass, type ActorClassOf, type AnyClass, isActorClass } from './actor-class.ts';
 export { ActorHost, actorLost } from './actor-host.ts';
 export type { ActorDescription } from './actor-handle.ts';

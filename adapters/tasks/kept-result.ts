@@ -17,7 +17,7 @@ interface KeptRun {
 }
 
 /**
- * What the store has, as the result of a task that is not run.
+ * Reads a result from the store in place of running its task.
  * @throws YardmasterError `ERR_RESULT_STORE` when it is not there any more
  */
 export async function readKept(
@@ -36,7 +36,7 @@ export async function readKept(
 }
 
 /**
- * What the store has, as the result of a task that was assigned before: a worker that has died, or is out of reach, may
+ * Reads the result of a task that was assigned before from the store: a worker that has died, or is out of reach, may
  * have computed it. Undefined: it has nothing, or cannot be asked.
  */
 export async function readRepeated(

@@ -9,7 +9,7 @@ import {
 } from './define-tasks.ts';
 import { checkOwnModule, placesOf, sourceVersion, urlOf } from './modules.ts';
 
-/** What limits the modules. */
+/** The limit on the modules that a worker loads. */
 interface Reach {
   readonly modules?: ModuleLimit;
 }
@@ -192,7 +192,7 @@ function short(version: string): string {
 }
 
 /**
- * What a task calls.
+ * The function that a task calls.
  * @throws YardmasterError `ERR_PROTOCOL` when it names no function
  */
 export function functionSpec({ key, runSpec }: ExecutableTask): FunctionSpec {

@@ -199,7 +199,7 @@ const OWN_TASKS =
   /^(?:dist\/)?(?:adapters\/(?:peers\/hardware-tasks|demo\/tasks)|bundle\/(?:(?:hardware|demo)-)?tasks(?:-[\w-]{8})?)\.[jt]s$/;
 
 /**
- * What a module of this package is, of any copy of it: `tasks` were made for workers; other `code` was not, and may do
+ * The kind of a module of this package, of any copy of it: `tasks` were made for workers; other `code` was not, and may do
  * whatever its callers want, such as to import a path. Undefined for modules of others.
  * @param path - a real path
  */
@@ -222,7 +222,7 @@ function nameIn(manifest: string): unknown {
 
 // What a module is made of: the sources that it imports, and theirs.
 
-/** Where this package is: its own files are no part of a module that imports them. */
+/** The folder of this package: its own files are no part of a module that imports them. */
 const PACKAGE = fileURLToPath(new URL('../../', import.meta.url)).replace(/dist\/$/, '');
 
 /**
@@ -421,7 +421,7 @@ export function travellingName(module: string, codeRoot = ''): string {
 }
 
 /**
- * What a worker needs to know to find a function.
+ * The name by which a worker finds a function.
  * @param codeRoot - see {@link travellingName}
  */
 export function travellingFunction(
@@ -451,7 +451,7 @@ function rootOf(path: string, codeRoot: string): string {
   return path.startsWith(here + sep) ? here : projectOf(dirname(path));
 }
 
-/** What a name has in common with those of other machines. */
+/** The part of a name that is the same on other machines. */
 export function commonName(name: string): string {
   const at = name.indexOf(MARK);
   return at < 0 ? name : name.slice(at + MARK.length);
@@ -463,7 +463,8 @@ export function urlOf(name: string): string {
 }
 
 /**
- * Where a module can be on this machine: in the project of this process, and where it is in that of the client. Files
+ * The paths at which a module can be on this machine: in the project of this process, and at its place in that of the client.
+ * Files
  * that do not exist are left out.
  *
  * @param root - of the project of this process; default: that of the current folder

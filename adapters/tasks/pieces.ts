@@ -24,7 +24,7 @@ type ViewMaker = new (buffer: ArrayBufferLike, byteOffset: number, length: numbe
 /** Attempts to write shared memory with numbers that occur nowhere else in the value. */
 const ATTEMPTS_MAX = 64;
 
-/** What a number in the bytes stands for; never to be reordered. */
+/** The views that the numbers in the bytes stand for; never to be reordered. */
 const VIEWS: readonly (readonly [name: string, make: ViewMaker, elementBytes: number])[] = [
   ['Int8Array', Int8Array, 1],
   ['Uint8Array', Uint8Array, 1],
@@ -90,7 +90,7 @@ export class PiecesWriter {
 /** Reads one value. */
 export class PiecesReader {
   private readonly pieces: Pieces;
-  /** Whether the parts belong to the reader and need not be copied. */
+  /** True when the parts belong to the reader and need not be copied. */
   private readonly isOwned: boolean;
   /** Of a value that refers to shared memory. */
   private readonly memories: readonly SharedArrayBuffer[] | undefined;

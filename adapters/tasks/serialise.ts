@@ -43,7 +43,7 @@ export function serialise(
 }
 
 /**
- * Whether equal values always have these bytes. The bytes of larger values show how the engine holds them: hash the
+ * True when equal values always have these bytes. The bytes of larger values show how the engine holds them: hash the
  * value itself then, with `ContentHash`.
  */
 export function isCanonical(bytes: Uint8Array): boolean {

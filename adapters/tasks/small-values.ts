@@ -32,7 +32,7 @@ export function writeSmall(value: unknown): Uint8Array | undefined {
   return end < 0 ? undefined : memory.slice(0, end);
 }
 
-/** Whether these are bytes of `writeSmall`. */
+/** True when these are bytes of `writeSmall`. */
 export function isSmall(bytes: Uint8Array): boolean {
   const [first = 255] = bytes;
   return first >= UNDEFINED && first <= LIST + LIST_LENGTH_MAX;
@@ -46,7 +46,7 @@ export function readSmall(bytes: Uint8Array): unknown {
   return value;
 }
 
-/** Where it ends; -1 when it is not small. */
+/** The end of the value; -1 when it is not small. */
 function writeList(list: readonly unknown[]): number {
   const { length } = list;
   if (length > LIST_LENGTH_MAX || Object.getPrototypeOf(list) !== Array.prototype) return -1;
@@ -162,7 +162,7 @@ export const FIRST_BARE_ID = 0xf000_0000;
 /** Bits of the numbers of one attempt to write a value. */
 const ATTEMPT_BITS = 16;
 const COUNT_MAX = 2 ** ATTEMPT_BITS - 1;
-/** What V8 writes before the number of a shared ArrayBuffer, and of one that was transferred. */
+/** The bytes that V8 writes before the number of a shared ArrayBuffer, and of one that was transferred. */
 const SHARED_TAG = 0x75;
 const TRANSFERRED_TAG = 0x74;
 const ALIGNMENT = 8;
@@ -258,7 +258,7 @@ export function withSharedMemory(
   return bytes;
 }
 
-/** What the bytes refer to, to be posted with them; undefined: nothing. */
+/** The shared memory that the bytes refer to, to be posted with them; undefined: none. */
 export function memoriesOf(bytes: Uint8Array): readonly SharedArrayBuffer[] | undefined {
   return sharedMemoryOf(bytes)?.memories;
 }
@@ -277,7 +277,7 @@ function copied(
   return fillIn(bytes, layout, shared);
 }
 
-/** Where the stretches of shared memory begin. */
+/** The positions at which the stretches of shared memory begin. */
 function startsIn({ parts, sharedCount }: Layout, bytes: Uint8Array): Float64Array {
   const { offset, nbytes } = parts[parts.length - sharedCount - 1] as Layout['parts'][number];
   return readStarts(bytes.subarray(offset, offset + nbytes));
@@ -329,16 +329,16 @@ const FIXED_BYTES = 16;
 /** Binary parts of a value from this size on lie outside of what V8 writes. */
 export const LARGE_PART_BYTES = 32 * 1024;
 
-/** Where the parts of a serialised value are. */
+/** The layout of the parts of a serialised value. */
 export interface Layout {
-  /** How many of the parts, the first ones, are bare ArrayBuffers. */
+  /** The number of parts, the first ones, that are bare ArrayBuffers. */
   readonly bufferCount: number;
   readonly headOffset: number;
   readonly headBytes: number;
   readonly parts: readonly { readonly offset: number; readonly nbytes: number }[];
-  /** How many of the parts, the last ones, are of shared memory. */
+  /** The number of parts, the last ones, that are of shared memory. */
   readonly sharedCount: number;
-  /** Whether a shared ArrayBuffer stands in the value by itself. */
+  /** True when a shared ArrayBuffer stands in the value by itself. */
   readonly isBare: boolean;
   /** Of everything. */
   readonly nbytes: number;
@@ -350,9 +350,9 @@ export interface Layout {
 export interface Pieces {
   readonly head: Uint8Array;
   readonly parts: readonly Uint8Array[];
-  /** How many of the parts, the first ones, are bare ArrayBuffers. */
+  /** The number of parts, the first ones, that are bare ArrayBuffers. */
   readonly bufferCount: number;
-  /** How many of the parts, the last ones, are of shared memory. Default 0. */
+  /** The number of parts, the last ones, that are of shared memory. Default 0. */
   readonly sharedCount?: number;
 }
 
@@ -403,12 +403,12 @@ function fillIn(
   return whole;
 }
 
-/** Whether a value consists of pieces, according to its first bytes. */
+/** True when a value consists of pieces, according to its first bytes. */
 export function isInPieces(bytes: Uint8Array): boolean {
   return bytes[0] === MARK || isReferring(bytes);
 }
 
-/** Whether parts of a value are shared memory that its bytes do not contain. */
+/** True when parts of a value are shared memory that its bytes do not contain. */
 export function isReferring(bytes: Uint8Array): boolean {
   return bytes[0] === REFERRING_MARK;
 }

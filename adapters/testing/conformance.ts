@@ -101,7 +101,7 @@ export const ADDRESSES_CLAUSES: Clauses = {
 /** A transport and what the clauses need to know about it. */
 export interface TransportHarness {
   readonly transport: Transport;
-  /** Where it can listen any number of times: with port 0, or what means the same. */
+  /** An address at which it can listen any number of times: with port 0, or what means the same. */
   readonly listenAddress: string;
   /** A valid address at which no listener is. */
   readonly vacantAddress: string;
@@ -124,7 +124,7 @@ export interface TransportHarness {
     readonly isReachable?: boolean;
   };
   /**
-   * Where connecting neither succeeds nor fails: something listens and never answers. The clause about
+   * An address at which connecting neither succeeds nor fails: something listens and never answers. The clause about
    * connect time-outs is skipped without it.
    */
   readonly silentAddress?: string;
@@ -227,7 +227,7 @@ class End implements ConnectionHandlers {
   }
 }
 
-/** What a clause works with. */
+/** The bench on which a clause is tried. */
 export class Bench {
   readonly accepted: End[] = [];
   private readonly opened: End[] = [];
@@ -320,7 +320,7 @@ export class Bench {
     }
   }
 
-  /** What each end has seen so far, for the message of a clause that fails. */
+  /** The events that each end has seen so far, for the message of a clause that fails. */
   private seen(): string {
     if (this.opened.length === 0) return 'no connection';
     const ends = this.opened.map((end) => {
@@ -412,7 +412,7 @@ const VALUES: WireMessage = {
   '': 'the empty name',
 };
 
-/** What arrives of what was sent. */
+/** Clauses about the data that arrives. */
 export const DATA_CLAUSES: Clauses = {
   async 'all kinds of plain data arrive as they were sent'(bench) {
     const [client, server] = await bench.pair();
@@ -494,7 +494,7 @@ export const DATA_CLAUSES: Clauses = {
   },
 };
 
-/** How messages get from one end to the other. */
+/** Clauses about the delivery of messages. */
 export const DELIVERY_CLAUSES: Clauses = {
   async 'messages reach the other side, both ways'(bench) {
     const [client, server] = await bench.pair();
@@ -668,7 +668,7 @@ function sendLater(connection: Connection, message: WireMessage): void {
   else connection.sendLater(message);
 }
 
-/** How connections end. */
+/** Clauses about the end of connections. */
 export const ENDINGS_CLAUSES: Clauses = {
   async 'close sends what is queued, then both sides see a close in good order'(bench) {
     const [client, server] = await bench.pair();
@@ -815,7 +815,7 @@ export const ENDINGS_CLAUSES: Clauses = {
 
 const MIB = 1024 * 1024;
 
-/** What happens when the peer, the network or a message is not as it should be. Each needs a part of the harness. */
+/** Clauses about faults of the peer, the network or a message. Each needs a part of the harness. */
 export const FAULTS_CLAUSES: Clauses = {
   async 'a message larger than a frame may be is refused with ERR_FRAME, and nothing of that call is sent'(
     bench,

@@ -1,7 +1,7 @@
 import { type AsyncHook, createHook } from 'node:async_hooks';
 import { callingRun } from '../tasks/index.ts';
 
-/** What takes real time, by Node's names: timers, files, names of hosts, connections, processes. */
+/** The kinds of work that take real time, by Node's names: timers, files, names of hosts, connections, processes. */
 const KINDS: ReadonlySet<string> = new Set([
   'Timeout',
   'FSREQCALLBACK',
@@ -12,7 +12,7 @@ const KINDS: ReadonlySet<string> = new Set([
   'PROCESSWRAP',
 ]);
 
-/** What tasks of this thread wait for in real time, while it is being watched. */
+/** The real-time work that tasks of this thread wait for, while it is being watched. */
 const pending = new Map<number, object>();
 let watchers = 0;
 let hook: AsyncHook | undefined;
@@ -41,7 +41,7 @@ export function watchRealWork(): () => void {
   };
 }
 
-/** Whether a task waits for something in real time. Timers that keep no process alive do not count. */
+/** True when a task waits for something in real time. Timers that keep no process alive do not count. */
 export function isRealWorkPending(): boolean {
   for (const resource of pending.values()) {
     const { hasRef } = resource as { hasRef?: () => boolean };

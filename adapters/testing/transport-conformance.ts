@@ -22,7 +22,7 @@ const CLAUSES: Clauses = {
   ...FAULTS_CLAUSES,
 };
 
-/** What registers the tests: `describe` and `it` of vitest, jest, mocha or node:test. */
+/** The functions that register the tests: `describe` and `it` of vitest, jest, mocha or node:test. */
 export interface TestRunner {
   describe(name: string, body: () => void): unknown;
   /** @param body - gets what the runner gives to tests, to skip a clause that cannot be proved */

@@ -26,14 +26,14 @@ import { isRealWorkPending, watchRealWork } from './real-work.ts';
 
 // What a cluster imports when it starts: no virtual time passes while modules are read.
 
-/** What to start. Everything has a default; tasks run inline. */
+/** The options of a virtual cluster. Everything has a default; tasks run inline. */
 export interface VirtualClusterOptions extends Omit<
   LocalClusterOptions,
   'clock' | 'mode' | 'transport' | 'execArgv' | 'inspect' | 'onStderr'
 > {
   /** Milliseconds that a message takes. Default 0. */
   readonly delayMs?: number;
-  /** Where time starts. Default 0. */
+  /** The time at the start. Default 0. */
   readonly nowMs?: number;
 }
 
@@ -148,7 +148,7 @@ export class VirtualCluster {
   }
 }
 
-/** How far {@link drive} goes. */
+/** The end of {@link drive}. */
 export interface DriveOptions {
   /** Virtual milliseconds that may pass. Default 1 000 000. */
   readonly maxMs?: number;

@@ -11,7 +11,7 @@ import {
 } from '../../core/api/index.ts';
 import { FRAME_BYTES_MAX, MsgpackCodec } from '../codecs/msgpack.ts';
 
-/** What all connections of a network share. */
+/** The services that all connections of a network share. */
 export interface NetworkServices {
   readonly clock: Clock;
   readonly codec: MsgpackCodec;
@@ -21,7 +21,7 @@ export interface NetworkServices {
   readonly highWaterBytes: number;
   /** Messages are checked, not encoded, and arrive as the very objects that were sent. */
   readonly byReference: boolean;
-  /** When they arrive then. */
+  /** Delivers them later in the same turn. */
   readonly soon: SameTurnScheduler;
 }
 
@@ -38,7 +38,7 @@ const CHECKED_BEFORE: ReadonlySet<unknown> = new Set([
   'client-releases-keys',
 ]);
 
-/** What travels from one end to the other; in order, each exactly once. */
+/** A packet from one end to the other; packets arrive in order, each exactly once. */
 type Packet =
   | { readonly kind: 'welcome' }
   | { readonly kind: 'batch'; readonly messages: readonly Uint8Array[]; readonly nbytes: number }

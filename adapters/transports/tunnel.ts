@@ -20,7 +20,7 @@ import { withSharedMemory } from '../tasks/index.ts';
 /** Encoded messages, each in separate memory. */
 interface EncodedMessages {
   readonly messages: readonly Uint8Array[];
-  /** What bytes in them refer to. Default: nothing. */
+  /** The shared memory that bytes in them refer to. Default: none. */
   readonly references?: readonly Reference[];
 }
 
@@ -48,7 +48,7 @@ interface Reference {
   readonly memories: readonly SharedArrayBuffer[];
 }
 
-/** What goes from thread to thread along with the encoded messages; undefined: nothing. */
+/** The shared memory that goes from thread to thread along with the encoded messages; undefined: none. */
 function referencesIn(messages: readonly WireMessage[]): readonly Reference[] | undefined {
   if (!usesSharedMemory()) return undefined;
   const found: Reference[] = [];
@@ -193,11 +193,11 @@ function noTransport(address: string, transports: readonly Transport[]): Yardmas
 /** Asks another thread of this process to connect, and to answer through the port. */
 type OpenTunnel = (request: TunnelRequest) => void;
 
-/** What the other thread is asked for; see `relayConnection`. */
+/** A request to the other thread; see `relayConnection`. */
 export interface TunnelRequest {
   readonly address: string;
   readonly timeoutMs: number;
-  /** What the connecting side is. */
+  /** The role of the connecting side. */
   readonly role: Role;
   readonly port: MessagePort;
 }

@@ -64,7 +64,7 @@ interface Recording extends GraphCounts {
   };
 }
 
-/** How far the reader of a column is. */
+/** The position of the reader of a column. */
 interface Cursor {
   readonly steps: Int32Array;
   at: number;

@@ -95,7 +95,7 @@ export function crossv(candidates: number): Workload {
   return graph.build(`crossv-${candidates}`, ratings);
 }
 
-/** What `merge` costs in the literature; the means of its sizes are the same. */
+/** The cost of `merge` in the literature; the means of its sizes are the same. */
 const MERGED: TaskCost = { durationS: 0.006e-3, nbytes: 0.03 * KIB };
 
 /**

@@ -1,6 +1,6 @@
 import { type GraphTask, YardmasterError } from '../../core/api/index.ts';
 
-/** How large a graph is. */
+/** The size of a graph. */
 export interface GraphCounts {
   readonly tasks: number;
   /** Pairs of a task and another one that it needs. */
@@ -9,7 +9,7 @@ export interface GraphCounts {
   readonly longestPath: number;
 }
 
-/** What the literature says about a graph. Means are over all of its tasks. */
+/** The figures of the literature about a graph. Means are over all of its tasks. */
 export interface PublishedFigures extends GraphCounts {
   readonly meanResultKib: number;
   readonly meanDurationMs: number;
@@ -24,7 +24,7 @@ export interface Workload {
   readonly name: string;
   /** Every task comes after those that it needs. */
   readonly tasks: GraphTask[];
-  /** What a client would ask for. */
+  /** The keys that a client would ask for. */
   readonly keys: string[];
   readonly counts: GraphCounts;
   /** Seconds that each task computes, in the order of `tasks`. */
@@ -35,7 +35,7 @@ export interface Workload {
   readonly published?: PublishedFigures;
 }
 
-/** What tasks of one kind cost. */
+/** The cost of tasks of one kind. */
 export interface TaskCost {
   readonly durationS: number;
   readonly nbytes: number;

@@ -5,7 +5,7 @@ import { ZeroWorker } from './zero-worker.ts';
 
 /** Workers that compute nothing. Everything has a default. */
 export interface ZeroWorkersOptions {
-  /** How many. Default 1. */
+  /** The number of workers. Default 1. */
   readonly workers?: number;
   /** Tasks at once for each. Default 1. */
   readonly threads?: number;

@@ -15,7 +15,7 @@ import {
 import { inBackground } from '../../core/shared/timers.ts';
 import { openChannelTo } from '../peers/peers.ts';
 
-/** What a zero worker pretends to be. */
+/** The description that a zero worker gives of itself. */
 interface ZeroWorkerOptions {
   readonly name: string;
   /** Tasks at once. */

@@ -16,11 +16,11 @@ export interface AmmPolicyInfo {
   readonly id: string;
   /** As it was named; the name of its class for one that was given in code. */
   readonly name: string;
-  /** What it was made with; undefined for an instance that was given in code. */
+  /** The options it was made with; undefined for an instance that was given in code. */
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
-/** What the manager is set to, as data. */
+/** The settings of the manager, as data. */
 export interface AmmStatus {
   readonly running: boolean;
   readonly intervalMs: number;

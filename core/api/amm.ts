@@ -45,10 +45,10 @@ export function drop(
   return { op: 'drop', task, candidates, force: options?.force };
 }
 
-/** What `*run()` returns: it yields suggestions and receives the chosen worker, or undefined. */
+/** The generator that `*run()` returns: it yields suggestions and receives the chosen worker, or undefined. */
 export type SuggestionGenerator = Generator<Suggestion, void, WorkerView | undefined>;
 
-/** What is about to happen to the copies of a task. */
+/** The pending changes to the copies of a task. */
 export interface PendingReplicas {
   /** Will receive one: accepted in this round, or asked for in an earlier one and still under way. */
   readonly replicate: FewMembers<WorkerView>;
@@ -56,7 +56,7 @@ export interface PendingReplicas {
   readonly drop: FewMembers<WorkerView>;
 }
 
-/** Why a suggestion was refused. */
+/** The reason why a suggestion was refused. */
 export type RefusalReason =
   /** It is about no task of the cluster. */
   | 'unknown-task'
@@ -100,12 +100,12 @@ export interface AmmPolicyFailure {
 export interface AmmRound {
   /** Suggestions that policies made. */
   readonly suggested: number;
-  /** What will be done now. */
+  /** The number of suggestions that were accepted. */
   readonly accepted: number;
   /** Copies that were asked for in an earlier round and have not arrived. */
   readonly underWay: number;
   readonly refused: number;
-  /** Why, the most frequent reason first. */
+  /** The reasons of refusals, the most frequent one first. */
   readonly refusals: readonly AmmRefusals[];
   /** Policies that crashed or were stopped. What they had suggested before counts. */
   readonly failures: readonly AmmPolicyFailure[];
@@ -128,13 +128,13 @@ export interface ClosableWorkers {
 }
 
 /**
- * What became of a worker that was to be retired: its data was moved away and it left; or it works on
+ * The outcome of the retirement of a worker: its data was moved away and it left; or it works on
  * as before, because no other worker can take what it holds, it holds an actor, or nothing moved for a
  * minute (`stalled`); or it left by itself before, or was no worker of the cluster any more (`unknown`).
  */
 export type Retirement = 'retired' | 'no-recipients' | 'stalled' | 'left' | 'unknown';
 
-/** What a policy sees of the manager that runs it. */
+/** The manager, as the policies that it runs see it. */
 export interface AmmView {
   /** The scheduler's state, read-only. */
   readonly cluster: ClusterView;
@@ -142,7 +142,7 @@ export interface AmmView {
   readonly scheduler: ClusterView;
   /** Bytes by worker, with the effects of all that is pending. Empty between rounds. */
   readonly workersMemory: ReadonlyMap<WorkerView, number>;
-  /** What was accepted in this round, and what is still under way. Empty between rounds. */
+  /** The suggestions that were accepted in this round, and those still under way. Empty between rounds. */
   readonly pending: ReadonlyMap<TaskView, PendingReplicas>;
   /** All policies of the manager; a policy leaves with `policies.delete(this)`. */
   readonly policies: Set<ActiveMemoryManagerPolicy<unknown>>;
@@ -152,7 +152,7 @@ export interface AmmView {
   readonly measure: MemoryMeasure;
   /** Copies of a result: those that there are and those under way, less those that are about to go. */
   copies(task: TaskView): number;
-  /** Whether it runs at its interval. */
+  /** True when it runs at its interval. */
   readonly running: boolean;
   /** Runs rounds at its interval. No-op when it runs. */
   start(): void;
@@ -202,7 +202,7 @@ export abstract class ActiveMemoryManagerPolicy<Options = Record<string, never>>
   abstract run(amm: AmmView): SuggestionGenerator;
 }
 
-/** How the manager is given a policy class. */
+/** A policy class, as the manager is given it. */
 export interface AmmPolicyClass {
   readonly optionsSchema?: object;
   new (options: never): ActiveMemoryManagerPolicy<unknown>;

@@ -60,7 +60,7 @@ export class Channel implements ConnectionHandlers {
     return this.connection.messageBytesMax ?? Infinity;
   }
 
-  /** Whether byte arrays arrive as the very objects that were sent. */
+  /** True when byte arrays arrive as the very objects that were sent. */
   get sharesMemory(): boolean {
     return this.connection.sharesMemory ?? false;
   }
@@ -257,7 +257,7 @@ function isErrorPayload(value: unknown): boolean {
   );
 }
 
-/** What is left of an error whose fields, or whose text, cannot travel. */
+/** Describes an error whose fields, or whose text, cannot travel. */
 function describeError(thrown: unknown, refusal: unknown): ErrorPayload {
   const { name, message, code } = (thrown instanceof Error ? thrown : {}) as {
     readonly name?: unknown;

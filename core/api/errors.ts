@@ -229,7 +229,7 @@ export function briefly(value: unknown): string {
   return text.length > 60 ? `${text.slice(0, 57)}...` : text;
 }
 
-/** Whether it arrives anywhere as it is. */
+/** True when it arrives anywhere as it is. */
 function isPlain(value: unknown, depth = 0): boolean {
   if (value === null || typeof value === 'boolean') return true;
   if (typeof value === 'string') return wellFormed(value) === value;

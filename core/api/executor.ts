@@ -45,7 +45,7 @@ export interface ActorCall {
   }[];
 }
 
-/** How a run ended: with a value, a failure, or a request to be rescheduled. */
+/** The end of a run: a value, a failure, or a request to be rescheduled. */
 export type ExecutionResult =
   | {
       readonly kind: 'success';
@@ -89,16 +89,16 @@ export interface TaskSlot {
   rejoin(): Promise<void>;
 }
 
-/** Where a function is run that is no task. */
+/** The place at which a function is run that is no task. */
 export type AsidePlace = 'worker' | 'threads';
 
-/** Where the JavaScript of a running task is. */
+/** The call stack of a running task. */
 export interface TaskStack {
   /** Id of its thread, within its process. */
   readonly thread?: number;
   /** Innermost first; none when it computes nothing at present: it waits. */
   readonly frames: readonly StackFrame[];
-  /** Why there are no frames, if that is not because it waits. */
+  /** The reason why there are no frames, if that is not because the task waits. */
   readonly unseen?: string;
 }
 
@@ -120,7 +120,7 @@ export type AbortRun = (reason?: RunAborted) => void;
  */
 export interface Executor {
   readonly threadCount: number;
-  /** Whether a thread can run tasks beside each other that wait most of their time. Default false. */
+  /** True when a thread can run tasks beside each other that wait most of their time. Default false. */
   readonly hasEventLoops?: boolean;
   /**
    * Runs one task to its end. Never rejects: what the task throws is a `failure`.
@@ -153,7 +153,7 @@ export interface Executor {
     place: AsidePlace,
     signal: AbortSignal,
   ): Promise<readonly ExecutionResult[]>;
-  /** What the JavaScript of running tasks does, as far as it can be seen. */
+  /** The call stacks of running tasks, as far as they can be seen. */
   callStacks?(): Promise<ReadonlyMap<string, TaskStack>>;
   /** Bytes that its threads occupy besides results, as last known. Default 0. */
   readonly memoryBytes?: number;
@@ -207,7 +207,7 @@ export interface SpillArea {
   readonly nbytes: number;
   /** Keeps a value until it is deleted. @throws Error when it cannot; nothing of it is left then */
   write(key: string, value: Uint8Array): void;
-  /** What was written. @throws Error when it is gone or damaged */
+  /** Reads what was written. @throws Error when it is gone or damaged */
   read(key: string): Uint8Array;
   /** As `read`, part by part. Default: `read`. @throws Error when it is gone */
   open?(key: string): ValueReader;

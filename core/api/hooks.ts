@@ -5,7 +5,7 @@ import type { YardmasterError } from './errors.ts';
 import type { ClientView, TaskView, WorkerView } from './views.ts';
 
 /**
- * What a program around a scheduler can listen to. Events are derived from the hooks of plugins, and published once the
+ * The events that a program around a scheduler can listen to. They are derived from the hooks of plugins, and published once the
  * stimulus is complete.
  */
 export interface SchedulerEvents {
@@ -36,7 +36,7 @@ export interface EventSource {
 }
 
 /**
- * What a hook may return: anything but a promise, and it is ignored. An `async` hook does not compile,
+ * The result of a hook: anything but a promise, and it is ignored. An `async` hook does not compile,
  * because nothing waits for it.
  */
 export type HookResult =
@@ -50,7 +50,7 @@ export type HookResult =
   | symbol
   | (object & { readonly then?: never });
 
-/** What a worker reported with the transition, if a report caused it. */
+/** The report of a worker that caused the transition, if one did. */
 export interface TransitionDetails {
   readonly worker?: string;
   readonly nbytes?: number;
@@ -62,7 +62,7 @@ export interface TransitionDetails {
   readonly failure?: TaskFailure;
 }
 
-/** What a submitted graph did to the tables. */
+/** The changes that a submitted graph made to the tables. */
 export interface GraphUpdate {
   readonly client: string;
   /** Requested keys. */
@@ -72,7 +72,7 @@ export interface GraphUpdate {
   readonly stimulusId: string;
 }
 
-/** What a departing worker took along. */
+/** The loss that a departing worker caused. */
 export interface WorkerLoss {
   readonly expected: boolean;
   /** Tasks that were processing there. */

@@ -9,7 +9,7 @@ export interface RecordingInfo {
   readonly file: string;
   /** Milliseconds since 1970. */
   readonly startedAtMs: number;
-  /** What was written so far. */
+  /** The bytes that were written so far. */
   readonly bytes: number;
 }
 
@@ -45,7 +45,7 @@ export interface Decision {
   readonly rule: string;
   /** The best first; at most eight (`CANDIDATES_MAX`). */
   readonly candidates: readonly DecisionCandidate[];
-  /** How many there were. */
+  /** The number of candidates. */
   readonly candidateCount: number;
   readonly stimulusId: string;
   /** Milliseconds of the scheduler's clock. */
@@ -83,7 +83,7 @@ export interface Disagreement {
   readonly atMs: number;
 }
 
-/** What a policy that decides nothing would have decided. */
+/** The report about a policy that decides nothing: what it would have decided. */
 export interface ShadowReport {
   readonly slot: SlotName;
   /** Name of the policy in the shadow, and of the one in charge. */
@@ -97,7 +97,7 @@ export interface ShadowReport {
   /** Sums over the differing decisions for which there is an expectation. */
   readonly gainS: number;
   readonly savedBytes: number;
-  /** How often it threw or gave an unusable answer; after ten (`SHADOW_FAILURES_MAX`) it is not asked any more. */
+  /** The number of times that it threw or gave an unusable answer; after ten (`SHADOW_FAILURES_MAX`) it is not asked any more. */
   readonly failures: number;
   readonly lastFailure?: string;
   /** The newest differences, oldest first; bounded. */
@@ -107,7 +107,7 @@ export interface ShadowReport {
 /** Failures after which a shadow is left alone. */
 export const SHADOW_FAILURES_MAX = 10;
 
-/** Where a task is. */
+/** The state of a task, and the workers that it is on. */
 export interface TaskSummary {
   readonly key: string;
   readonly state: TaskStateName;
@@ -127,7 +127,7 @@ export interface TaskSummary {
   readonly nbytes: number;
 }
 
-/** Why a task is where it is. */
+/** The explanation of the present state of a task. */
 export interface Why {
   readonly key: string;
   /** `unknown` when the scheduler does not know the key (any more). */
@@ -136,7 +136,7 @@ export interface Why {
   readonly now: readonly string[];
   /** Recorded decisions, oldest first; empty unless they are being recorded. */
   readonly decisions: readonly Decision[];
-  /** Whether decisions are being recorded. */
+  /** True when decisions are being recorded. */
   readonly isRecording: boolean;
   /** Its transitions and what recommended them, oldest first. */
   readonly story: readonly {
@@ -147,6 +147,6 @@ export interface Why {
     readonly stimulusId: string;
     readonly atMs: number;
   }[];
-  /** Whether older transitions of the task are no longer remembered (`scheduler.transitionLogLength`). */
+  /** True when older transitions of the task are no longer remembered (`scheduler.transitionLogLength`). */
   readonly isStoryCut: boolean;
 }

@@ -6,7 +6,7 @@ import { checkDefinition, type YardmasterError } from './errors.ts';
 import type { HookResult } from './hooks.ts';
 import type { Definition, Logger, PluginLife } from './plugin.ts';
 
-/** What every plugin outside of the scheduler receives when it is set up. */
+/** The context that every plugin outside of the scheduler receives when it is set up. */
 export interface LocalPluginContext {
   /** Name of the plugin. */
   readonly name: string;
@@ -23,7 +23,7 @@ export interface LocalPluginContext {
   report(error: YardmasterError): void;
 }
 
-/** What a plugin of a worker receives. */
+/** The context of a plugin of a worker. */
 export interface WorkerPluginContext extends LocalPluginContext {
   /** The worker: address, name, threads, resources. */
   readonly worker: WorkerIdentity;
@@ -49,7 +49,7 @@ export interface WorkerHooks {
   schedulerBack(): HookResult;
 }
 
-/** What the `setup` of a worker plugin returns. */
+/** The instance that the `setup` of a worker plugin returns. */
 export interface WorkerPluginInstance extends Partial<WorkerHooks>, PluginLife {}
 
 /** A plugin of a worker that a configuration, or `client.registerWorkerPlugin`, can name. */
@@ -79,7 +79,7 @@ export interface WorkerPlugin extends WorkerPluginInstance {
   setup?(context: WorkerPluginContext): void | Promise<void>;
 }
 
-/** How a worker process ended. */
+/** The end of a worker process. */
 export interface ProcessEnding {
   /** For people. */
   readonly reason: string;
@@ -88,7 +88,7 @@ export interface ProcessEnding {
   readonly signal: string | undefined;
 }
 
-/** What a plugin of a nanny receives. */
+/** The context of a plugin of a nanny. */
 export interface NannyPluginContext extends LocalPluginContext {
   /** Name of the worker that the nanny looks after. */
   readonly worker: string;
@@ -105,7 +105,7 @@ export interface NannyHooks {
   processEnded(ending: ProcessEnding): HookResult;
 }
 
-/** What the `setup` of a nanny plugin returns. */
+/** The instance that the `setup` of a nanny plugin returns. */
 export interface NannyPluginInstance extends Partial<NannyHooks>, PluginLife {}
 
 /** A plugin of a nanny that a configuration can name. It is set up before the first process starts. */
@@ -134,17 +134,17 @@ export interface NannyPlugin extends NannyPluginInstance {
   setup?(context: NannyPluginContext): void | Promise<void>;
 }
 
-/** Where a module is loaded before anything starts. */
+/** The kind of process in which a module is loaded before anything starts. */
 export type PreloadRole = 'scheduler' | 'worker' | 'nanny';
 
-/** What the `setup` and the `close` of such a module receive. */
+/** The context that the `setup` and the `close` of such a module receive. */
 export interface PreloadContext {
   readonly role: PreloadRole;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** What a module exports that is loaded before anything starts: one of both at least. */
+/** The exports of a module that is loaded before anything starts: one of both at least. */
 export interface PreloadModule<Options = unknown> {
   /** Before anything else of the scheduler, worker or nanny is there. Ten seconds at most. */
   setup?(context: PreloadContext, options: Options): void | Promise<void>;

@@ -38,7 +38,7 @@ export interface Caller {
  */
 export type CommandHandler = (parameters: unknown, caller: Caller) => unknown;
 
-/** Who may call a command, and with which parameters. */
+/** The callers of a command, and its parameters. */
 export interface CommandDeclaration<Schema extends ParametersSchema = ParametersSchema> {
   /** The least key that permits the call; `worker`: the key of a worker, or of an admin. Default `admin`. */
   readonly access?: Access;
@@ -71,7 +71,7 @@ export interface PolicyInCharge<Slot extends SlotName = SlotName> {
   answered(question: string): void;
 }
 
-/** What a plugin receives when it is set up. */
+/** The context that a plugin receives when it is set up. */
 export interface PluginContext {
   /** Name of the plugin. */
   readonly name: string;
@@ -171,7 +171,7 @@ export interface UseEntry {
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
-/** What a `use` names. */
+/** An extension that a `use` names. */
 export interface LoadedExtension {
   /** The export: a definition, a class, or an instance. */
   readonly exported: unknown;
@@ -203,7 +203,7 @@ export interface ExtensionLoader {
 /** A list of extensions in the options of a plugin. */
 export interface WantedExtensions<T> {
   readonly entries: readonly UseEntry[];
-  /** Where the list stands in the plugin's options, for messages: `['policies']`. */
+  /** The place of the list in the plugin's options, for messages: `['policies']`. */
   readonly at: readonly (string | number)[];
   /** Names of built-in ones that fit, for messages about a name that is not known. Default: none. */
   readonly known?: readonly string[];
@@ -211,7 +211,7 @@ export interface WantedExtensions<T> {
   make(loaded: LoadedExtension): T;
 }
 
-/** What a `use` can name. */
+/** The kinds of extensions that a `use` can name. */
 export type ExtensionKind =
   'plugin' | 'worker-plugin' | 'nanny-plugin' | 'policy' | 'amm-policy' | 'transport';
 
@@ -221,7 +221,7 @@ export type ExtensionKind =
  */
 export type Builtins = Readonly<Record<string, () => Promise<unknown>>>;
 
-/** What a plugin does at the moments of its life, whether of a scheduler, a worker or a nanny. */
+/** The methods of a plugin for the moments of its life, whether of a scheduler, a worker or a nanny. */
 export interface PluginLife {
   /** After all plugins were set up, and before the first hook. */
   start?(): void | Promise<void>;
@@ -229,11 +229,11 @@ export interface PluginLife {
   readonly startTimeoutMs?: number;
   /** First thing when its owner closes. Errors are logged. */
   beforeClose?(): void | Promise<void>;
-  /** When the plugin is removed or replaced, or its owner closes. Errors are logged. */
+  /** Called when the plugin is removed or replaced, or its owner closes. Errors are logged. */
   close?(): void | Promise<void>;
 }
 
-/** What `setup` of a plugin of the scheduler returns. */
+/** The instance that `setup` of a plugin of the scheduler returns. */
 export interface PluginInstance extends HookTable, PluginLife {}
 
 /** The form of all plugins that a configuration can name: of schedulers, workers and nannies. */
@@ -295,7 +295,7 @@ export interface SchedulerPlugin extends Partial<SchedulerHooks>, PluginLife {
   setup?(context: PluginContext): void | Promise<void>;
 }
 
-/** How commands declare their parameters: by a JSON schema, of which the type of the parameters comes. */
+/** Commands declare their parameters by a JSON schema, from which the type of the parameters comes. */
 
 /** The parameters of a command as a JSON schema. */
 export interface ParametersSchema {

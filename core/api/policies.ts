@@ -17,7 +17,7 @@ import type { ClusterView, TaskView, WorkerView } from './views.ts';
 export type WorkerSelection = ScoringSelection | SelectingSelection;
 
 /**
- * What a policy remembers between its answers, so that a recording can begin while it is in charge: a replay
+ * The memory of a policy between its answers, so that a recording can begin while it is in charge: a replay
  * makes a new instance and gives it what this one remembered. A policy that remembers nothing needs neither.
  */
 export interface PolicyMemory {
@@ -30,7 +30,7 @@ export interface PolicyMemory {
   restore?(memory: unknown, cluster: ClusterView): void;
 }
 
-/** What both forms of {@link WorkerSelection} may have. */
+/** The members that both forms of {@link WorkerSelection} may have. */
 export interface SelectionRules extends PolicyMemory {
   /**
    * Optional: which workers are candidates. Without it they are all running workers that hold inputs,
@@ -46,7 +46,7 @@ export interface SelectionRules extends PolicyMemory {
    */
   readonly weighsResources?: boolean;
   /**
-   * Whether the policy also places root-ish tasks, among the workers with an open slot, when the queuing
+   * True when the policy also places root-ish tasks, among the workers with an open slot, when the queuing
    * policy leaves that to it ({@link Queuing.leavesPlacement}). Default true. `false` sends each of them to
    * the worker that the queuing policy names: the least busy one, for `root-ish`.
    */
@@ -125,10 +125,10 @@ export interface WorkerPool extends Iterable<WorkerView> {
 
 /** Which tasks start collections (root-ish), when they are held back, and where they go. */
 export interface Queuing extends PolicyMemory {
-  /** Whether root-ish tasks for which there is no worker now wait in `queued`, not in `no-worker`. */
+  /** True when root-ish tasks for which there is no worker now wait in `queued`, not in `no-worker`. */
   readonly holdsBack: boolean;
   /**
-   * Whether this policy only decides when a root-ish task starts, and the worker selection policy decides
+   * True when this policy only decides when a root-ish task starts, and the worker selection policy decides
    * where, among the workers with an open slot. `selectRootish` is then asked only when the worker
    * selection policy declines with `placesRootish: false`, as the built-in ones do. Default false.
    */
@@ -176,7 +176,7 @@ export interface Ordering extends PolicyMemory {
 
 /** Dependencies of a list of tasks, by position in the list. */
 export interface GraphLinks {
-  /** Where the dependencies of each task begin in {@link targets}; one more than there are tasks. */
+  /** The index in {@link targets} at which the dependencies of each task begin; one more than there are tasks. */
   readonly offsets: Int32Array;
   /** Aligned with the dependencies of each task; -1 for one that is not in the list. */
   readonly targets: Int32Array;
@@ -203,7 +203,7 @@ export interface Submission {
 /** In which order the work of several submissions and clients runs. */
 export interface Fairness extends PolicyMemory {
   /**
-   * Whether each task has a generation. Default false: all tasks of a submission have the same one.
+   * True when each task has a generation. Default false: all tasks of a submission have the same one.
    */
   readonly isPerTask?: boolean;
   /**
@@ -293,7 +293,7 @@ export interface Stealing {
   /** Called first in every round, for a policy that keeps numbers for the length of a round. */
   begin?(cluster: ClusterView): void;
   /**
-   * Whether an idle worker takes a task. Asked when the round begins, and again after each task that the
+   * True when an idle worker takes a task. Asked when the round begins, and again after each task that the
    * worker was given in the round (`takenCount`); once false, the worker takes no more in this round.
    */
   mayTake?(thief: WorkerLoad): boolean;
@@ -316,7 +316,7 @@ export interface Stealing {
    * equal ones: the task that would run last.
    */
   order?(a: TaskView, b: TaskView): number;
-  /** Whether the task moves. Called for the thief that could begin the task first. */
+  /** True when the task moves. Called for the thief that could begin the task first. */
   pays?(theft: Theft): boolean;
   /**
    * Optional bound for {@link pays}, which avoids examining tasks in vain: whether stealing a task
@@ -337,7 +337,7 @@ export interface WorkerLoad {
   /** Tasks that are processing there, seceded ones included. */
   readonly taskCount: number;
   readonly threadCount: number;
-  /** Whether the worker takes tasks in this round. */
+  /** True when the worker takes tasks in this round. */
   readonly isThief: boolean;
   /** Tasks that it was given in this round. */
   readonly takenCount: number;

@@ -15,7 +15,7 @@ export interface StoredResult {
  */
 export interface ResultStore {
   /**
-   * Whether the result is there and whole. The task is then read instead of computed, so a store that removes old
+   * True when the result is there and whole. The task is then read instead of computed, so a store that removes old
    * results takes this one to be used now.
    */
   has(key: string): Promise<boolean>;
@@ -27,5 +27,5 @@ export interface ResultStore {
   delete(key: string): Promise<void>;
 }
 
-/** What the module of a store exports as `createResultStore`: called once in each thread that uses the store. */
+/** The function that the module of a store exports as `createResultStore`: called once in each thread that uses the store. */
 export type CreateResultStore = (options: unknown) => ResultStore | Promise<ResultStore>;

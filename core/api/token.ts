@@ -10,7 +10,7 @@ export function token<T>(name: string): Token<T> {
   return { id: Symbol.for(`yardmaster:${name}`) };
 }
 
-/** What names a service: its class, or a token where it is an interface or a plain value. */
+/** The identity of a service: its class, or a token where it is an interface or a plain value. */
 export type ServiceId<T> = Token<T> | (abstract new (...dependencies: never[]) => T);
 
 /** The collaborators of a host. */
@@ -25,7 +25,7 @@ export interface Services {
  */
 export type Injectable<T> = new (...dependencies: never[]) => T;
 
-/** What a host uses for a service: an instance of a class, what a function returns, or a value. Made once. */
+/** The source of a service: an instance of a class, the result of a function, or a value. Made once. */
 export type Provider<T = unknown> = { readonly token: ServiceId<T> } & (
   | { readonly useClass: Injectable<T> }
   | { readonly useFactory: (services: Services) => T }

@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts';
 import { checkDefinition } from './errors.ts';
 
 /**
- * What travels: plain data that msgpack can carry (objects, arrays, strings, numbers, booleans,
+ * A message: plain data that msgpack can carry (objects, arrays, strings, numbers, booleans,
  * null, `Uint8Array`). `undefined` fields are dropped.
  */
 export type WireMessage = Readonly<Record<string, unknown>>;
@@ -27,11 +27,11 @@ export interface ConnectionHandlers {
 /** Whose key a peer has proved to have. `data` opens the data ports of workers. */
 export type PeerRole = 'worker' | 'client' | 'admin' | 'viewer' | 'data';
 
-/** How to connect. */
+/** The options of a connection. */
 export interface TransportConnectOptions {
   /** Milliseconds for the connection to be made. */
   readonly timeoutMs?: number;
-  /** What the connecting side will introduce itself as: it chooses the key. Default `client`. */
+  /** The role as which the connecting side will introduce itself: it chooses the key. Default `client`. */
   readonly role?: Role;
 }
 
@@ -43,14 +43,14 @@ export interface IncomingLimits {
   readonly valuesMax: number;
 }
 
-/** What an object or array counts in {@link IncomingLimits.valuesMax}: it takes that much more memory. */
+/** The weight of an object or array in {@link IncomingLimits.valuesMax}: it takes that much more memory. */
 export const CONTAINER_VALUES = 4;
 
 /** One ordered, reliable, two-way stream of messages. */
 export interface Connection {
-  /** Where the peer is, for messages to people. */
+  /** The address of the peer, for messages to people. */
   readonly peerAddress: string;
-  /** What the peer has proved to be; undefined: the transport does not ask. */
+  /** The role that the peer has proved; undefined: the transport does not ask. */
   readonly peerRole?: PeerRole;
   /** Bytes that were sent and have not left this process. Senders of bulk data wait while it is large. */
   readonly bufferedBytes: number;
@@ -60,7 +60,7 @@ export interface Connection {
    */
   readonly messageBytesMax?: number;
   /**
-   * Whether the byte arrays of a message arrive as the very objects that were sent, so that shared memory stays shared.
+   * True when the byte arrays of a message arrive as the very objects that were sent, so that shared memory stays shared.
    * Default false.
    */
   readonly sharesMemory?: boolean;
@@ -104,7 +104,7 @@ export interface Connection {
 
 /** Something that listens at an address. */
 export interface Listener {
-  /** Where peers can reach it, with the real port. */
+  /** The address at which peers can reach it, with the real port. */
   readonly address: string;
   /** Of its connections, as {@link Connection.messageBytesMax}. Default: no limit. */
   readonly messageBytesMax?: number;
@@ -134,7 +134,7 @@ export interface Transport {
   ): Promise<Connection>;
 }
 
-/** What a transport module receives when it is made. */
+/** The context in which a transport is made. */
 export interface TransportContext {
   readonly clock: Clock;
 }

@@ -29,7 +29,7 @@ export interface PrefixView {
   readonly durationEstimateS: number;
   readonly suspicious: number;
   readonly states: Readonly<Record<TaskStateName, number>>;
-  /** How many tasks ever entered each state. */
+  /** The number of tasks that ever entered each state. */
   readonly stateCounts: Readonly<Record<TaskStateName, number>>;
   /** Bytes of the results computed and not forgotten. */
   readonly nbytesTotal: number;
@@ -79,7 +79,7 @@ export interface TaskView {
   readonly whoHas: FewMembers<WorkerView>;
   readonly whoWants: FewMembers<ClientView>;
   readonly processingOn: WorkerView | undefined;
-  /** What stealing has come to while the task has been processing where it is. */
+  /** The state of stealing while the task has been processing where it is. */
   readonly steal: StealView | undefined;
   /** Bytes of the result; -1 while unknown. */
   readonly nbytes: number;
@@ -87,7 +87,7 @@ export interface TaskView {
   readonly retries: number;
   readonly suspicious: number;
   readonly isActor: boolean;
-  /** Whether its author says that it loads or makes data. */
+  /** True when its author says that it loads or makes data. */
   readonly isDataProducer: boolean;
   readonly isQueueable: boolean;
   /** Copies that were requested; 1 without a request. Infinity: one on every running worker. */
@@ -103,7 +103,7 @@ export interface TaskView {
   /** Addresses of the workers on which it failed; empty unless it is failed. */
   readonly erredOn: ReadonlySet<string>;
   readonly failure: TaskFailure | undefined;
-  /** How to compute it; opaque. Undefined for data. */
+  /** The specification of the computation; opaque. Undefined for data. */
   readonly runSpec: unknown;
   readonly annotations: Readonly<Record<string, unknown>> | undefined;
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
@@ -209,7 +209,7 @@ export interface ClusterView {
   /** Tasks that were asked back from their workers and have not been answered for. */
   readonly stealsInFlight: number;
   /**
-   * Whether a worker suits this task, whatever its status: `tolerably` when it breaks restrictions
+   * Says whether a worker suits this task, whatever its status: `tolerably` when it breaks restrictions
    * that are only preferences. O(restrictions of the task).
    */
   suits(task: TaskView, worker: WorkerView): 'no' | 'tolerably' | 'well';

@@ -30,7 +30,7 @@ export function check(schema: object, value: unknown, at: readonly Segment[] = [
 }
 
 /**
- * What is wrong with a value that is already in base units. Fills in defaults in place.
+ * Checks a value that is already in base units. Fills in defaults in place. @returns its problems
  * @throws Error when the schema itself is not valid
  */
 export function problemsOf(
@@ -174,10 +174,10 @@ function segmentsOf(pointer: string): Segment[] {
     .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
 }
 
-/** What is left of a configuration without its invalid parts. */
+/** A configuration without its invalid parts. */
 interface ValidParts {
   readonly value: unknown;
-  /** Where a part of {@link value} was written: items of lists move up when others are removed. */
+  /** The place at which a part of {@link value} was written: items of lists move up when others are removed. */
   writtenAt(at: readonly Segment[]): readonly Segment[];
 }
 
@@ -340,7 +340,7 @@ export type Segment = string | number;
 export interface Problem {
   /** From the root of the configuration. */
   readonly at: readonly Segment[];
-  /** What is wrong, to be read after the path: `must be >= 1 (got 0)`. */
+  /** The problem, to be read after the path: `must be >= 1 (got 0)`. */
   readonly message: string;
   /** The last segment is a key that should not be there. */
   readonly aboutKey?: boolean;
@@ -352,12 +352,12 @@ export interface Position {
   readonly column: number;
 }
 
-/** Where a configuration comes from. */
+/** The origin of a configuration. */
 export interface ConfigOrigin {
   /** As people know it; undefined when the configuration was given in code. */
   readonly file: string | undefined;
   locate(at: readonly Segment[], aboutKey?: boolean): Position | undefined;
-  /** Where a part was written, when items of lists have moved since; default: where it is. */
+  /** The place at which a part was written, when items of lists have moved since; default: where it is. */
   writtenAt?(at: readonly Segment[]): readonly Segment[];
 }
 

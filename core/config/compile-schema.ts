@@ -82,7 +82,7 @@ export function addBytesKeyword(ajv: Ajv): void {
   });
 }
 
-/** What the build has written; undefined where the sources run without a build. */
+/** Loads what the build has written; undefined where the sources run without a build. */
 export function builtAhead<T>(load: () => T): T | undefined {
   try {
     return load();

@@ -33,13 +33,13 @@ import {
 export interface LoadedConfig {
   readonly config: Config;
   readonly origin: ConfigOrigin;
-  /** What was written and does nothing, one line each. */
+  /** Notes about settings that have no effect, one line each. */
   readonly notes: readonly string[];
   /** Folder that relative `use` paths and packages are resolved from. */
   readonly folder: string;
 }
 
-/** What {@link readConfigFile} and {@link readConfigObject} return. */
+/** The result of {@link readConfigFile} and {@link readConfigObject}. */
 export interface ReadConfig extends LoadedConfig {
   /** `ERR_CONFIG` with every problem; then the configuration is what is left without the invalid parts. */
   readonly error: YardmasterError | undefined;
@@ -121,7 +121,7 @@ function checkConfig(normal: unknown): Checked {
   return check(CONFIG_SCHEMA, normal);
 }
 
-/** What the schema says, and then what it cannot say. */
+/** The problems that the schema finds, and then those that it cannot express. */
 function problemsOf(normal: unknown): readonly Problem[] {
   const { value, problems } = checkConfig(normal);
   if (problems.length > 0) return problems;
@@ -214,7 +214,7 @@ function overlay(below: unknown, above: unknown): unknown {
   return merged;
 }
 
-/** What Dask has in `worker.memory` though the scheduler reads it, and we in `scheduler`. */
+/** The keys that Dask has in `worker.memory` though the scheduler reads them, and we in `scheduler`. */
 const MOVED = ['rebalance', 'recentToOldTime'] as const;
 
 /**

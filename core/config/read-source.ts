@@ -10,7 +10,7 @@ export interface Source {
   readonly origin: ConfigOrigin;
 }
 
-/** What the parser objects to, and where. */
+/** An objection of the parser, and its place. */
 interface Problem {
   readonly message: string;
   readonly offset: number;
@@ -48,7 +48,7 @@ export async function readSource(file: string, path: string): Promise<Source> {
   return { value: document.toJS() as unknown, origin };
 }
 
-/** What is wrong with a file of JSON, in words of JSON instead of YAML; undefined when it is valid. */
+/** The problem of a file of JSON, in words of JSON instead of YAML; undefined when it is valid. */
 function jsonProblem(text: string): Problem | undefined {
   try {
     JSON.parse(text);

@@ -35,7 +35,7 @@ const onError = (owner: string) =>
     { default: 'log' },
   );
 
-/** What happens to a plugin whose hook throws. */
+/** The treatment of a plugin whose hook throws. */
 export type OnError = Checked<ReturnType<typeof onError>>;
 
 /** A plugin as a configuration names it. */

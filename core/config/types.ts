@@ -72,7 +72,7 @@ const IGNORED: Readonly<Record<string, string>> = {
 const QUOTA_WORDS = ['memQuotaSize', 'memHardLimit'] as const;
 const OF_THE_QUOTA = 'it acts with worker.memoryAdmission: quota';
 
-/** What the preset of each name says in words of other sections; what is written there has precedence. */
+/** The presets by name, in terms of other sections; what is written there has precedence. */
 const PRESETS: Readonly<Record<string, { readonly policies: object; readonly slotWork: number }>> =
   {
     mars: { policies: { queuing: 'mars', ordering: 'mars' }, slotWork: 0 },
@@ -102,7 +102,7 @@ export function normaliseScheduling(given: unknown): {
   return { value: withAdmission(value, section), problems, ignored };
 }
 
-/** Who writes a quota or a hard limit wants them to act: `worker.memoryAdmission` is `quota` then, unless it is written. */
+/** A quota or a hard limit that is written shall act: `worker.memoryAdmission` is `quota` then, unless it is written. */
 function withAdmission(
   root: Readonly<Record<string, unknown>>,
   section: Readonly<Record<string, unknown>>,
@@ -151,7 +151,7 @@ export function applyScheduling(config: Config): Config {
   };
 }
 
-/** What the schema cannot say: a quota above the hard limit would never be used up. */
+/** A rule beyond the schema: a quota above the hard limit would never be used up. */
 export function schedulingProblems({ scheduling, worker }: Config): Problem[] {
   const bytesOf = (share: number): number => {
     if (share > 1) return share;
@@ -251,7 +251,7 @@ export function applyStealingMode(config: Config): Config {
   };
 }
 
-/** What the schema cannot say: the slot is filled once. */
+/** A rule beyond the schema: the slot is filled once. */
 export function stealingModeProblems({ scheduler }: Config): Problem[] {
   const { policies, workStealing } = scheduler;
   if (policies.stealing === undefined || workStealing.mode === undefined) return [];
@@ -346,7 +346,7 @@ function daskOrPlain(item: unknown, at: readonly Segment[], problems: Problem[])
   return { use, options };
 }
 
-/** What is no name, such as the class itself in code, the plugin `amm` refuses when it loads it. */
+/** The plugin `amm` refuses what is no name, such as the class itself in code, when it loads it. */
 const RETIRE_WORKER = /^(retire-worker|distributed\.active_memory_manager\.RetireWorker)$/;
 
 function refuseRetireWorker(item: unknown, at: readonly Segment[], problems: Problem[]): void {
@@ -367,7 +367,7 @@ function daskMeasure(name: unknown): unknown {
   return words.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Whether it is the thing itself: a class, an instance, or a definition. */
+/** True when it is the thing itself: a class, an instance, or a definition. */
 function isExtension(item: unknown): boolean {
   if (typeof item === 'function') return true;
   if (typeof item !== 'object' || item === null || Array.isArray(item)) return false;

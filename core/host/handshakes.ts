@@ -4,7 +4,7 @@ import { VERSION } from '../api/plugin.ts';
 import type { Connection, IncomingLimits } from '../api/transport.ts';
 import { setAwakeTimer } from '../shared/timers.ts';
 
-/** What a peer may send before it has introduced itself. */
+/** The limits for a peer that has not introduced itself. */
 const LIMITS: IncomingLimits = { frameBytesMax: 64 * 1024, valuesMax: 512 };
 
 /** Time for a peer to introduce itself. */

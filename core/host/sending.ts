@@ -52,7 +52,7 @@ export class OutgoingParts {
     return { bytes };
   }
 
-  /** What a peer gave up. */
+  /** Drops the handles that a peer gave up. */
   drop(handles: unknown): void {
     if (!Array.isArray(handles)) return;
     for (const handle of handles as unknown[]) this.end(handle as number);

@@ -10,7 +10,7 @@ import type { KernelScope } from './scope.ts';
 export interface Question<Slot extends KernelSlotName, Subject, Answer, Detail = undefined> {
   readonly slot: Slot;
   ask(policy: KernelSlots[Slot], scope: KernelScope, subject: Subject, detail: Detail): Answer;
-  /** What is wrong with an answer; undefined when nothing is. */
+  /** The fault of an answer; undefined when it has none. */
   refuse(answer: Answer, scope: KernelScope, subject: Subject): string | undefined;
 }
 

@@ -104,7 +104,7 @@ function computeTask(scope: KernelScope, task: TaskState, isRepeated: boolean): 
   };
 }
 
-/** Whether the worker has memory for all inputs of the task at once, as far as that matters. */
+/** True when the worker has memory for all inputs of the task at once, as far as that matters. */
 export function fitsInto(scope: KernelScope, task: TaskState, worker: WorkerState): boolean {
   if (task.dependencies.length === 0 || !scope.options.refuseOversizedInputs) return true;
   const { memoryLimitBytes } = worker;

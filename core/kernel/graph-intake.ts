@@ -212,7 +212,7 @@ export class GraphIntake implements PendingIntake {
     }
   }
 
-  /** What an earlier stimulus has left to be released is held now, and starts with the others. */
+  /** Holds the tasks that an earlier stimulus has left to be released; they start with the others. */
   private join(starts: PendingStarts, from: number, to: number): void {
     const { deferredReleases } = this.scope.recommendations;
     for (let index = from; index < to; index++) {
@@ -233,7 +233,7 @@ export class GraphIntake implements PendingIntake {
     this.hasFreedWorker ||= scope.hasFreedWorker;
   }
 
-  /** What started last and is not needed is given up first, as in a graph that is taken in at once. */
+  /** Ends the holds. The task that started last and is not needed is given up first, as in a graph that is taken in at once. */
   private *endHolds({ states }: GraphWalk): Slices {
     for (const held of [this.starts?.tasks ?? [], states, this.heldOutside]) {
       const { length } = held;
@@ -373,15 +373,15 @@ export interface GraphPlan {
   readonly lost: readonly LostKey[];
   /** A cycle, each key depending on the next, the first one repeated at the end. */
   readonly cycle: readonly string[] | undefined;
-  /** Whether this graph brought the task; otherwise the cluster knew the key before. */
+  /** True when this graph brought the task; otherwise the cluster knew the key before. */
   isNew(index: number): boolean;
-  /** Whether it brought all of its tasks, and all are needed. */
+  /** True when it brought all of its tasks, and all are needed. */
   readonly isAllNew: boolean;
-  /** Where the dependencies of each task begin in {@link targets}; one more than there are tasks. */
+  /** The index in {@link targets} at which the dependencies of each task begin; one more than there are tasks. */
   readonly offsets: Int32Array;
   /** Indices of the dependencies of the new tasks of the order; -1 for one outside of the graph. */
   readonly targets: Int32Array;
-  /** How often each task is named as a dependency, culled tasks included. */
+  /** The number of times that each task is named as a dependency, culled tasks included. */
   readonly dependentCounts: Int32Array;
   /** The dependency at this place of {@link targets}, wherever it is. */
   dependencyAt(place: number): TaskState;
@@ -421,7 +421,7 @@ export class GraphWalk implements GraphPlan {
   private readonly colours: Uint8Array;
   /** By place, as {@link targets}: the dependencies outside of the graph, once there is one. */
   private outsideAt: TaskState[] | undefined;
-  /** What is missing under each lost task. */
+  /** The missing key under each lost task. */
   private readonly missing = new Map<number, string>();
   /** Keys under which the cluster knows another computation than this graph defines. */
   private readonly taken = new Set<string>();
@@ -514,7 +514,7 @@ export class GraphWalk implements GraphPlan {
     return this.advance(stepsMax);
   }
 
-  /** Whether tasks were enlisted that are not going to be made. */
+  /** True when tasks were enlisted that are not going to be made. */
   get hasCulled(): boolean {
     return this.cycle !== undefined || this.orderedCount < this.tasks.length;
   }

@@ -10,7 +10,7 @@ import type { KernelScope } from './scope.ts';
 export const OUTSIDE = -1;
 
 /**
- * Whether this is a task of a pending graph without a definition, on which other graphs may not
+ * True when this is a task of a pending graph without a definition, on which other graphs may not
  * depend yet.
  */
 export function isPlaceholder({ runSpec, state }: TaskState): boolean {
@@ -18,7 +18,7 @@ export function isPlaceholder({ runSpec, state }: TaskState): boolean {
 }
 
 /**
- * Whether the task computes something else than this run specification says, so that whoever submits it would get the
+ * True when the task computes something else than this run specification says, so that whoever submits it would get the
  * result of another task. A client says what a task computes (`definition`) where its author chose the key; for others,
  * as in Dask, the same key is the same task. Data under such a key is something else, too.
  */
@@ -44,17 +44,17 @@ function definitionIn(runSpec: unknown): unknown {
 export class GraphTable {
   /** The task of the cluster for each task that is enlisted. */
   readonly states: TaskState[];
-  /** Where the dependencies of each task begin in {@link targets}; one more than there are tasks. */
+  /** The index in {@link targets} at which the dependencies of each task begin; one more than there are tasks. */
   readonly offsets: Int32Array;
   /** Indices of the dependencies of tasks that are resolved; {@link OUTSIDE} for all others. */
   readonly targets: Int32Array;
-  /** How often each task is named as a dependency, by the tasks that are resolved. */
+  /** The number of times that each task is named as a dependency, by the tasks that are resolved. */
   readonly dependentCounts: Int32Array;
   private readonly newness: Uint8Array;
   /** Tasks that the cluster knows with another definition, and those of which nothing below is such a one. */
   private readonly taken = new Set<number>();
   private readonly untaken = new Set<number>();
-  /** What {@link TaskState.graphIndex} was before, where another graph still needs it. */
+  /** The earlier values of {@link TaskState.graphIndex}, where another graph still needs them. */
   private readonly earlierIndices: Int32Array | undefined;
   private readonly guess: DependencyGuess;
 
@@ -80,7 +80,7 @@ export class GraphTable {
     this.dependentCounts = new Int32Array(tasks.length);
   }
 
-  /** Whether the graph brought the task; otherwise the cluster knew the key before. */
+  /** True when the graph brought the task; otherwise the cluster knew the key before. */
   isNew(index: number): boolean {
     return this.newness[index] === 1;
   }
@@ -137,7 +137,7 @@ export class GraphTable {
     return undefined;
   }
 
-  /** Where the task is in this graph. Graphs before this one have left other indices behind. */
+  /** The index of the task in this graph. Graphs before this one have left other indices behind. */
   indexOf(task: TaskState): number {
     return this.states[task.graphIndex] === task ? task.graphIndex : OUTSIDE;
   }
@@ -260,7 +260,7 @@ export class DependencyRows {
   }
 
   /**
-   * Whether a task of the graph is in this row twice. Tasks outside of the graph are not
+   * True when a task of the graph is in this row twice. Tasks outside of the graph are not
    * distinguished.
    */
   private isMarked(index: number): boolean {
@@ -309,7 +309,7 @@ function copyOf(row: readonly TaskState[], count: number): TaskState[] {
 
 // Policies that look at graphs as a whole are shown them before any of their tasks is placed.
 
-/** Whether any policy or watcher examines graphs. */
+/** True when any policy or watcher examines graphs. */
 export function wantsGraphs({ ports, watchers }: KernelScope): boolean {
   const { queuing, workerSelection } = ports;
   return (

@@ -46,7 +46,7 @@ export class Insight {
     this.log?.add(decision);
   }
 
-  /** Why the task is where it is, and how it got there. */
+  /** Explains the present state of the task, and how it got there. */
   why(key: string): Why {
     const { scope, isRecording } = this;
     const task = scope.cluster.tasks.get(key);
@@ -158,7 +158,7 @@ function explainPlacement(scope: KernelScope, event: PlacementEvent): Decision {
   };
 }
 
-/** Whether the worker selection policy was asked about a root-ish task: there was an open slot. */
+/** True when the worker selection policy was asked about a root-ish task: there was an open slot. */
 function isPlacedBySelection(
   { cluster, ports }: KernelScope,
   { placement }: PlacementEvent,
@@ -354,11 +354,11 @@ function some(names: readonly string[]): string {
   return `${names.slice(0, NAMED_MAX).join(', ')} and ${names.length - NAMED_MAX} more`;
 }
 
-/** How a task was placed. */
+/** The placement of a task. */
 export interface PlacementEvent {
   readonly task: TaskState;
   readonly placement: Placement;
-  /** Whether the queuing policy decided; otherwise the selection policy did. */
+  /** True when the queuing policy decided; otherwise the selection policy did. */
   readonly isRootish: boolean;
 }
 

@@ -108,19 +108,19 @@ export class SchedulerKernel {
       : { client: intake.client.key, stimulusId: intake.stimulusId };
   }
 
-  /** Whether the graph of this stimulus is being submitted, or waits for that. */
+  /** True when the graph of this stimulus is being submitted, or waits for that. */
   isTakingIn(stimulusId: string): boolean {
     return this.scope.intakes.some((intake) => intake.stimulusId === stimulusId);
   }
 
-  /** Whether a stimulus has left work to `continue-settling`. */
+  /** True when a stimulus has left work to `continue-settling`. */
   get isUnsettled(): boolean {
     const { isRefillLeft, recommendations, visits, continuations } = this.scope;
     if (isRefillLeft || !recommendations.deferredReleases.isEmpty) return true;
     return !visits.isEmpty || continuations.length > 0;
   }
 
-  /** Whether nothing is under way that a later stimulus continues: no graph, no slice, no recovery. */
+  /** True when nothing is under way that a later stimulus continues: no graph, no slice, no recovery. */
   get isQuiet(): boolean {
     const { intakes, recovery } = this.scope;
     return !this.isUnsettled && intakes.length === 0 && recovery === undefined;
@@ -239,7 +239,7 @@ export class SchedulerKernel {
     this.scope.ports = { ...this.scope.ports, hooks };
   }
 
-  /** What happened lately to these keys, or because of these stimuli; oldest first. */
+  /** The newest transitions of these keys, or because of these stimuli; the oldest comes first. */
   story(...keysOrStimuli: string[]): TransitionRecord[] {
     return keysOrStimuli.length === 0
       ? this.scope.story.all()

@@ -43,7 +43,7 @@ export function checkIdleSaturated(
 }
 
 /**
- * What a load means. Idle: fewer tasks than threads, or less than half of the average work.
+ * Classifies a worker by its load. Idle: fewer tasks than threads, or less than half of the average work.
  * Saturated: not idle, and a long queue for each thread, also compared with the average.
  */
 export function classify(

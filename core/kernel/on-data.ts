@@ -76,7 +76,7 @@ export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
 }
 
 /**
- * Whether the key stands for other data, or for a task that is wanted. In Dask, whose clients send no fingerprint,
+ * True when the key stands for other data, or for a task that is wanted. In Dask, whose clients send no fingerprint,
  * the data takes the place of the result, which the clients that wait for the task then get unasked.
  */
 export function standsForOther(task: TaskState, item: DataItem): boolean {
@@ -86,7 +86,7 @@ export function standsForOther(task: TaskState, item: DataItem): boolean {
 }
 
 /**
- * Whether the item surely differs from the data in memory. By the fingerprints, if the client sends
+ * True when the item surely differs from the data in memory. By the fingerprints, if the client sends
  * one: a computed result has none. Otherwise by type and size, if it sends the type: sizes alone
  * may be estimates.
  */

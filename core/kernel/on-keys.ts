@@ -173,7 +173,7 @@ function move(
   moved.add(task);
 }
 
-/** What is still to be computed before the task comes no later than the task itself. */
+/** Raises the inputs that are still to be computed, so that they come no later than the task itself. */
 function raiseInputs(scope: KernelScope, start: TaskState, moved: Set<TaskState>): void {
   const { negatedUserPriority } = start;
   const needed = new Set<TaskState>([start]);

@@ -149,7 +149,7 @@ export function onWorkersLost(scope: KernelScope, stimulus: WorkersLost): void {
   if (lost.length > 0) removeWorkers(scope, lost, { expected: false, close: false });
 }
 
-/** What becomes of a worker that leaves, and of its tasks. */
+/** The options of a worker's departure. */
 type Departure = Pick<RemoveWorker, 'expected' | 'close' | 'restart'>;
 
 /**
@@ -364,7 +364,7 @@ function failWithoutWorker(scope: KernelScope, task: TaskState, noneAtAll: boole
 // 2022.5 its workers close. The rule for what is kept is that of `add-keys`, with the
 // run id as proof that the key still stands for the same computation.
 
-/** What a worker that comes back brings with it. */
+/** Takes a worker back, with the results and runs that it brings. */
 function onReturn(
   scope: KernelScope,
   worker: WorkerState,
@@ -495,14 +495,14 @@ function isSame(task: TaskState, held: HeldResults, index: number): boolean {
   return state === 'memory' || state === 'waiting' || state === 'queued' || state === 'no-worker';
 }
 
-/** Whether a run of this id was of this task, and not of another one under its key. */
+/** True when a run of this id was of this task, and not of another one under its key. */
 function isRunOf({ runId: latest }: TaskState, runId: number): boolean {
   if (latest >= 0) return runId === latest;
   return latest < -1 && runId >= firstRunOf(latest);
 }
 
 /**
- * What `TaskState.runId` is for a task from a journal that has not been assigned since: less than -1, with
+ * The `TaskState.runId` of a task from a journal that has not been assigned since: less than -1, with
  * the first run id that it may have had.
  */
 export function unassignedSince(firstRunId: number): number {

@@ -59,7 +59,7 @@ export function onEndRecovery(scope: KernelScope): void {
 }
 
 /**
- * Whether the stimulus has had its effect, or has none before the end: what runs have come to that are not
+ * True when the stimulus has had its effect, or has none before the end: what runs have come to that are not
  * processing yet, the status of workers, and complaints about what cannot begin. O(1).
  */
 export function isDeferredUntilRecovered(scope: KernelScope, stimulus: Stimulus): boolean {
@@ -173,17 +173,17 @@ interface AwaitedRun {
 }
 
 /**
- * What is known while a scheduler that was read from a journal waits for its workers. Until its end every
+ * The state of a scheduler that was read from a journal and waits for its workers. Until its end every
  * worker counts as paused: a task that is started now may have a result on a worker that is still to come.
  */
 export class Recovery {
   /** Workers of the journal that are not back yet. */
   readonly awaited = new Set<WorkerState>();
-  /** What those that are here say of themselves. */
+  /** The statuses that the present workers report. */
   readonly statuses = new Map<WorkerState, WorkerStatus>();
   /** Results that no task has asked for yet: clients may say more before the end. */
   readonly unclaimed = new Map<WorkerState, HeldResults[]>();
-  /** What workers that are back should hold, and do not. */
+  /** The results that workers that are back should hold, and do not. */
   readonly missing = new Map<WorkerState, readonly TaskState[]>();
   /** Runs by worker, by key: their inputs may be on workers that are still to come. */
   readonly runs = new Map<WorkerState, Map<string, AwaitedRun>>();

@@ -182,7 +182,7 @@ export function onStealTasks(
 }
 
 /**
- * What it is asked for does not count. The inputs that several of these tasks share are counted for
+ * Tasks that it is asked for do not count. The inputs that several of these tasks share are counted for
  * each; when more is asked for than the worker has, its load counts as it is.
  */
 function judgeWithoutAsked(scope: KernelScope, victim: WorkerState): void {

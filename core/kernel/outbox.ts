@@ -19,7 +19,7 @@ export interface LoggedEvent {
   readonly message: unknown;
 }
 
-/** What leaves the kernel after a stimulus. Messages to one receiver are in the order to send. */
+/** The output of the kernel for a stimulus. Messages to one receiver are in the order to send. */
 export interface Outbox {
   readonly toWorkers: readonly ToWorkerEnvelope[];
   readonly toClients: readonly ToClientEnvelope[];

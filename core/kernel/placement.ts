@@ -83,7 +83,7 @@ function placeRootish(scope: KernelScope, task: TaskState): WorkerState | undefi
   return chooseForSlot(scope, task, slotCandidates(scope, task));
 }
 
-/** Whether the queuing policy decides only when a root-ish task starts, and worker selection where. */
+/** True when the queuing policy decides only when a root-ish task starts, and worker selection where. */
 export function selectionPlacesRootish({ queuing, workerSelection }: KernelPorts): boolean {
   return queuing.policy.leavesPlacement === true && workerSelection.policy.placesRootish !== false;
 }
@@ -120,7 +120,7 @@ function placeUnqueued(scope: KernelScope, task: TaskState): WorkerState | undef
 }
 
 /**
- * Whether the policy places the task by `pickFromPool`: it has one, the task needs nothing and may
+ * True when the policy places the task by `pickFromPool`: it has one, the task needs nothing and may
  * run anywhere, and all workers are running (Dask compares start times when one is paused).
  */
 export function isUnconstrained(
@@ -444,7 +444,7 @@ export class InputLocations {
   }
 }
 
-/** Where these results are, for a message. */
+/** The places of these results, for a message. */
 export function replicaLocations(tasks: readonly TaskState[]): ReplicaLocations {
   const [only] = tasks;
   if (tasks.length === 1 && only !== undefined) {
@@ -560,7 +560,7 @@ function isLessBusy(a: WorkerState, b: WorkerState): boolean {
   return load === 0 ? a.rank < b.rank : load < 0;
 }
 
-/** Whether the resources that a task asks for are free on a worker; a task without any finds them everywhere. */
+/** True when the resources that a task asks for are free on a worker; a task without any finds them everywhere. */
 function hasFreeResources(task: TaskState, worker: WorkerState): boolean {
   for (const [resource, amount] of task.restrictions?.resources ?? []) {
     const used = worker.usedResources.get(resource) ?? 0;

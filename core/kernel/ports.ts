@@ -14,13 +14,13 @@ import type { GraphTask } from '../messages/stimulus.ts';
 import type { TaskFailure, WorkerState } from '../state/task.ts';
 import type { TransitionRecord } from './story.ts';
 
-/** Where a policy failed, and what could not be used. */
+/** The failure of a policy, and the answer that could not be used. */
 export interface PolicyFailure {
-  /** What it was asked: the same value each time, of the kernel an object. */
+  /** The question: the same value each time, of the kernel an object. */
   readonly question: object | string;
   readonly slot: string;
   readonly policy: string;
-  /** What it did, in words that follow its name: `threw: …`, `chose …`. */
+  /** The fault in words that follow the policy's name: `threw: …`, `chose …`. */
   readonly what: string;
   readonly error: YardmasterError;
 }
@@ -28,7 +28,7 @@ export interface PolicyFailure {
 /** A worker, or the state in which the task waits for one. */
 export type Placement = WorkerState | 'queued' | 'no-worker';
 
-/** What an ordering policy is asked about. */
+/** The subject of a question to an ordering policy. */
 export interface OrderSubject {
   readonly tasks: readonly GraphTask[];
   /** Requested. */
@@ -40,7 +40,7 @@ export interface OrderSubject {
 export interface Named<T> {
   readonly name: string;
   readonly policy: T;
-  /** How it was configured, when that can be written down: not for an object given in code. */
+  /** Its configuration, when that can be written down: not for an object given in code. */
   readonly entry?: UseEntry;
 }
 
@@ -58,7 +58,7 @@ export interface KernelPorts {
   readonly queuing: Named<Queuing>;
   readonly ordering: Named<Ordering>;
   readonly fairness: Named<Fairness>;
-  /** What decides when one of these throws or gives an unusable answer. */
+  /** The policies that decide when one of these throws or gives an unusable answer. */
   readonly fallbacks: Readonly<KernelSlots>;
   /**
    * Observers in the order in which they run. They must not throw: the code that compiles the ports
@@ -112,7 +112,7 @@ export interface KernelOptions {
   readonly erredTasksMax: number;
   /** Inputs larger than a worker's memory make a task fail at once. Default true. */
   readonly refuseOversizedInputs: boolean;
-  /** What breaks ties between workers. Default `registration`: who came first. */
+  /** The order that breaks ties between workers. Default `registration`: who came first. */
   readonly workerOrder: 'registration' | 'address';
 }
 
@@ -138,7 +138,7 @@ export const DEFAULT_KERNEL_OPTIONS: KernelOptions = {
   workerOrder: 'registration',
 };
 
-/** When long work pauses: each `count` steps. */
+/** The pace of long work: it pauses after each `count` steps. */
 export class Pace {
   private left: number;
 

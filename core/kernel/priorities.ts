@@ -10,7 +10,7 @@ import type { KernelScope } from './scope.ts';
 
 // Who comes first. Source: Dask's `update_graph`.
 
-/** How much earlier than its parent a task that was submitted from inside a task is. */
+/** The advance in priority of a task that was submitted from inside a task over its parent. */
 const SUBMITTED_INSIDE = 0.01;
 
 /**
@@ -141,7 +141,7 @@ function givenRanks({ tasks }: UpdateGraph): ArrayLike<number> | undefined {
   return tasks.map((task) => task.rank as number);
 }
 
-/** What the policy is asked about, and the indices of these tasks in the graph unless they are all. */
+/** The tasks that the policy is asked about, and their indices in the graph unless they are all. */
 interface Asked {
   readonly subject: OrderSubject;
   readonly indices: Int32Array | undefined;

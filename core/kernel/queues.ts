@@ -6,7 +6,7 @@ import type { KernelScope } from './scope.ts';
 
 // The queues of tasks in `queued`: one for open slots, and one for each limit.
 
-/** Where a task waits when it is queued: with a limit for that, without for an open slot. */
+/** The queue of a task: that of its limit if it has one, else the one for open slots. */
 export function queueOf({ cluster }: Pick<KernelScope, 'cluster'>, task: TaskState): TaskQueue {
   return task.limit === undefined ? cluster.queued : cluster.limits.queueOf(task.limit);
 }
@@ -47,7 +47,7 @@ export function leaveUnrunnable({ cluster, refused }: KernelScope, task: TaskSta
   refused.delete(task);
 }
 
-/** Whether any running worker satisfies the restrictions. */
+/** True when any running worker satisfies the restrictions. */
 export function isSuited({ cluster }: KernelScope, task: TaskState): boolean {
   if (cluster.running.size === 0) return false;
   const valid = validWorkers(cluster, task);

@@ -3,7 +3,7 @@ import type { TaskStateName } from '../state/state-names.ts';
 import type { TaskState } from '../state/task.ts';
 
 /**
- * What should happen next: "move this task to that state". The newest is taken first; a task that is
+ * Recommendations to move a task to a state. The newest is taken first; a task that is
  * recommended again gets the new target and keeps its place (Dask's `popitem` on a dictionary).
  */
 export class RecommendationStack {
@@ -51,7 +51,7 @@ export class RecommendationStack {
     if (this.takenUp.delete(task)) this.deferredReleases.add(task, 'released');
   }
 
-  /** Whether the task that was popped was left by an earlier stimulus. */
+  /** True when the task that was popped was left by an earlier stimulus. */
   wasLeft(task: TaskState): boolean {
     return this.takenUp.size > 0 && this.takenUp.delete(task);
   }
@@ -79,7 +79,7 @@ export class RecommendationStack {
     this.deferredReleases.clear();
   }
 
-  /** What is recommended for this task now, if anything. */
+  /** The present recommendation for this task, if there is one. */
   targetOf(task: TaskState): TaskStateName | undefined {
     return task.pendingIndex < 0 ? undefined : this.targets[task.pendingIndex];
   }
@@ -98,7 +98,7 @@ export class DeferredReleases {
   private readonly targets: TaskStateName[] = [];
   /** A field, because it is read after each stimulus. */
   isEmpty = true;
-  /** Where those begin that came in the order in which they would have been followed. */
+  /** The index at which the entries begin that came in the order in which they would have been followed. */
   private unturned = 0;
 
   has(task: TaskState): boolean {
@@ -114,7 +114,7 @@ export class DeferredReleases {
     this.isEmpty = false;
   }
 
-  /** What was left first from now on, or since the last time, comes first. O(what was left since). */
+  /** Reverses the entries added since the last call, so that the first of them comes first. O(these entries). */
   turn(): void {
     const { tasks, targets, unturned } = this;
     this.unturned = tasks.length;
@@ -174,12 +174,12 @@ export class DeferredReleases {
   }
 }
 
-/** Whether the task is released at a later stimulus, unless it is needed by then. */
+/** True when the task is released at a later stimulus, unless it is needed by then. */
 export function isDeferred({ deferredIndex }: TaskState): boolean {
   return deferredIndex >= 0;
 }
 
-/** Whether the key stands for nothing any more: the task is left, and all that is missing is a last step. */
+/** True when the key stands for nothing any more: the task is left, and all that is missing is a last step. */
 export function isAllButForgotten(task: TaskState): boolean {
   return (
     isDeferred(task) && task.state === 'released' && task.dependentCount === 0 && !task.isNeeded
@@ -187,7 +187,7 @@ export function isAllButForgotten(task: TaskState): boolean {
 }
 
 /**
- * What a step of a task means for one of its dependents. Made once, so that a visit costs no closure. It looks at
+ * A visit of one dependent after a step of a task. Made once, so that a visit costs no closure. It looks at
  * the state that both have by then.
  *
  * @param epoch - {@link DeferredVisits.epoch} when the visit was deferred
@@ -216,7 +216,7 @@ interface Rest {
  */
 export class DeferredVisits {
   private readonly rests: Rest[] = [];
-  /** Whether nothing is to be visited. A field, because it is read after each stimulus. */
+  /** True when nothing is to be visited. A field, because it is read after each stimulus. */
   isEmpty = true;
   /** Tells what fails from now on from what has failed before. Raised when a retry begins, and when visits are deferred. */
   epoch = 0;
@@ -280,7 +280,7 @@ interface Recommender {
  */
 export class PendingStarts {
   private next = 0;
-  /** Whether the tasks have joined; otherwise all of them start at once. */
+  /** True when the tasks have joined; otherwise all of them start at once. */
   private isLine = false;
   private targets: Map<TaskState, TaskStateName> | undefined;
 
@@ -345,7 +345,7 @@ function isStartable({ state, runSpec }: TaskState): boolean {
   return state === 'released' && runSpec !== undefined;
 }
 
-/** Whether the turn of the task comes at a later stimulus. */
+/** True when the turn of the task comes at a later stimulus. */
 export function isInLine({ startIndex }: TaskState): boolean {
   return startIndex >= 0;
 }

@@ -1,5 +1,5 @@
 /**
- * What becomes of a state in the middle of which a stimulus failed. Nothing is undone, because peers have been told a
+ * Repairs a state in the middle of which a stimulus failed. Nothing is undone, because peers have been told a
  * part of it. Instead everything that follows from something else is made anew from what is left: who holds a result,
  * which runs were sent, what has failed, and who wants what.
  */
@@ -77,29 +77,29 @@ export function repair(
   }
 }
 
-/** What was put into the outbox before. */
+/** The messages that were put into the outbox before. */
 interface Sent {
   /** Keys that workers were told to free. */
   readonly freed: ReadonlyMap<WorkerState, ReadonlySet<string>>;
   /** Runs that were sent and not taken back since: the address and the key. */
   readonly runs: ReadonlyMap<string, number>;
-  /** What a client was told last of a key. */
+  /** The last message to a client about a key. */
   readonly told: ReadonlyMap<string, string>;
 }
 
-/** What is left of a state. */
+/** The parts of a state that are kept by a repair. */
 interface Facts {
   readonly tasks: readonly TaskState[];
   readonly workers: readonly WorkerState[];
   readonly holders: ReadonlyMap<TaskState, readonly WorkerState[]>;
   readonly runs: ReadonlyMap<TaskState, WorkerState>;
-  /** What tasks that are gone have left on workers. */
+  /** The results that tasks that are gone have left on workers. */
   readonly strays: readonly (readonly [task: TaskState, worker: WorkerState])[];
   readonly seceded: ReadonlySet<TaskState>;
-  /** Where actors live, or are being made. */
+  /** The workers on which actors live, or are being made. */
   readonly hosts: ReadonlyMap<TaskState, WorkerState>;
   readonly translations: readonly (readonly [task: TaskState, worker: WorkerState])[];
-  /** What graphs that are being taken in keep alive. */
+  /** The tasks that graphs that are being taken in keep alive. */
   readonly held: readonly (readonly [holder: ClientState, task: TaskState])[];
 }
 
@@ -184,7 +184,7 @@ class Repair {
     );
   }
 
-  /** What peers wait for. */
+  /** Sends the messages that peers wait for. */
   tell(): void {
     const { scope, stimulus } = this;
     const { cluster, outbox } = scope;
@@ -215,7 +215,7 @@ class Repair {
 
   // ---- what is left ----------------------------------------------------------------------------
 
-  /** What the stimulus had begun is over: its graph, and all that it says of peers that leave. */
+  /** Ends what the stimulus had begun: its graph, and all that it says of peers that leave. */
   private endBegun(): void {
     this.hasEnded = true;
     const { scope, stimulus } = this;
@@ -472,7 +472,7 @@ class Repair {
     return task.whoWants.items.some(({ isMute }) => !isMute);
   }
 
-  /** What the worker or client of the stimulus has put somewhere, and nobody knows now. */
+  /** Frees results that the worker or client of the stimulus has put somewhere, and that no task stands for. */
   private freeUnknown(freed: Sent['freed']): void {
     const { scope, stimulus, cause } = this;
     const { cluster, outbox, stimulusId } = scope;
@@ -544,7 +544,7 @@ function leavingWorkers(
   return [new GenericWorker<TaskState>(identity, -1, cluster.costs, nowMs)];
 }
 
-/** What a report says of its sender holds, although it could not be handled. */
+/** Applies what a report says of its sender, although the report could not be handled. */
 function endReport({ cluster, recovery }: KernelScope, stimulus: Stimulus): void {
   if (stimulus.op === 'end-recovery' && recovery !== undefined) {
     for (const [worker, status] of recovery.statuses) worker.status = status;
@@ -559,7 +559,7 @@ function endReport({ cluster, recovery }: KernelScope, stimulus: Stimulus): void
   }
 }
 
-/** Whether the worker has said that it has given up the task, or that its run has ended. */
+/** True when the worker has said that it has given up the task, or that its run has ended. */
 function isGivenUp(stimulus: Stimulus, key: string, address: string): boolean {
   const { op } = stimulus;
   if (op === 'steal-response') return stimulus.worker === address && stimulus.keys.includes(key);
@@ -567,7 +567,7 @@ function isGivenUp(stimulus: Stimulus, key: string, address: string): boolean {
   return stimulus.key === key && (stimulus.worker ?? address) === address;
 }
 
-/** Whether the worker has said that it does not hold the result any more. */
+/** True when the worker has said that it does not hold the result any more. */
 function isDropped(stimulus: Stimulus, key: string, address: string): boolean {
   if (stimulus.op !== 'release-worker-data' || stimulus.worker !== address) return false;
   return stimulus.keys.includes(key);
@@ -623,7 +623,7 @@ function isSuperfluous(task: TaskState): boolean {
   return task.dependentCount === 0 || (task.state !== 'released' && task.state !== 'erred');
 }
 
-/** What peers were told in this stimulus. O(outbox). */
+/** The messages to peers in this stimulus. O(outbox). */
 function sentBefore({ outbox }: KernelScope): Sent {
   const freed = new Map<WorkerState, Set<string>>();
   const runs = new Map<string, number>();

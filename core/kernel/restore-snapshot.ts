@@ -300,10 +300,10 @@ function restorePolicies({ ports, cluster }: KernelScope, part: PoliciesPart): v
   }
 }
 
-/** What is written is no state. The reader of the log says where. */
+/** The error for data that is no state. The reader of the log says where it is. */
 export class StateError extends Error {}
 
-/** What the columns of tasks refer to. */
+/** The tables that the columns of tasks refer to. */
 interface RestoredTables {
   readonly groups: readonly TaskGroup[];
   readonly workers: readonly WorkerState[];
@@ -420,7 +420,7 @@ class RestoredTasks {
     task.annotations = fields.annotations;
   }
 
-  /** When all tasks are linked: what failed because of others shares their blame. */
+  /** Called when all tasks are linked: what failed because of others shares their blame. */
   linkBlames(): void {
     for (const [task, blame] of this.blamed) task.blame = this.blameOf(blame);
   }

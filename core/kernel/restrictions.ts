@@ -19,7 +19,7 @@ export function validWorkers(
   return restrictions === undefined ? undefined : satisfying(cluster, restrictions);
 }
 
-/** Whether any worker will do when none satisfies the restrictions. */
+/** True when any worker will do when none satisfies the restrictions. */
 export function isLoose(cluster: ClusterState, task: TaskState): boolean {
   return task.restrictions?.loose === true && cluster.languageFor(task) === undefined;
 }
@@ -29,7 +29,7 @@ export function avoidWorker(task: TaskState, { name, address }: WorkerState): vo
   task.usedWorkers = new Set([...(task.usedWorkers ?? []), name, address]);
 }
 
-/** Whether the task may run on a worker that it does not avoid. O(workers). */
+/** True when the task may run on a worker that it does not avoid. O(workers). */
 export function hasUntriedWorker(cluster: ClusterState, task: TaskState): boolean {
   const { usedWorkers } = task;
   for (const { name, address } of validWorkers(cluster, task) ?? cluster.running) {
@@ -151,7 +151,7 @@ export function describeRestrictions(cluster: ClusterState, task: TaskState): st
   return demands.join(', ');
 }
 
-/** Why a task that has restrictions finds no worker among those that run. */
+/** The reason why a task that has restrictions finds no worker among those that run. */
 export function unsatisfied(cluster: ClusterState, task: TaskState): string {
   return `no running worker satisfies its restrictions: ${describeRestrictions(cluster, task)}`;
 }

@@ -10,7 +10,7 @@ import type { KernelOptions, KernelPorts } from './ports.ts';
 import { DeferredVisits, RecommendationStack } from './recommendations.ts';
 import { Story } from './story.ts';
 
-/** Why keys were cancelled: shortly for programs, and for people. */
+/** The reason why keys were cancelled: a short one for programs, and one for people. */
 export type CancellationCause = Pick<CancelledKeys, 'reason' | 'message'>;
 
 /** Transitions of a task that fails or starts again: it is released in between. */
@@ -22,7 +22,7 @@ export interface PendingIntake {
   readonly stimulusId: string;
   /** Requested. */
   readonly keys: readonly string[];
-  /** What keeps alive all that the graph names, if it is taken in by slices. */
+  /** The pseudo-client that keeps alive all that the graph names, if it is taken in by slices. */
   readonly holder: ClientState | undefined;
   /** Processes one more slice. Returns whether it was the last one. */
   advance(): boolean;
@@ -35,7 +35,7 @@ export interface PendingIntake {
 }
 
 /**
- * What the functions of the kernel work on: the state, the way out, and the present stimulus.
+ * The scope of the kernel's functions: the state, the outbox, and the present stimulus.
  * It belongs to one kernel and is never seen outside of `core/kernel`.
  */
 export class KernelScope {
@@ -47,7 +47,7 @@ export class KernelScope {
   readonly story: Story;
   /** Inputs of the task that is being placed. */
   readonly inputs = new InputTable();
-  /** Where the inputs are of the task that is being sent. */
+  /** The places of the inputs of the task that is being sent. */
   readonly locations = new InputLocations();
   /** Observers of the decisions of policies; usually none. */
   watchers: readonly Watcher[] = [];
@@ -61,7 +61,7 @@ export class KernelScope {
   /** Large graphs that are being submitted, the oldest first; only that one advances. */
   readonly intakes: PendingIntake[] = [];
 
-  /** What long stimuli have left to later ones, the oldest first: each advances to its next pause. */
+  /** The work that long stimuli have left to later ones, the oldest first: each advances to its next pause. */
   readonly continuations: Generator<void, void>[] = [];
 
   /** Tasks whose result has come, and whose dependents count it as missing until a continuation starts them. */
@@ -72,9 +72,9 @@ export class KernelScope {
 
   /** Milliseconds that runs have to stop which this stimulus gives up; undefined: the worker says. */
   killTimeoutMs: number | undefined = undefined;
-  /** Whether a worker has got less to do in this stimulus. */
+  /** True when a worker has got less to do in this stimulus. */
   hasFreedWorker = false;
-  /** Whether this stimulus brought measurements of a worker. */
+  /** True when this stimulus brought measurements of a worker. */
   hasNewMetrics = false;
   /** Tasks in `no-worker` because a policy refused them. */
   readonly refused = new RefusedTasks();
@@ -89,7 +89,7 @@ export class KernelScope {
   stepping: TaskState | undefined = undefined;
   /** {@link nextRunId} when the present stimulus came. */
   firstRunId = 0;
-  /** Whether the stimulus itself has been handled, and the kernel follows what it recommends. */
+  /** True when the stimulus itself has been handled, and the kernel follows what it recommends. */
   isHandled = false;
 
   /** Assignments are numbered, so that late answers to an older one are recognised. */
@@ -97,7 +97,7 @@ export class KernelScope {
   /** Submissions are numbered, so that of tasks with equal priorities the older ones run first. */
   nextArrival = 0;
   transitionCounter = 0;
-  /** What {@link transitionCounter} comes to in this stimulus before the rest of its work is left. */
+  /** The value of {@link transitionCounter} at which this stimulus leaves the rest of its work. */
   sliceEnd = Infinity;
   /** Queued tasks are left for open slots, or for limits with room. */
   isRefillLeft = false;
@@ -134,7 +134,7 @@ export class KernelScope {
     this.recommendations.deferRelease(task, target);
   }
 
-  /** How many of these dependents fail or start again in this slice. They count from now on. */
+  /** The number of these dependents that fail or start again in this slice. They count from now on. */
   shareOf(dependentCount: number): number {
     const room = Math.floor((this.sliceEnd - this.transitionCounter) / STEPS_OF_DEPENDENT);
     const share = Math.max(0, Math.min(dependentCount, room));
@@ -142,7 +142,7 @@ export class KernelScope {
     return share;
   }
 
-  /** Whether this stimulus has done its share: what can wait is left to `continue-settling`. */
+  /** True when this stimulus has done its share: what can wait is left to `continue-settling`. */
   get isSliceOver(): boolean {
     return this.transitionCounter >= this.sliceEnd;
   }

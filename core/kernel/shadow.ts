@@ -107,7 +107,7 @@ export class Shadow implements Watcher {
     };
   }
 
-  /** Whether the policy in charge or this one places root-ish tasks. */
+  /** True when the policy in charge or this one places root-ish tasks. */
   private placesRootish(): boolean {
     const { ports } = this.scope;
     if (selectionPlacesRootish(ports)) return true;
@@ -278,12 +278,12 @@ function startS(cluster: ClusterState, task: TaskState, worker: WorkerState): nu
 /** Submissions that a new one is compared with. */
 const KEPT_MAX = 1000;
 
-/** Where a submission stands among the latest ones, by two numberings at once. */
+/** The position of a submission among the latest ones, by two numberings at once. */
 class Precedence {
   private readonly active: number[] = [];
   private readonly shadow: number[] = [];
 
-  /** How many of the latest submissions come before this one: by the first numbering, by the second. */
+  /** The number of latest submissions that come before this one: by the first numbering, by the second. */
   places(active: number, shadow: number): readonly [active: number, shadow: number] {
     const places = [before(this.active, active), before(this.shadow, shadow)] as const;
     this.active.push(active);

@@ -60,7 +60,7 @@ export interface SavedPrefix {
   readonly durationEstimateS: number;
   readonly suspicious: number;
   readonly processingCount: number;
-  /** How many tasks ever entered each state, in the order of the states. */
+  /** The number of tasks that ever entered each state, in the order of the states. */
   readonly entered: readonly number[];
   /** Samples, average seconds, average bytes, step: how its tasks share slots. */
   readonly sharing: readonly number[];
@@ -89,7 +89,7 @@ export interface SavedGroup {
 export interface WorkersPart {
   readonly part: 'workers';
   readonly workers: readonly SavedWorker[];
-  /** How many of them are registered. */
+  /** The number of those that are registered. */
   readonly registered: number;
   /** Registered workers in the order of their registration. */
   readonly order: readonly number[];
@@ -168,11 +168,11 @@ export interface TasksPart {
   readonly whoHas: readonly (readonly number[])[];
   /** Clients. */
   readonly whoWants: readonly (readonly number[])[];
-  /** What few tasks have, with the position of the task in the columns. */
+  /** The fields that few tasks have, with the position of the task in the columns. */
   readonly rare: readonly (readonly [position: number, fields: SavedRareFields])[];
 }
 
-/** What few tasks have; a field that is left out has its default. */
+/** The fields that few tasks have; one that is left out has its default. */
 export interface SavedRareFields {
   readonly restrictions?: SavedRestrictions;
   /** A task that is failed for the same reason, as a rule the one that failed; or the reason. */
@@ -204,7 +204,7 @@ export interface SavedBlame {
   readonly failure: TaskFailure;
 }
 
-/** Where a task may run. */
+/** The workers on which a task may run. */
 export interface SavedRestrictions {
   readonly workers?: readonly string[];
   readonly names?: readonly string[];
@@ -247,7 +247,7 @@ export interface HoldingsPart {
   readonly queued: readonly number[];
   readonly unrunnable: readonly (readonly [task: number, sinceMs: number])[];
   readonly refused: readonly number[];
-  /** How many of them have had their turn in this round. */
+  /** The number of those that have had their turn in this round. */
   readonly refusedSeen: number;
   /** In the order in which they came; left out when there are none. */
   readonly limits?: readonly SavedLimit[];
@@ -257,7 +257,7 @@ export interface HoldingsPart {
   readonly translated: readonly (readonly [task: number, workers: readonly number[]])[];
 }
 
-/** What the policies remember, by slot; those that do not say it are left out. */
+/** The memory of the policies, by slot; those that have none are left out. */
 export interface PoliciesPart {
   readonly part: 'policies';
   readonly inCharge: Readonly<Record<string, unknown>>;
@@ -291,7 +291,7 @@ export class Positions<T> {
   }
 }
 
-/** What the parts of one snapshot refer to. */
+/** The tables that the parts of one snapshot refer to. */
 export interface SnapshotTables {
   readonly prefixes: Positions<TaskPrefix>;
   readonly groups: Positions<TaskGroup>;
@@ -300,7 +300,7 @@ export interface SnapshotTables {
   readonly clients: Positions<ClientState>;
 }
 
-/** How a task is named. */
+/** The number that names a task. */
 export function idOf(task: TaskState): number {
   return task.state === 'forgotten' ? FORGOTTEN : task.id;
 }

@@ -17,7 +17,7 @@ const NOTES_PER_RECORD = 2;
 const NOTES_MIN = 1024;
 
 /**
- * What happened lately: a ring of transitions, to be asked by key or stimulus.
+ * The newest transitions, in a ring that can be asked by key or stimulus.
  *
  * Columns rather than an object for each record: a hundred thousand long-lived objects would be most
  * of what the garbage collector has to copy while a graph is submitted.
@@ -29,7 +29,7 @@ export class Story {
   private readonly timesMs: number[] = [];
   /** Position in {@link stimulusIds} for each record; a stimulus has several records. */
   private readonly stimuli: number[] = [];
-  /** Where the notes of each record begin, and how many there are. */
+  /** The index at which the notes of each record begin, and their number. */
   private readonly noteStarts: number[] = [];
   private readonly noteCounts: number[] = [];
   private next = 0;
@@ -56,7 +56,7 @@ export class Story {
     this.notesMax = Math.max(NOTES_MIN, lengthMax * NOTES_PER_RECORD);
   }
 
-  /** What is recorded from here on was caused by this stimulus. */
+  /** Begins a stimulus: the transitions that follow were caused by it. */
   begin(stimulusId: string): void {
     this.stimulusId = stimulusId;
     this.isStimulusKept = false;

@@ -127,7 +127,7 @@ export function propagateErred(
   dropFireAndForget(scope, task);
 }
 
-/** What fails because of another task has failed when that one did, however late that reaches it. */
+/** A task that fails because of another one has failed when that one did, however late that reaches it. */
 export function noteFailing({ visits }: KernelScope, task: TaskState): void {
   const { exceptionBlame } = task;
   const isOwn = exceptionBlame === undefined || exceptionBlame === task;
@@ -402,7 +402,7 @@ export function recover(scope: KernelScope, task: TaskState): void {
 }
 
 /**
- * What a task was failed by is being computed again while another failure still holds it back: that
+ * A task whose cause of failure is being computed again while another failure still holds it back: that
  * one is to blame from here on, for the task and for what failed with it. O(failed descendants).
  */
 export function blameAnother(start: TaskState): void {
@@ -417,7 +417,7 @@ export function blameAnother(start: TaskState): void {
   }
 }
 
-/** Whether a failed task failed itself, or with a dependency that is failed for the same reason. */
+/** True when a failed task failed itself, or with a dependency that is failed for the same reason. */
 export function blamesWhatHoldsItBack({ blame, failure, dependencies }: TaskState): boolean {
   if (failure !== undefined) return true;
   return dependencies.some((dependency) => {

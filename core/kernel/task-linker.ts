@@ -89,7 +89,7 @@ export class TaskLinker {
   }
 }
 
-/** What the annotations of a task say counts more than what the submission says. */
+/** The annotations of a task count more than those of the submission. */
 function userPriorityOf({ annotations, userPriority = 0 }: GraphTask): number {
   const priority = annotations?.['priority'];
   return typeof priority === 'number' && Number.isFinite(priority) ? priority : userPriority;

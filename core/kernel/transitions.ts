@@ -136,7 +136,7 @@ export function stepToWorker(scope: KernelScope, task: TaskState, worker: Worker
 }
 
 /**
- * Whether the step can be deferred: it only releases the task, and the state stays consistent
+ * True when the step can be deferred: it only releases the task, and the state stays consistent
  * without it. This is not so when its worker, its copies or its inputs are gone.
  */
 function canBeLeft({ cluster }: KernelScope, task: TaskState, target: TaskStateName): boolean {
@@ -150,7 +150,7 @@ function canBeLeft({ cluster }: KernelScope, task: TaskState, target: TaskStateN
   return task.processingOn === undefined || cluster.isRegistered(task.processingOn);
 }
 
-/** Where a task that was left goes, when so much is recommended for it: it does not start any more. */
+/** The target of a task that was left, when this is recommended for it: it does not start any more. */
 function targetOfSuperfluous(task: TaskState, target: TaskStateName): TaskStateName {
   if (task.dependentCount === 0 || task.hasLostDependencies) return 'forgotten';
   if (target === 'erred' || task.state === 'erred' || task.state === 'released') return target;
@@ -324,7 +324,7 @@ function releasedToForgotten(scope: KernelScope, task: TaskState): void {
   removeKey(scope, task);
 }
 
-/** Whether nothing is lost by forgetting it, or nothing can be saved by keeping it. */
+/** True when nothing is lost by forgetting it, or nothing can be saved by keeping it. */
 function mayBeForgotten(task: TaskState): boolean {
   if (task.runSpec === undefined || task.hasLostDependencies) return true;
   return task.whoWants.size === 0 && task.waiterCount === 0 && task.dependentCount === 0;
@@ -581,7 +581,7 @@ function erredToReleased(scope: KernelScope, task: TaskState): void {
   }
 }
 
-/** What has failed since was not to be retried. */
+/** A task that has failed since the retry was asked for is not retried. */
 function recoverDependent(
   scope: KernelScope,
   _: TaskState,

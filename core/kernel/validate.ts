@@ -44,7 +44,7 @@ function validateLimits(scope: KernelScope, fail: (complaint: string) => void): 
 /** Throws when the condition does not hold. */
 type Check = (condition: boolean, complaint: string) => void;
 
-/** What earlier stimuli have left to later ones. */
+/** The work that earlier stimuli have left to later ones. */
 interface LeftWork {
   /** Dependents that a failed task has not taken along yet, by the failed task. */
   readonly unvisited: ReadonlyMap<TaskState, ReadonlySet<TaskState>>;
@@ -100,7 +100,7 @@ function validateTask(cluster: ClusterState, task: TaskState, left: LeftWork, ch
   }
 }
 
-/** What earlier stimuli have left may change it; what it failed with may be forgotten. */
+/** True when deferred work may change the task; the task that it failed with may be forgotten. */
 function mayBlame(task: TaskState, { unvisited }: LeftWork): boolean {
   return unvisited.size > 0 || task.hasLostDependencies || blamesWhatHoldsItBack(task);
 }
@@ -375,7 +375,7 @@ function validateSums(scope: KernelScope): void {
   }
 }
 
-/** What is asked of workers, summed up by worker. O(processing tasks). */
+/** Checks the steal requests, summed up by worker. O(processing tasks). */
 function validateSteals(scope: KernelScope): void {
   const { cluster } = scope;
   const fail = failer(scope);

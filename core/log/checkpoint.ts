@@ -10,7 +10,7 @@ const HOLDER = `${SERVICE_PREFIX}checkpoint`;
 /** Tasks of one entry. */
 const ENTRY_TASKS = 10_000;
 
-/** What a journal knows of clients and workers, and the kernel does not. */
+/** The facts about clients and workers that a journal knows, and the kernel does not. */
 export interface PeerMemory {
   /** Number of the last report of a client that is written; 0: none. */
   readonly committedOf: (client: string) => number;
@@ -176,7 +176,7 @@ function* endsOf(tasks: readonly TaskState[]): Generator<Stimulus, void, undefin
   yield { op: 'restore-tasks', failures, actors, stimulusId: HOLDER };
 }
 
-/** Whether a task that leaves memory was data of a client, and not computed. */
+/** True when a task that leaves memory was data of a client, and not computed. */
 export function isData({ runId }: TaskState): boolean {
   return runId === -1;
 }

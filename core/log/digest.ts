@@ -6,7 +6,7 @@ import { TASK_STATE_NAMES, type TaskStateName } from '../state/state-names.ts';
 import type { TaskState, WorkerState } from '../state/task.ts';
 import { MARK_MASK } from './format.ts';
 
-/** What a digest continues from. */
+/** The state from which a digest continues. */
 export type DigestLanes = readonly [low: number, high: number];
 
 /**
@@ -83,7 +83,7 @@ function hex(lane: number): string {
   return (lane >>> 0).toString(16).padStart(8, '0');
 }
 
-/** What of a message is hashed besides its name. */
+/** The fields of a message that are hashed besides its name. */
 interface MessageFields {
   readonly key?: string;
   readonly keys?: readonly string[];

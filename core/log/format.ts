@@ -27,7 +27,7 @@ export const BODY_HEADER_BYTES = 20;
 /** A longer frame is a damaged length: 1 GiB. */
 export const FRAME_BYTES_MAX = 2 ** 30;
 
-/** What a frame holds, by the number that is written. */
+/** The kinds of frames, by the number that is written. */
 export const FRAME_KINDS = [
   'header',
   'stimulus',
@@ -38,7 +38,7 @@ export const FRAME_KINDS = [
   'checkpoint',
   'state',
 ] as const;
-/** What a frame holds. */
+/** The kind of a frame. */
 export type FrameKind = (typeof FRAME_KINDS)[number];
 
 /** The first frame: what the kernel was made of. */
@@ -56,17 +56,17 @@ export interface LogHeader {
   readonly segment?: number;
 }
 
-/** Who is in charge of each slot from here on. */
+/** The policies in charge of each slot from here on. */
 export type LoggedPolicies = Readonly<Record<string, LoggedPolicy>>;
 
 /** A policy as a log names it. */
 export interface LoggedPolicy {
   readonly name: string;
-  /** How it was configured; absent for what is built in by default, and for what was given as an object. */
+  /** Its configuration; absent for what is built in by default, and for what was given as an object. */
   readonly entry?: UseEntry;
 }
 
-/** What the kernel has done up to here, so that a replay can be compared. */
+/** A digest of what the kernel has done up to here, so that a replay can be compared. */
 export interface LogCheck {
   /** A hash of all transitions and messages since the start. */
   readonly decisions: string;
@@ -85,7 +85,7 @@ interface JournalCheckpoint {
 export interface RecordingCheckpoint {
   /** Number of these frames. */
   readonly parts: number;
-  /** Who is in charge of each slot. */
+  /** The policies in charge of each slot. */
   readonly policies: LoggedPolicies;
   /** The hash of decisions as it was, so that it can be continued: its two lanes. */
   readonly lanes: DigestLanes;
@@ -108,13 +108,13 @@ export type LogFrame = FramePlace &
     | { readonly kind: 'state'; readonly payload: StatePart }
   );
 
-/** Where a frame is, and when it was written. */
+/** The place of a frame, and the time at which it was written. */
 export interface FramePlace {
-  /** Where it begins, in bytes from the start of the file. */
+  /** The offset at which it begins, in bytes from the start of the file. */
   readonly offset: number;
   /** Counts frames, from 0. */
   readonly sequence: number;
-  /** When, on the scheduler's clock. */
+  /** The time, on the scheduler's clock. */
   readonly timeMs: number;
   /** 24 bits of the hash of all decisions before this frame: the first frame after a difference shows it. */
   readonly mark: number;

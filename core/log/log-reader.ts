@@ -13,7 +13,7 @@ import {
   type PayloadCodec,
 } from './format.ts';
 
-/** What is wrong with the bytes at a place of a log. */
+/** The kind of damage at a place of a log. */
 export type LogDamage =
   /** The log ends within its first bytes or within a frame: the writer was killed, or the disk was full. */
   | 'torn'

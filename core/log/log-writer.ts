@@ -93,10 +93,10 @@ export class LogWriter {
   }
 }
 
-/** What a task takes in a checkpoint. A guess. */
+/** The estimated size of a task in a checkpoint. */
 const TASK_STATE_BYTES = 50;
 
-/** How far apart checkpoints are. */
+/** The distance between checkpoints. */
 export interface CheckpointDistance {
   /** Bytes of other frames between two of them, at least. */
   readonly bytesMin: number;
@@ -114,7 +114,7 @@ export const CHECKPOINT_DISTANCE: CheckpointDistance = { bytesMin: 8 * 2 ** 20, 
 export class KernelLogWriter implements KernelLog {
   private readonly writer: LogWriter;
   private dueBytes: number;
-  /** Where the last checkpoint ended. */
+  /** The offset at which the last checkpoint ended. */
   private endBytes = 0;
 
   constructor(
@@ -204,7 +204,7 @@ function withoutValue(stimulus: Stimulus): unknown {
   return { ...stimulus, value: undefined };
 }
 
-/** What has to be written before the stimulus is handled; undefined: nothing. */
+/** The entry that has to be written before the stimulus is handled; undefined: none. */
 export function entryOf(stimulus: Stimulus, nextRunId: number): Stimulus | undefined {
   if (!OPERATIONS[stimulus.op].isJournalled) return undefined;
   if (stimulus.op !== 'update-graph') return stimulus;

@@ -14,7 +14,7 @@ export interface KernelLog {
   policies(policies: LoggedPolicies, nowMs: number): void;
   check(check: LogCheck, nowMs: number): void;
   /**
-   * Whether so much was received since the last checkpoint that another one is worth its price.
+   * True when so much was received since the last checkpoint that another one is worth its price.
    * @param tasks - that the kernel knows
    */
   isCheckpointDue(tasks: number): boolean;
@@ -62,7 +62,7 @@ export class RecordingKernel extends SchedulerKernel {
     return this.log !== undefined;
   }
 
-  /** What has been decided so far, in a few bits. */
+  /** A few bits of the digest of all decisions so far. */
   get mark(): number {
     return this.decisions.mark;
   }
@@ -137,7 +137,7 @@ export class RecordingKernel extends SchedulerKernel {
   }
 
   /**
-   * What has been decided so far.
+   * The digest of all decisions so far.
    * @param withState - also the state, which is O(tasks)
    */
   checkNow(withState: boolean): LogCheck {

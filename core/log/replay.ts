@@ -12,21 +12,21 @@ import { digestOfState } from './digest.ts';
 /** A frame that the kernel is handed, or compared with. */
 export type ReplayFrame = Extract<LogFrame, { kind: 'stimulus' | 'check' | 'end' }>;
 
-/** Where a replay decides otherwise than the recording. */
+/** A place at which a replay decides otherwise than the recording. */
 export interface ReplayDifference {
   /** The first stimulus after which the decisions differ. */
   readonly stimulus: Stimulus | undefined;
   /** Sequence number of its frame. */
   readonly sequence: number;
-  /** What differs: `decisions`, `transitions`, or the `state`. */
+  /** The kind of difference: `decisions`, `transitions`, or the `state`. */
   readonly what: 'decisions' | 'transitions' | 'state';
   readonly recorded: string;
   readonly replayed: string;
-  /** What the replay did because of the stimulus. */
+  /** The transitions of the replay because of the stimulus. */
   readonly story: readonly TransitionRecord[];
 }
 
-/** What has been replayed so far. */
+/** The progress of a replay. */
 export interface ReplayProgress {
   readonly stimuli: number;
   readonly checks: number;
@@ -35,7 +35,7 @@ export interface ReplayProgress {
   readonly transitions: number;
   /** Undefined: everything was decided as in the recording. */
   readonly difference: ReplayDifference | undefined;
-  /** Whether the recording was closed in good order. */
+  /** True when the recording was closed in good order. */
   readonly isComplete: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** What every stimulus carries. */
+/** The fields that every stimulus carries. */
 import type { Name } from '../util/values.ts';
 
 /** Something that happens to the scheduler. */

@@ -133,7 +133,7 @@ export interface SetPriority extends FromClient {
   readonly keys: readonly Name[];
   /** As {@link GraphTask.userPriority}: finite, higher runs earlier. */
   readonly userPriorities: readonly Finite[];
-  /** What these tasks still need comes at least as early as they do. Default false. */
+  /** True: the inputs that these tasks still need come at least as early as they do. Default false. */
   readonly raiseInputs?: boolean;
 }
 
@@ -203,7 +203,7 @@ export type SubmittedGraph = Omit<UpdateGraph, 'client' | 'sliceTasks' | 'firstR
   readonly parts?: Count;
 };
 
-/** What becomes a stimulus when the host has stamped it with the sender. */
+/** A message of a client that becomes a stimulus when the host has stamped it with the sender. */
 export type ClientReport =
   | GraphPart
   | SubmittedGraph

@@ -17,7 +17,7 @@ export interface TaskFinished extends FromWorker {
   readonly nbytes?: Size;
   /** Type name of the result. */
   readonly type: string;
-  /** What took how long, in the scheduler's clock. */
+  /** The duration of each action, in the scheduler's clock. */
   readonly timings: readonly ActionTiming[];
   readonly metadata?: Readonly<Record<string, unknown>>;
   /** The result itself, for the clients that wait for it; the kernel has no use for it. */
@@ -179,7 +179,7 @@ export type WorkerStimulus =
   | HeartbeatWorker
   | RemoveWorker;
 
-/** What a worker may send on its stream, before the host stamps it with the sender. */
+/** A message that a worker may send on its stream, before the host stamps it with the sender. */
 export type WorkerReport = Unstamped<
   Exclude<WorkerStimulus, RegisterWorker | RemoveWorker>,
   'worker'

@@ -118,7 +118,7 @@ export function ruleOf(op: string): OperationRule | undefined {
   return Object.hasOwn(OPERATIONS, op) ? OPERATIONS[op as Operation] : undefined;
 }
 
-/** Whether a message of a client changes how tasks run and not who wants them, so that its failure ends no want. */
+/** True when a message of a client changes how tasks run and not who wants them, so that its failure ends no want. */
 export function changesNoWants(op: string): boolean {
   return op === 'set-priority' || op === 'submit-again';
 }

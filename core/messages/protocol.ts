@@ -10,7 +10,7 @@ import type { Count, Integer, Limit, Name, Positive, Secret, Size } from '../uti
 /** Both sides must agree on it exactly. */
 export const PROTOCOL = 'yardmaster/1';
 
-/** What the connecting side is. */
+/** The role of the connecting side. */
 export type Role = 'worker' | 'client' | 'peer';
 
 /** The first request of every peer: who it is, and which protocol it speaks. */
@@ -21,7 +21,7 @@ export interface HelloRequest {
   readonly version: string;
 }
 
-/** Who the scheduler, or worker, is. */
+/** The scheduler or worker introduces itself. */
 export interface HelloReply {
   readonly protocol: string;
   readonly version: string;
@@ -43,7 +43,7 @@ export interface HeldResults {
 export interface HeldRuns {
   readonly keys: readonly Name[];
   readonly runIds: readonly Integer[];
-  /** Whether each continues without a thread of the worker. */
+  /** True when each continues without a thread of the worker. */
   readonly seceded: readonly boolean[];
 }
 
@@ -72,7 +72,7 @@ export interface RemotePlugin {
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
-/** How often the worker shall report, and the time of the scheduler. */
+/** The interval at which the worker shall report, and the time of the scheduler. */
 export interface RegisterWorkerReply {
   readonly heartbeatIntervalMs: number;
   /** The scheduler's clock, in milliseconds. */
@@ -82,9 +82,9 @@ export interface RegisterWorkerReply {
    * runs, because the same scheduler may come back. Default false.
    */
   readonly keepsRuns?: boolean;
-  /** What clients have registered for all workers. Default none. */
+  /** The plugins that clients have registered for all workers. Default none. */
   readonly workerPlugins?: readonly RemotePlugin[];
-  /** What they have registered for the nannies of all workers. Default none. */
+  /** The plugins that clients have registered for the nannies of all workers. Default none. */
   readonly nannyPlugins?: readonly RemotePlugin[];
 }
 
@@ -93,7 +93,7 @@ export interface RegisterClientRequest {
   /** Chosen by the client; unique. */
   readonly client: Name;
   /**
-   * When its connection breaks, it comes back under the same key within this time, or not at all.
+   * A client whose connection breaks comes back under the same key within this time, or not at all.
    * Milliseconds. Before it closes in good order it says so: `close-client`. Default 0; without a secret
    * always 0.
    */
@@ -105,7 +105,7 @@ export interface RegisterClientRequest {
   readonly versions?: Readonly<Record<string, string>>;
 }
 
-/** How often the client shall report that it lives, and what it may send. */
+/** The interval at which the client shall report that it lives, and the operations that it may send. */
 export interface RegisterClientReply {
   readonly heartbeatIntervalMs: number;
   /** The key of the client is that of a viewer: whatever changes the cluster is refused. Default false. */
@@ -159,7 +159,7 @@ export interface OfferedParts {
   readonly nbytes: number;
   /** As in {@link GetDataReply.runIds}. */
   readonly runId?: number;
-  /** What `get-part` calls it, on this connection. */
+  /** The number of the result for `get-part`, on this connection. */
   readonly handle: number;
 }
 
@@ -221,7 +221,7 @@ export interface CommandRequest {
 /** Served by the scheduler at once, whatever else is waiting: a sign of life. */
 export type PingRequest = Readonly<Record<string, unknown>>;
 
-/** What may be asked of the scheduler: parameters by method. */
+/** The requests that the scheduler answers: parameters by method. */
 export interface SchedulerRequests {
   readonly hello: HelloRequest;
   readonly 'register-worker': RegisterWorkerRequest;
@@ -252,11 +252,11 @@ export interface InspectRequest {
   readonly count?: number;
 }
 
-/** What was asked for: versions by name; `{ lines }`; or the state as plain data. */
+/** The answer by topic: versions by name; `{ lines }`; or the state as plain data. */
 export type InspectReply = Readonly<Record<string, unknown>>;
 
 /**
- * How a failure travels: everything that a reader needs to understand it, nothing that needs the
+ * A failure on the wire: everything that a reader needs to understand it, nothing that needs the
  * code which threw it. The scheduler carries it without looking inside.
  */
 export interface ErrorPayload {
@@ -271,7 +271,7 @@ export interface ErrorPayload {
   readonly data?: Readonly<Record<string, unknown>>;
 }
 
-/** How to compute a task with a JavaScript worker: a function that the worker imports. */
+/** The computation of a task on a JavaScript worker: a function that the worker imports. */
 export interface FunctionSpec {
   /** URL of the module that called `defineTasks`. */
   readonly module: string;
@@ -286,13 +286,13 @@ export interface FunctionSpec {
    * it knows with another definition. Default: the key follows from the definition, so none is needed.
    */
   readonly definition?: string;
-  /** When it is tried again, by the thread that runs it. Default: never. */
+  /** Repetition after a failure, by the thread that runs the task. Default: never. */
   readonly retry?: RetrySpec;
-  /** Where its result is kept beyond the life of the cluster. Default: nowhere. */
+  /** The store that keeps the result beyond the life of the cluster. Default: none. */
   readonly persist?: PersistSpec;
 }
 
-/** Where a result is kept. */
+/** The place of a kept result. */
 export interface PersistSpec {
   readonly store: StoreSpec;
   /** Hash of what the result follows from: function, arguments, and the same of each input. */
@@ -304,7 +304,7 @@ export interface PersistSpec {
 /** A part of a bucket of S3, or of what speaks its protocol. */
 export interface BucketSpec {
   readonly bucket: string;
-  /** What the names of objects begin with, such as `results/`. Default: nothing. */
+  /** A prefix for the names of objects, such as `results/`. Default: none. */
   readonly prefix?: string;
   /** Default: of the environment of each process (`AWS_REGION`). */
   readonly region?: string;
@@ -320,7 +320,7 @@ export type StoreSpec =
   | { readonly s3: BucketSpec }
   | { readonly module: string; readonly options?: unknown };
 
-/** When a function that has failed is called again. */
+/** The rules by which a function that has failed is called again. */
 export interface RetrySpec {
   /** Upper bound of further calls. */
   readonly times: number;

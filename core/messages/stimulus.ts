@@ -68,7 +68,7 @@ export interface StealTasks extends Caused {
 
 // ---- from plugins ----------------------------------------------------------------------------
 
-/** What changes for one task. */
+/** The new restrictions of one task. */
 export interface RestrictionChange {
   readonly key: Name;
   /**
@@ -76,7 +76,7 @@ export interface RestrictionChange {
    * Undefined: as it was.
    */
   readonly workers?: Places;
-  /** Whether the queuing policy may hold the task back. Undefined: as it was. */
+  /** True when the queuing policy may hold the task back. Undefined: as it was. */
   readonly isQueueable?: boolean;
 }
 
@@ -195,7 +195,7 @@ export interface RestoreTasks extends Caused {
   readonly firstRunId?: Integer;
 }
 
-/** What happens when a scheduler starts from a journal. */
+/** The stimuli of a scheduler that starts from a journal. */
 export type RecoveryStimulus = BeginRecovery | EndRecovery | RestoreTasks;
 
 // ---- for the whole cluster --------------------------------------------------------------------

@@ -40,7 +40,7 @@ export interface TaskRetried {
   readonly key: string;
 }
 
-/** Why keys are cancelled that need what is lost; clients tell it from other reasons by this text. */
+/** The reason for the cancellation of keys that need lost data; clients tell it from other reasons by this text. */
 export const LOST_INPUT = 'it depends on data that is lost';
 
 /** These keys will not have a result. */
@@ -49,7 +49,7 @@ export interface CancelledKeys extends AboutWants {
   readonly keys: readonly string[];
   /** For people, except {@link LOST_INPUT}. */
   readonly reason: string;
-  /** What the client that cancelled them said to people. */
+  /** The message for people of the client that cancelled them. */
   readonly message?: string;
   /** The key that stands for another computation already, if that is why. */
   readonly taken?: string;

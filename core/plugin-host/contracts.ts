@@ -1,5 +1,5 @@
 /**
- * What every kind of extension is, has to have and may have: a row for each in one table, and the checks that read it.
+ * The contract of every kind of extension: a row for each in one table, and the checks that read it.
  * A new field of a contract has to be listed here to compile.
  */
 import { distance } from 'fastest-levenshtein';
@@ -27,7 +27,7 @@ import {
 import { hint, nearest, show } from '../shared/words.ts';
 import { isPlainObject } from '../util/values.ts';
 
-/** What a plugin is for: the scheduler, a worker, a nanny. */
+/** The kind of a plugin: of the scheduler, a worker, or a nanny. */
 export type PluginKind = 'plugin' | 'worker-plugin' | 'nanny-plugin';
 
 /** Keys of every member of a union. */
@@ -75,7 +75,7 @@ const REACH = rule(
 );
 const MEMORY = { snapshot: FUNCTION, restore: FUNCTION } as const;
 
-/** What fills a policy slot. */
+/** The contract of a policy slot. */
 interface SlotRow<Member extends PropertyKey> {
   /** Methods and flags. */
   readonly members: Rules<Member>;
@@ -143,9 +143,9 @@ export function membersOf(slot: SlotName): readonly string[] {
 interface KindRow {
   readonly noun: string;
   readonly madeBy: string;
-  /** Where a configuration names it. */
+  /** The place at which a configuration names it. */
   readonly place: string;
-  /** How a program gives one that it has in code. */
+  /** The call with which a program gives one that it has in code. */
   readonly call: string;
   /** Of its definition; undefined: its plugin checks that. */
   readonly fields?: NamedRules;
@@ -224,7 +224,7 @@ const KINDS: Readonly<Record<ExtensionKind, KindRow>> = {
   ...PLUGINS,
 };
 
-/** What is no extension of any kind, and what to do with it instead. */
+/** Values that are no extension of any kind, and what to do with them instead. */
 const NO_EXTENSIONS: readonly (readonly [is: (given: unknown) => boolean, advice: string])[] = [
   [(given) => given === undefined, 'it is undefined; is its import right?'],
   [(given) => given === null, 'it is null; is its import right?'],
@@ -583,7 +583,7 @@ export function checkedResult(
   return { kind: 'failure', error: toErrorPayload(error) };
 }
 
-/** What can be listened to. */
+/** The events that can be listened to. */
 const EVENTS: Readonly<Record<EventName, true>> = {
   ...{ 'worker-added': true, 'worker-removed': true, 'worker-status': true },
   ...{ 'client-added': true, 'client-removed': true, 'graph-submitted': true },
@@ -619,7 +619,7 @@ function checkObject(value: unknown, rules: NamedRules, what: string, code: Erro
   throw new YardmasterError(code, `${what}: ${problems.join('; ')}`, { problems });
 }
 
-/** What is wrong with the fields that have rules. */
+/** The faults of the fields that have rules. */
 function problemsOf(fields: Fields, rules: NamedRules, required: readonly string[] = []): string[] {
   return Object.entries(rules).flatMap(([name, rule]) => {
     const value = fields[name];
@@ -632,7 +632,7 @@ function problemsOf(fields: Fields, rules: NamedRules, required: readonly string
 /** Hooks shorter than this have to differ by case or dashes alone to count as misspelt. */
 const LONG_NAME = 10;
 
-/** Whether a name is near enough to a known one to be meant as it; both simplified. */
+/** True when a name is near enough to a known one to be meant as it; both simplified. */
 function isMisspelt(simple: string, hook: string): boolean {
   const allowed = hook.length < LONG_NAME ? 1 : Math.max(2, Math.floor(hook.length / 5));
   return distance(simple, hook) <= allowed;

@@ -10,7 +10,7 @@ import {
   type Segment,
 } from '../config/check.ts';
 
-/** Where an extension was named, for messages. */
+/** The place at which an extension was named, for messages. */
 export interface Place {
   readonly origin: ConfigOrigin;
   /** Path of its options. */

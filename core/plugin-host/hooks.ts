@@ -22,7 +22,7 @@ type Handler = (...args: unknown[]) => unknown;
 type Call = (a?: unknown, b?: unknown, c?: unknown, d?: unknown, e?: unknown) => void;
 
 /**
- * How often a hook of a plugin was called, and how long that took in real time. Every call of an extension is timed. Of
+ * The calls of a hook of a plugin and their duration in real time. Every call of an extension is timed. Of
  * the calls of a built-in plugin one in `TRUSTED_CALLS_PER_TIMED` is timed and stands for the others, because reading
  * the clock twice takes longer than most of these hooks.
  */
@@ -41,7 +41,7 @@ export const SLOW_MS = 500;
 /** At most one warning about one thing in this time. */
 export const QUIET_MS = 10_000;
 
-/** What the calls of one hook of a plugin have taken of a stimulus. */
+/** The time that the calls of one hook of a plugin have taken of a stimulus. */
 export interface HookShare {
   /** For messages: `the hook workerAdded of plugin "counter"`. */
   readonly subject: string;
@@ -51,7 +51,7 @@ export interface HookShare {
   ms: number;
 }
 
-/** What a plugin did wrong. */
+/** The fault of a plugin. */
 export interface PluginFailure {
   /** `workerAdded`, `every`, `enqueue` */
   readonly hook: string;
@@ -90,7 +90,7 @@ export class Observer {
     /** The hooks are called as methods of this object. */
     public instance: HookTable = {},
     readonly counters = new Map<string, HookCounters>(),
-    /** Whether its hooks see the state itself. Others get views that cannot change it. */
+    /** True when its hooks see the state itself. Others get views that cannot change it. */
     readonly isTrusted = false,
     owner?: Observer,
   ) {
@@ -120,11 +120,11 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
   private stimulus = 0;
   /** One for each compiled hook. */
   private shares: HookShare[] = [];
-  /** When the next warning about a thing may be given. */
+  /** The time at which the next warning about a thing may be given. */
   private readonly quietUntilMs = new Map<string, number>();
   private readonly observers: Observer[] = [];
   private readonly names: readonly string[];
-  /** What was compiled last; undefined: nothing yet. */
+  /** The ports that were compiled last; undefined: none yet. */
   current: HookCalls<Hooks> | undefined;
 
   /** @param kind - the plugins whose hooks these are */
@@ -141,7 +141,7 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
     this.stimulus++;
   }
 
-  /** What hooks have taken of the present stimulus, the slowest first. */
+  /** The time that hooks have taken of the present stimulus, the slowest first. */
   get sharesOfStimulus(): readonly HookShare[] {
     const { stimulus } = this;
     return this.shares.filter((share) => share.stimulus === stimulus).sort((a, b) => b.ms - a.ms);
@@ -439,7 +439,7 @@ export class EventBus implements EventSource {
     this.listeners.set(name, left);
   }
 
-  /** What listeners emit comes after what was emitted before. */
+  /** Calls the listeners. What they emit comes after what was emitted before. */
   private flush(): void {
     if (this.isFlushing) return;
     this.isFlushing = true;

@@ -45,7 +45,7 @@ export function construct(
 }
 
 /**
- * What a definition's `create` returns.
+ * The result of a definition's `create`.
  * @throws YardmasterError `ERR_PLUGIN_LOAD` when it throws, or returns no object
  */
 export function created<T>(create: () => T, source: string): T {
@@ -77,7 +77,7 @@ function madeObject<T>(made: T, by: string): T {
  */
 export class Container implements Services {
   private readonly library = libraryContainer.createChildContainer();
-  /** What is being made by a provider, each for the one before it. */
+  /** The services that are being made, each for the one before it. */
   private readonly making: ServiceId<unknown>[] = [];
   /** The latest failure: the library keeps only its message. */
   private failure: YardmasterError | undefined;
@@ -176,7 +176,7 @@ function isClass(value: unknown): value is new (...given: never[]) => object {
   );
 }
 
-/** Whether a value is a token. */
+/** True when a value is a token. */
 export function isToken(value: unknown): value is Token<unknown> {
   return typeof (value as { id?: unknown } | null | undefined)?.id === 'symbol';
 }
@@ -255,12 +255,12 @@ function prepare(token: ServiceId<unknown>, Class: Injectable<unknown>): void {
 /** Under which the compiler notes the types of constructor parameters (`emitDecoratorMetadata`). */
 const PARAMETERS = 'design:paramtypes';
 
-/** What the parameters of a constructor are given; the library has put what was injected in the place of interfaces. */
+/** The services for the parameters of a constructor; the library has put what was injected in the place of interfaces. */
 function parametersOf(Class: object): readonly unknown[] {
   return (Reflect.getMetadata(PARAMETERS, Class) as readonly unknown[] | undefined) ?? [];
 }
 
-/** What the compiler notes for types that are no classes. */
+/** The types that the compiler notes for what is no class. */
 const PLAIN: ReadonlySet<unknown> = new Set([Object, String, Number, Boolean, Array, Function]);
 
 const collaborators = new Set<abstract new (...dependencies: never[]) => unknown>();
@@ -290,7 +290,7 @@ export function inject(id: ServiceId<unknown>): ParameterDecorator {
   return injectId(libraryId(id)) as ParameterDecorator;
 }
 
-/** What may be replaced in a host besides its collaborators. */
+/** The services of a host that may be replaced besides its collaborators. */
 interface Replaceable {
   readonly module: readonly Provider[];
   /** Collaborators that are in use before plugins are loaded, so that only a program can replace them. */

@@ -64,7 +64,7 @@ import { construct, created } from './injection.ts';
 import { PluginResolver, type Resolved } from './plugin-resolver.ts';
 import { type PolicySlotTable, shieldedPolicy } from './policy-slots.ts';
 
-/** What decides when a configuration names nothing, and when a policy fails. */
+/** The policies that decide when a configuration names none, and when a policy fails. */
 export const DEFAULT_POLICIES: Readonly<Record<SlotName, string>> = {
   workerSelection: 'earliest-start',
   queuing: 'root-ish',
@@ -82,7 +82,7 @@ const COORDINATION = 'coordination';
 /** Built-in name of the plugin that collects what a report is about. */
 const REPORT = 'report';
 
-/** Who fills a slot that the configuration, or a call at run time, names a policy for. */
+/** The owner of a slot that the configuration, or a call at run time, names a policy for. */
 export const CONFIGURATION = 'the configuration';
 
 type Options = Readonly<Record<string, unknown>>;
@@ -110,7 +110,7 @@ function formOf(
   throw notOfKind(kind, source);
 }
 
-/** What says which contract it was written for is a definition, even without `definePlugin`. */
+/** An object that says which contract it was written for is a definition, even without `definePlugin`. */
 function isDefinition(value: object, wanted: ExtensionKind): boolean {
   const { kind, apiVersion, setup } = value as Record<string, unknown>;
   return kind === undefined
@@ -217,7 +217,7 @@ export interface Blueprint {
   /** Parts of its owner that it replaces. */
   readonly provide: readonly Provider[];
   readonly place: Place;
-  /** What its options name, for people: `policies[0]: EnsureBroadcast from ./policies.js {"key":"x"}`. */
+  /** The extensions that its options name, for people: `policies[0]: EnsureBroadcast from ./policies.js {"key":"x"}`. */
   readonly extensions: readonly string[];
   /**
    * Loads what its options name; nothing of the plugin is set up. Called once, before `setup`.
@@ -227,7 +227,7 @@ export interface Blueprint {
   setup(context: PluginContext): Promise<PluginInstance>;
 }
 
-/** How a plugin was asked for. */
+/** A request for a plugin. */
 interface PluginRequest {
   /** Default `plugin`. */
   readonly kind?: PluginKind;
@@ -339,7 +339,7 @@ function fromInstance(instance: object, common: Common, kind: PluginKind): Bluep
   };
 }
 
-/** What `setup` returned, if it can have hooks. */
+/** The instance that `setup` returned, checked. */
 function checkedHooks(returned: unknown, plugin: string): PluginInstance {
   const isObject = typeof returned === 'object' && returned !== null && !Array.isArray(returned);
   if (isObject) return returned;
@@ -646,7 +646,7 @@ export class RecordedPolicies {
   }
 
   /**
-   * What a kernel calls. A slot whose policy is the same as in the call before keeps it, and what it
+   * The ports of a kernel. A slot whose policy is the same as in the call before keeps it, and what it
    * remembers.
    * @throws YardmasterError `ERR_REPLAY` for a policy that has to be given; `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
    */
@@ -719,7 +719,7 @@ interface Preload {
   readonly options: unknown;
 }
 
-/** Where a configuration names them. */
+/** The place at which a configuration names them. */
 interface PreloadPlace {
   readonly origin: ConfigOrigin;
   readonly at: readonly Segment[];

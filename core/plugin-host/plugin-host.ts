@@ -38,14 +38,14 @@ const PHASE_TIMEOUT_MS = 10_000;
 
 type Phase = 'setup' | 'start' | 'beforeClose' | 'close';
 
-/** What the scheduler, worker or nanny does for the host of its plugins. */
+/** The services of a scheduler, worker or nanny for the host of its plugins. */
 interface PluginOwner<Plugin extends HostedPlugin> {
   readonly clock: Clock;
   readonly hooks: Pick<HookRegistry, 'add' | 'remove' | 'onFailure'>;
   /** The plugins that are set up, in order. The host alone changes it. */
   readonly plugins: Map<string, Plugin>;
   make(blueprint: Blueprint): Plugin;
-  /** What `setup` of the plugin receives: the context of its kind. */
+  /** The context that `setup` of the plugin receives. */
   contextOf(plugin: Plugin): object;
   /** Hooks and policies have come or gone. */
   changed(): void;
@@ -233,7 +233,7 @@ export class PluginHost<Plugin extends HostedPlugin> {
   }
 }
 
-/** What every plugin is connected to, whether of a scheduler, a worker or a nanny. */
+/** The surroundings of every plugin, whether of a scheduler, a worker or a nanny. */
 export interface PluginSurroundings {
   readonly clock: Clock;
   readonly log: Logger;
@@ -261,7 +261,7 @@ export class HostedPlugin {
     this.log = namedLogger(around.log, blueprint.name);
   }
 
-  /** What `setup` returned: its hooks, and what to do at the other moments of its life. */
+  /** The instance that `setup` returned. */
   get instance(): PluginInstance {
     return this.observer.instance;
   }
@@ -275,7 +275,7 @@ export class HostedPlugin {
     return `plugin "${this.name}"`;
   }
 
-  /** What every `setup` receives. */
+  /** The part of the context that every `setup` receives. */
   baseContext(): LocalPluginContext {
     return {
       name: this.name,
@@ -322,7 +322,7 @@ export class HostedPlugin {
     this.endings.add(end);
   }
 
-  /** What throws after the plugin is gone is counted, and ends nothing. */
+  /** Counts a failure. One after the plugin is gone ends nothing. */
   failed(failure: PluginFailure): void {
     this.around.hooks.failed(this.observer, failure);
   }
@@ -381,7 +381,7 @@ export class HostedPlugin {
   }
 }
 
-/** How to add a plugin while the scheduler runs. */
+/** The options of adding a plugin while the scheduler runs. */
 export interface AddPluginOptions {
   /** A plugin of the same name stays, and this one is ignored. Default false: it is replaced. */
   readonly idempotent?: boolean;
@@ -394,7 +394,7 @@ export interface AddPluginOptions {
 /** A plugin as people see it. */
 export interface PluginInfo {
   readonly name: string;
-  /** Where it was loaded from. */
+  /** The place from which it was loaded. */
   readonly source: string;
   readonly onError: OnError;
   /** False after its hook threw and `onError` was `disable`. */
@@ -412,7 +412,7 @@ export interface PluginInfo {
 export interface LocalEntry extends UseEntry {
   /** Default: its own. */
   readonly name?: string;
-  /** What happens when a hook throws. Default `log`. */
+  /** The treatment of a plugin whose hook throws. Default `log`. */
   readonly onError?: OnError;
 }
 
@@ -430,11 +430,11 @@ export function localEntry(input: LocalPluginInput): LocalEntry {
   return typeof input === 'object' && 'use' in input ? input : { use: input };
 }
 
-/** What the plugins of one worker or nanny live in. */
+/** The surroundings of the plugins of one worker or nanny. */
 interface LocalPluginsParts<Context> {
   readonly kind: Exclude<PluginKind, 'plugin'>;
   readonly resolver: PluginResolver;
-  /** Where the modules of those may be that clients add. Default: everywhere. */
+  /** The places of the modules of plugins that clients add. Default: everywhere. */
   readonly modules?: ModuleLimit | undefined;
   readonly clock: Clock;
   readonly log: Logger;
@@ -446,7 +446,7 @@ interface LocalPluginsParts<Context> {
   readonly onChange?: () => void;
 }
 
-/** What can be looked at. */
+/** The facts about a plugin that can be looked at. */
 interface LocalPluginInfo {
   readonly name: string;
   readonly enabled: boolean;
@@ -540,7 +540,7 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
     await this.host.closeAll();
   }
 
-  /** Whether any plugin has that hook. */
+  /** True when any plugin has that hook. */
   has(hook: keyof Hooks): boolean {
     return this.hooks[hook].length > 0;
   }
@@ -578,7 +578,7 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
   }
 }
 
-/** Whether the configuration is wrong, and not only the setup of the plugin. */
+/** True when the configuration is wrong, and not only the setup of the plugin. */
 function isMisconfigured(error: unknown): boolean {
   return [error, error instanceof Error ? error.cause : undefined].some(
     (one) => YardmasterError.is(one, 'ERR_PLUGIN_LOAD') || YardmasterError.is(one, 'ERR_CONFIG'),

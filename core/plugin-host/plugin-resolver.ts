@@ -17,7 +17,7 @@ const ENDINGS = ['.js', '.mjs', '.cjs', '.ts'];
 /** Milliseconds of real time that a module, and what a plugin loads, has; also where time is virtual. */
 const LOAD_TIMEOUT_MS = 10_000;
 
-/** What a `use` names, loaded. */
+/** A loaded module that a `use` names. */
 export interface Resolved {
   /** A definition, a class or an instance; the caller knows which to expect. */
   readonly exported: unknown;
@@ -186,14 +186,14 @@ async function importModule(
 }
 
 const PACKAGE = 'yardmaster';
-/** How Node says that a module has no such export. */
+/** The message of Node that a module has no such export. */
 const NO_EXPORT =
   /module '(?<entry>yardmaster(?:\/[\w-]+)?)' does not provide an export named '(?<name>\w+)'/;
 
-/** How Node says that a package has no such entry. */
+/** The message of Node that a package has no such entry. */
 const NO_ENTRY = /subpath '\.(?<subpath>\/[\w./-]+)' is not defined by "exports" in .*yardmaster/;
 
-/** What to do about a module that cannot be imported. */
+/** The advice on a module that cannot be imported. */
 async function adviceOn(thrown: unknown, path: string): Promise<string> {
   const message = messageOf(thrown);
   const { name } = NO_EXPORT.exec(message)?.groups ?? {};
@@ -212,7 +212,7 @@ async function adviceOn(thrown: unknown, path: string): Promise<string> {
     : '';
 }
 
-/** Where a name of this package lives, which was imported from elsewhere. */
+/** The entry of a name of this package, which was imported from elsewhere. */
 async function adviceOnName(name: string, folder: string): Promise<string> {
   const entries = entriesOf(PACKAGE, folder);
   const known = new Set<string>();
@@ -249,7 +249,7 @@ function pickExport(
   throw loadError(`the ${what} "${use}" has ${missing}${advice}`, use);
 }
 
-/** Whether a CommonJS module has exports that are extensions, and is none itself. */
+/** True when a CommonJS module has exports that are extensions, and is none itself. */
 function isListOfExtensions(exported: object): boolean {
   if (!isPlainObject(exported) || isCompiled(exported)) return false;
   if ('kind' in exported || 'name' in exported) return false;
@@ -257,7 +257,7 @@ function isListOfExtensions(exported: object): boolean {
   return values.length > 0 && values.every((value) => isDeclared(value));
 }
 
-/** Whether it is a class, or says what it is. */
+/** True when it is a class, or says what it is. */
 function isDeclared(value: unknown): boolean {
   if (typeof value === 'function') return /^class\b/.test(Function.prototype.toString.call(value));
   return typeof (value as { kind?: unknown } | null | undefined)?.kind === 'string';
@@ -291,7 +291,7 @@ function messageOf(thrown: unknown): string {
 }
 
 /**
- * Where the module of a package is, as seen from a folder: Node's rules for `import`.
+ * The path of the module of a package, as seen from a folder: Node's rules for `import`.
  *
  * `import.meta.resolve` of Node 20 cannot look from another folder, and `require.resolve` refuses
  * packages that export for `import` alone. So the package's own `exports` is read first, and

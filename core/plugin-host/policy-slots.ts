@@ -14,7 +14,7 @@ import type { Named } from '../kernel/ports.ts';
 import { checkPolicy, membersOf } from './contracts.ts';
 
 interface Provider {
-  /** Who fills the slot, for messages: `the configuration`, `plugin "pack"`. */
+  /** The owner of the slot, for messages: `the configuration`, `plugin "pack"`. */
   readonly owner: string;
   readonly name: string;
   readonly policy: PolicySlots[SlotName];
@@ -24,7 +24,7 @@ interface Provider {
 /** Policies for all slots. */
 export type Policies = { readonly [Slot in SlotName]: Named<PolicySlots[Slot]> };
 
-/** Who fills which slot: exactly one provider, or the built-in policy. */
+/** The provider of each slot: exactly one, or the built-in policy. */
 @collaborator
 export class PolicySlotTable {
   private readonly providers = new Map<SlotName, Provider>();

@@ -24,7 +24,7 @@ type KeysStimulus = Extract<
 >;
 
 /**
- * What keeps the scheduler busy for long is done a slice at a time, and others have their turn in between:
+ * Long work is done a slice at a time, and others have their turn in between:
  * large graphs, the demand for and the release of very many keys, the leaving of a client that wants them, and what any
  * stimulus has left to later ones. What the same client says after that waits in its line, so that
  * everything takes effect in the order in which it was said.
@@ -45,7 +45,7 @@ export class ClientQueues implements Stimuli {
     if (!this.queue.isStopped && !this.takes(stimulus)) this.queue.put(stimulus);
   }
 
-  /** Whether the stimulus waits for its turn. */
+  /** True when the stimulus waits for its turn. */
   private takes(stimulus: IncomingStimulus): boolean {
     if (!('client' in stimulus)) return false;
     const { client } = stimulus;
@@ -72,7 +72,7 @@ export class ClientQueues implements Stimuli {
     this.schedule();
   }
 
-  /** When all that the client has said has been handled; undefined: it has been. */
+  /** Resolves when all messages of the client have been handled; undefined: they have been. */
   settled(client: string): Promise<void> | undefined {
     const line = this.clientQueues.get(client);
     return line && new Promise((resolve) => line.waiters.push(resolve));
@@ -182,13 +182,13 @@ export class ClientQueues implements Stimuli {
   }
 }
 
-/** What one client has said and has not been handled. */
+/** The messages of one client that have not been handled. */
 class Line {
   readonly stimuli: IncomingStimulus[] = [];
   readonly waiters: (() => void)[] = [];
   /** Stimulus of the graph that is being submitted. */
   graph: string | undefined;
-  /** Whether something that the client said is not done yet, and has to be before what it said next. */
+  /** True when something that the client said is not done yet, and has to be before what it said next. */
   isCompleting = false;
   private handled = 0;
 

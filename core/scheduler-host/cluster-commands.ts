@@ -96,7 +96,7 @@ export class ClusterCommands {
     return asked.filter((task) => task.nbytes >= 0).map((task) => [task.key, task.nbytes] as const);
   }
 
-  /** What is known of these tasks; unknown ones are left out. */
+  /** The summaries of these tasks; unknown ones are left out. */
   private tasks(keys: readonly string[]): TaskSummary[] {
     const { tasks } = this.kernel.cluster;
     return keys.flatMap((key) => {
@@ -105,7 +105,7 @@ export class ClusterCommands {
     });
   }
 
-  /** What runs on these workers, cancelled tasks included; those that do not answer are left out. */
+  /** The tasks that run on these workers, cancelled ones included; workers that do not answer are left out. */
   private async executing(
     workers: readonly string[],
   ): Promise<(readonly [address: string, keys: readonly string[]])[]> {
@@ -273,12 +273,12 @@ export class Diagnostics {
 
 const LIMIT = 100;
 
-/** How many tasks of a prefix are in each state. */
+/** The number of tasks of a prefix in each state. */
 interface PrefixCounts {
   readonly prefix: string;
   /** Without states of which there are none. */
   readonly states: Readonly<Partial<Record<TaskStateName, number>>>;
-  /** How often tasks of it have come to a result, and have failed, since the scheduler started; on request. */
+  /** The number of results and of failures of its tasks since the scheduler started; on request. */
   readonly ever?: { readonly done: number; readonly failed: number };
 }
 

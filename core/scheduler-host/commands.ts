@@ -28,7 +28,7 @@ import { RECORDER, type SchedulerRecorder } from './journal.ts';
 import { type LoadedPlugin, PluginTable } from './plugin-table.ts';
 import { Shutdown } from './shutdown.ts';
 
-/** What answers commands. */
+/** A source of commands. */
 export interface CommandSource {
   readonly commands: Iterable<BuiltinCommand>;
 }
@@ -157,12 +157,12 @@ const SLOT = parameters({ slot: TEXT });
 const POLICY = parameters({ slot: TEXT, use: TEXT }, { options: OBJECT });
 const PLUGIN = parameters({ name: NAME, use: NAME }, { options: OBJECT, idempotent: FLAG });
 const PLUGIN_NAME = parameters({ name: TEXT });
-/** What may be asked of workers by way of the scheduler. */
+/** The requests that go to workers by way of the scheduler. */
 const REQUEST = {
   method: { type: 'string', enum: ['actor-call', 'inspect', 'run'] },
 } as const;
 
-/** Who may call each built-in command of the scheduler, and with which parameters. */
+/** The access and the parameters of each built-in command of the scheduler. */
 export const BUILTIN_COMMANDS = {
   // They only look.
   identity: { access: 'viewer', parameters: NO_PARAMETERS },
@@ -323,7 +323,7 @@ export interface PluginCommand {
   readonly handler: CommandHandler;
 }
 
-/** What follows the name in `context.command`. */
+/** The arguments after the name in `context.command`. */
 export type DeclaredCommand =
   | readonly [handler: CommandHandler]
   | readonly [declaration: CommandDeclaration, handler: (...given: never) => unknown];

@@ -42,7 +42,7 @@ export type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-host.ts
 export type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
 export type { TransportInput } from './transport-table.ts';
 
-/** What a scheduler is made of, in the order in which a reader meets it. Each is made once, when it is first needed. */
+/** The parts of a scheduler, in the order in which a reader meets them. Each is made once, when it is first needed. */
 export const SCHEDULER_MODULE: readonly Provider[] = [
   // The kernel: policies and hooks are compiled into plain functions, and injection ends.
   byFactory(SERVER_ID, () => `scheduler-${randomUUID()}`),
@@ -58,7 +58,7 @@ export const SCHEDULER_MODULE: readonly Provider[] = [
   byFactory(STIMULI, (services) => services.get(ClientQueues)),
 ];
 
-/** What loads the extensions that the configuration names, before there is a kernel. */
+/** The loader of the extensions that the configuration names, before there is a kernel. */
 const EARLY: readonly ServiceId<unknown>[] = [
   PluginResolver,
   PolicySlotTable,
@@ -176,7 +176,7 @@ function stderrLogger(): Logger {
   };
 }
 
-/** What answers commands, in the order in which the command `commands` lists them. */
+/** The sources of commands, in the order in which the command `commands` lists them. */
 const COMMAND_SOURCES = [
   ClusterCommands,
   KeyClaims,
@@ -189,7 +189,7 @@ const COMMAND_SOURCES = [
   WorkerCommands,
 ] as const;
 
-/** What a scheduler is given. */
+/** The providers of the parts that a scheduler is given. */
 function givenProviders(
   loaded: LoadedConfig,
   options: CreateSchedulerOptions & { readonly log: Logger },

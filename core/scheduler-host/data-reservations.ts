@@ -187,7 +187,7 @@ function keyTaken(key: string, what: string): YardmasterError {
   );
 }
 
-/** What one client has claimed. */
+/** The claims of one client. */
 interface Claims {
   readonly keys: Set<string>;
   /** Of the keys. */
@@ -269,14 +269,14 @@ interface Size {
   readonly namesBytes: number;
 }
 
-/** What one client has there, and the sums of that. */
+/** The share of one client, and its sums. */
 interface Share {
   readonly sizes: Map<string, Size>;
   nbytes: number;
   namesBytes: number;
 }
 
-/** What each client has put on workers or is about to put there, by the sizes that it states. */
+/** The data that each client has put on workers or is about to put there, by the sizes that it states. */
 export class ScatteredData {
   private readonly shares = new Map<string, Share>();
 
@@ -355,7 +355,7 @@ function tooMuch(
 
 /** A graph of which all parts are together. */
 interface Assembled extends Pick<SubmittedGraph, 'tasks' | 'keys'> {
-  /** Why it cannot be computed: a part is missing, or it was too large. Then only the keys count. */
+  /** The reason why it cannot be computed: a part is missing, or it was too large. Then only the keys count. */
   readonly refusal?: string;
 }
 

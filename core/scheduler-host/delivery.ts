@@ -80,7 +80,7 @@ export class Delivery {
     for (const hook of this.ports.current.hooks.eventLogged) hook(topic, message);
   }
 
-  /** What came from outside can travel again; what a plugin enqueued perhaps cannot. */
+  /** Sends a message. What came from outside can travel again; what a plugin enqueued perhaps cannot. */
   private trySend(session: Peer, message: object): YardmasterError | undefined {
     try {
       session.send(message as WireMessage);
@@ -145,7 +145,7 @@ function withinLimit(message: unknown): unknown {
 }
 
 /**
- * What one stimulus lets workers free: one message for each worker, where the kernel has one for each key.
+ * The keys that one stimulus lets workers free: one message for each worker, where the kernel has one for each key.
  * A client that releases ten thousand results at once costs ten messages then, and as many confirmations.
  */
 class FreedKeys {
@@ -180,7 +180,7 @@ class FreedKeys {
   }
 }
 
-/** Whether the message frees keys and says nothing else about them. */
+/** True when the message frees keys and says nothing else about them. */
 function isMereFreeing(message: ToWorkerMessage): message is FreeKeys {
   return (
     message.op === 'free-keys' &&

@@ -22,13 +22,13 @@ interface Topic {
   messages: LoggedMessage[];
   /** Bytes of each message, roughly. */
   sizes: number[];
-  /** Where the next message goes once the ring is full. */
+  /** The index of the next message once the ring is full. */
   next: number;
   /** Of the name and all messages. */
   nbytes: number;
 }
 
-/** What was published under which topic: the latest messages of each. */
+/** The latest messages of each topic. */
 @collaborator
 export class EventLog {
   private readonly topics = new Map<string, Topic>();

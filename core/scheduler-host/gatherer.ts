@@ -17,7 +17,7 @@ import { WorkerChannels } from './worker-channels.ts';
 /** A worker that does not answer within this counts as one that does not have the results. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
-/** What a gathering has found so far. */
+/** The results that a gathering has found so far. */
 interface Found {
   readonly values: Map<string, Uint8Array>;
   readonly parts: OfferedParts[];
@@ -94,7 +94,7 @@ export class Gatherer {
     return plan;
   }
 
-  /** Whether all of them came, or were offered. */
+  /** True when all of them came, or were offered. */
   private async fetch(
     address: string,
     keys: readonly string[],
@@ -160,7 +160,7 @@ export class PartsRelay {
     }
   }
 
-  /** What the client gave up. */
+  /** Drops the results that the client gave up. */
   drop({ handles }: DropParts): void {
     for (const handle of handles) this.end(handle);
   }

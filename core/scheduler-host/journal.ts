@@ -5,9 +5,9 @@ import type { Stimulus } from '../messages/stimulus.ts';
 
 export const JOURNAL: Token<SchedulerJournal> = token('journal');
 
-/** What a scheduler starts from again after its process has ended. */
+/** The journal from which a scheduler starts again after its process has ended. */
 export interface SchedulerJournal {
-  /** Whether there is one: workers then keep their runs while the scheduler is away. */
+  /** True when there is one: workers then keep their runs while the scheduler is away. */
   readonly isOn: boolean;
   /** Resolves when what it holds has been read: peers register only then. undefined: they need not wait. */
   readonly reading: Promise<void> | undefined;
@@ -17,9 +17,9 @@ export interface SchedulerJournal {
   failed(stimulus: Stimulus): void;
   /** Called after the kernel has handled a stimulus, and before anything of it is sent. */
   after(): void;
-  /** Whether a worker of that address was known before, and is not back yet. */
+  /** True when a worker of that address was known before, and is not back yet. */
   isAwaited(address: string): boolean;
-  /** Whether this is the worker of that address which was known before, and is not back yet. */
+  /** True when this is the worker of that address which was known before, and is not back yet. */
   mayReturn(address: string, secret: string | undefined): boolean;
   /** Number of the last report of the client that is written; 0: none. */
   committedOf(client: string): number;

@@ -12,7 +12,7 @@ import { closedError, Shutdown } from './shutdown.ts';
 /** Time for a connection to send what is queued when the scheduler closes. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
-/** Where peers come in and go out: the addresses a scheduler listens at, and the end of its connections. */
+/** The addresses at which a scheduler listens, and the end of its connections. */
 @collaborator
 export class Listeners {
   private readonly listeners: Listener[] = [];

@@ -117,7 +117,7 @@ export function workerLeft(host: SessionServices, address: string, error: Error 
 }
 
 /**
- * Whether the client was here, or waited for: then it still has all that it wanted.
+ * True when the client was here, or waited for: then it still has all that it wanted.
  *
  * @throws YardmasterError `ERR_REGISTRATION` when another client has its key, or it is a name of the scheduler's own clients
  */
@@ -204,7 +204,7 @@ function refuseWorker(field: 'address' | 'name', value: string, address: string)
   );
 }
 
-/** What a journal needs to know the peer again. */
+/** The hash by which a journal knows the peer again. */
 function hashOf(
   { journal }: SessionServices,
   secret: string | undefined,

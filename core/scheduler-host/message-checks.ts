@@ -12,7 +12,7 @@ import { isPlainObject } from '../util/values.ts';
 
 type Check = ValidateFunction;
 
-/** Where the schema of a message is in `core/messages/messages.schema.json`. */
+/** The place of the schema of a message in `core/messages/messages.schema.json`. */
 interface MessageSchemas {
   readonly definitions: Readonly<Record<string, object>>;
 }
@@ -80,7 +80,7 @@ function fromSchemas(): Source {
   return { names: Object.keys(refs), check };
 }
 
-/** What is checked: messages by `op`, requests by method. */
+/** The kind of what is checked: messages by `op`, requests by method. */
 type Kind = 'worker message' | 'client message' | 'request' | 'stimulus';
 
 const known: Readonly<Record<Kind, Map<unknown, ValidateFunction>>> = {
@@ -217,7 +217,7 @@ export function closedOn(peer: string, cause: unknown): YardmasterError {
   return new YardmasterError('ERR_PROTOCOL', message, { peer }, { cause });
 }
 
-/** What the names may occupy that the scheduler remembers for one client, of each kind. */
+/** The memory for the names that the scheduler remembers for one client, of each kind. */
 export const NAMES_BYTES_MAX = 64 * 1024 * 1024;
 
 /** @param what - for people: `of what the client has scattered` */

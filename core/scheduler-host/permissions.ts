@@ -6,7 +6,7 @@ import { show } from '../shared/words.ts';
 
 // A key is undefined where the connection is within the process, or where there are no keys: then all is permitted.
 
-/** What each kind of key may introduce itself as. */
+/** The roles as which the holder of each kind of key may introduce itself. */
 const MAY_BE: Readonly<Record<PeerRole, readonly Role[]>> = {
   worker: ['worker'],
   client: ['client'],

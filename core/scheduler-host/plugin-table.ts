@@ -15,7 +15,7 @@ import {
 import { checkSlot, PolicySlotTable } from '../plugin-host/policy-slots.ts';
 import type { PluginCommand } from './commands.ts';
 
-/** What provides services for a while. One that replaces another has the same name. */
+/** An owner that provides services for a while. One that replaces another has the same name. */
 interface ServiceOwner {
   readonly name: string;
 }
@@ -158,7 +158,7 @@ export class PluginTable {
   }
 }
 
-/** Where the plugins of a scheduler register what they offer. */
+/** The registries of the plugins of a scheduler. */
 interface Registers extends PluginSurroundings {
   readonly slots: PolicySlotTable;
   readonly services: PluginServices;

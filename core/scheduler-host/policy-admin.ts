@@ -39,7 +39,7 @@ export interface SchedulerPolicies {
    * @throws YardmasterError `ERR_SLOT` when the slot has no shadow
    */
   promote(slot: SlotName): Promise<ShadowReport>;
-  /** What the shadow has found so far; undefined when there is none. */
+  /** The report of the shadow so far; undefined when there is none. */
   shadow(slot: SlotName): ShadowReport | undefined;
   /** Ends it. Returns what it found. */
   stopShadow(slot: SlotName): ShadowReport | undefined;
@@ -48,14 +48,14 @@ export interface SchedulerPolicies {
    * (default).
    */
   recordDecisions(lengthMax: number): void;
-  /** Why a task is where it is, and how it got there. */
+  /** Explains the present state of a task, and how it got there. */
   why(key: string): Why;
 }
 
 /** Answers the calls, from code and from clients. */
 @collaborator
 export class PolicyAdmin implements SchedulerPolicies {
-  /** What the shadows were made of, so that they can be promoted. */
+  /** The sources of the shadows, so that they can be promoted. */
   private readonly shadowed = new Map<KernelSlotName, PolicySource>();
   private readonly config: Config['scheduler'];
   /** Names that a client may give: built-in policies. */
@@ -182,7 +182,7 @@ export class PolicyAdmin implements SchedulerPolicies {
   }
 
   /**
-   * What a client may name: a policy that the operator offers for the slot, with the client's options over
+   * Resolves a policy that a client may name: one that the operator offers for the slot, with the client's options over
    * the configured ones, or a built-in one. It must not make the scheduler load files of its choice.
    */
   private sourceFor(
@@ -210,7 +210,7 @@ export class PolicyAdmin implements SchedulerPolicies {
   }
 }
 
-/** What a policy is made of: a name, a path or a definition, and its options. */
+/** The source of a policy: a name, a path or a definition, and its options. */
 interface PolicySource {
   readonly use: unknown;
   readonly options?: Options;

@@ -10,10 +10,10 @@ import { Sessions } from './sessions.ts';
 /** A worker sets plugins up within ten seconds each, one after the other. */
 const ANSWER_TIMEOUT_MS = 30_000;
 
-/** Where the plugins live: in workers, or in the nannies of workers. */
+/** The place of the plugins: in workers, or in the nannies of workers. */
 type RemotePluginKind = 'worker' | 'nanny';
 
-/** Why a plugin is not there on one worker. */
+/** The reason why a plugin is not on one worker. */
 interface Refusal {
   readonly worker: string;
   readonly error: string;

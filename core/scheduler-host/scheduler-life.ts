@@ -85,7 +85,7 @@ export class Loading {
   }
 }
 
-/** How often a scheduler that ends when it is idle looks whether it is. */
+/** The interval at which a scheduler that ends when it is idle checks whether it is. */
 const CHECK_MS = 250;
 
 /**
@@ -133,7 +133,7 @@ export class IdleWatch {
   }
 }
 
-/** How often it is checked whether tasks have waited too long for a worker. */
+/** The interval at which the scheduler checks whether tasks have waited too long for a worker. */
 const NO_WORKERS_CHECK_MS = 250;
 
 /** Rounds in which the time to live of workers passes; milliseconds of one round at least and at most. */
@@ -141,7 +141,7 @@ const TTL_ROUNDS = 20;
 const ROUND_MS_MIN = 250;
 const ROUND_MS_MAX = 5000;
 
-/** What a scheduler does by the clock; each check is a stimulus like any other. */
+/** The checks that a scheduler makes by the clock; each is a stimulus like any other. */
 @collaborator
 export class HostTimers {
   private readonly timers: Timer[] = [];

@@ -28,7 +28,7 @@ import { Loading } from './scheduler-life.ts';
 import { Shutdown } from './shutdown.ts';
 import { type IncomingStimulus, type Stimuli, STIMULI } from './tokens.ts';
 
-/** What a scheduler is made of. */
+/** The options of a scheduler. */
 export interface CreateSchedulerOptions {
   /** The configuration, or the path of its file. Default: all defaults. */
   readonly config?: ConfigInput | string;
@@ -69,7 +69,7 @@ export interface Scheduler {
   readonly kernel: SchedulerKernel;
   readonly plugins: readonly PluginInfo[];
   /**
-   * What `scheduler.transport` of the configuration names; undefined when it names none. Peers within
+   * The transport that `scheduler.transport` of the configuration names; undefined when it names none. Peers within
    * this process may have to use the same instance.
    */
   readonly transport: Transport | undefined;
@@ -78,9 +78,9 @@ export interface Scheduler {
    * @throws YardmasterError `ERR_PLUGIN_SETUP` when the plugin `amm` was removed
    */
   readonly amm: ActiveMemoryManager;
-  /** Who decides, who would decide otherwise, and why. */
+  /** The policies in charge, their shadows, and their explanations. */
   readonly policies: SchedulerPolicies;
-  /** Why it crashed, if it did. */
+  /** The error with which it crashed, if it did. */
   readonly crash: YardmasterError | undefined;
   /** Plugins with their sources, phases, hooks and slots, as a tree for people. */
   bootReport(): string;
@@ -113,7 +113,7 @@ export interface Scheduler {
    * @throws YardmasterError `ERR_PROTOCOL` when it is not of the form of its `op`; nothing happens then
    */
   enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void;
-  /** What happened lately to these keys, or because of these stimuli; oldest first. */
+  /** The newest transitions of these keys, or because of these stimuli; the oldest comes first. */
   story(...keysOrStimuli: string[]): TransitionRecord[];
   /** A built-in command or one of a plugin (`amm.runOnce`), as clients call it. */
   command(name: string, parameters?: unknown): unknown;

@@ -112,7 +112,7 @@ export class Session implements Peer, ChannelHandlers {
   private readonly parts: GraphParts;
   private readonly slowReader: SlowReader;
 
-  /** What answers each request. */
+  /** The answers to requests. */
   private readonly answers: {
     readonly [M in Method]: (asked: SchedulerRequests[M]) => unknown;
   } = {
@@ -139,7 +139,7 @@ export class Session implements Peer, ChannelHandlers {
     handshakes?.begin(connection);
   }
 
-  /** What the transport calls. */
+  /** The handlers that the transport calls. */
   get handlers(): ConnectionHandlers {
     return {
       onMessages: (batch) => {
@@ -309,7 +309,7 @@ export class Session implements Peer, ChannelHandlers {
     return role === 'worker' ? { worker: sender } : { client: sender };
   }
 
-  /** Who may ask what, and when. */
+  /** Checks that the peer may make the request now. */
   private admit(method: Method): void {
     const { role, sender } = this;
     if (method === 'hello') {

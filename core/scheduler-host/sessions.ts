@@ -30,9 +30,9 @@ export class Sessions {
   readonly clients = new Map<string, Peer>();
   /** Largest message in bytes that passes on all connections; Infinity: no limit. */
   messageBytesMax = Infinity;
-  /** Whether shared memory stays shared on all connections, so that all peers are in this process. */
+  /** True when shared memory stays shared on all connections, so that all peers are in this process. */
   sharesMemory = true;
-  /** Where the scheduler listens, with the real ports. */
+  /** The addresses at which the scheduler listens, with the real ports. */
   readonly addresses: string[] = [];
 
   /** The connection of a worker. */
@@ -41,7 +41,7 @@ export class Sessions {
   }
 }
 
-/** How the other end is over, when it is. */
+/** The end of the connection, as the other side sees it. */
 interface Ending {
   readonly error: Error | undefined;
 }

@@ -14,7 +14,7 @@ import { ON_CRASH } from './tokens.ts';
  */
 @collaborator
 export class Shutdown {
-  /** Why the scheduler crashed, if it did. */
+  /** The error with which the scheduler crashed, if it did. */
   crash: YardmasterError | undefined;
   private closing: Promise<void> | undefined;
   private steps: () => Promise<void> = () => Promise.resolve();

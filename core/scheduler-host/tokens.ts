@@ -3,7 +3,7 @@ import { type NewStimulus, token, type Token } from '../api/plugin.ts';
 import type { Config } from '../config/types.ts';
 import type { KernelOptions } from '../kernel/ports.ts';
 
-/** What a scheduler is given, besides collaborators, that is no class. */
+/** The tokens of what a scheduler is given besides collaborators, and that is no class. */
 export const ON_CRASH: Token<(error: YardmasterError) => void> = token('on-crash');
 
 export const STIMULI: Token<Stimuli> = token('stimuli');
@@ -11,7 +11,7 @@ export const STIMULI: Token<Stimuli> = token('stimuli');
 /** A stimulus that may still lack its id. */
 export type IncomingStimulus = NewStimulus & { readonly stimulusId?: string };
 
-/** Where every stimulus enters. */
+/** The entry of every stimulus. */
 export interface Stimuli {
   /** Handles a stimulus now, after the present one, or when its client's turn comes. */
   accept(stimulus: IncomingStimulus): void;

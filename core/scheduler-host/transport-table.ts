@@ -15,7 +15,7 @@ export type TransportInput = Transport | TransportDefinition<never>;
 /** The ways to reach others, by scheme; what is built in is loaded when its scheme first comes up. */
 export class TransportTable {
   private readonly byScheme = new Map<string, Transport>();
-  /** What the configuration names. */
+  /** The transport that the configuration names. */
   configured: Transport | undefined;
 
   /**

@@ -151,7 +151,7 @@ function nameOf({ address, name }: WorkerState): Named {
 }
 
 /**
- * Whether another process has taken the place of a worker: it has its name. A worker without one is named by its
+ * True when another process has taken the place of a worker: it has its name. A worker without one is named by its
  * address, which changes; its successor has the same nanny.
  */
 function isReplaced(
@@ -192,13 +192,13 @@ function until(clock: Clock, timeoutMs: number, isSo: () => boolean): Promise<vo
   });
 }
 
-/** Who is asked, and by which connections. */
+/** The workers that are asked, and their connections. */
 interface Asked {
   readonly cluster: ClusterState;
   readonly sessions: Sessions;
 }
 
-/** What each worker answered, by address; `error` where one did not. */
+/** The answer of each worker, by address; `error` where one did not answer. */
 export type Answers<T = Readonly<Record<string, unknown>>> = readonly (readonly [
   address: string,
   answer: T | { readonly error: string },

@@ -2,7 +2,7 @@ import { YardmasterError } from '../api/errors.ts';
 import { isPlainObject } from '../util/values.ts';
 import { hint, show } from './words.ts';
 
-/** What an option of a call has to be. */
+/** The rule of an option of a call. */
 export interface OptionRule {
   /** Stands after "must be" in the message. */
   readonly wanted: string;
@@ -113,7 +113,7 @@ function meant(option: string, known: readonly string[]): string {
   return near === '' && longer !== undefined ? `; did you mean "${longer}"?` : near;
 }
 
-/** Where the modules may be that a worker loads because a client names them. */
+/** The places of modules that a worker loads because a client names them. */
 export interface ModuleLimit {
   /** Real paths of the folders and files. */
   readonly folders: readonly string[];
@@ -133,5 +133,5 @@ export interface ModuleLimit {
   checkExports(module: string): void;
 }
 
-/** What an event may occupy that a client, worker or task logs: all topics are kept in the memory of the scheduler. */
+/** The largest event that a client, worker or task logs: all topics are kept in the memory of the scheduler. */
 export const EVENT_BYTES_MAX = 1024 * 1024;

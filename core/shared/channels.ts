@@ -6,7 +6,7 @@ import type { Transport } from '../api/transport.ts';
 import { type HelloReply, PROTOCOL, type Role } from '../messages/protocol.ts';
 import { setAwakeTimer } from './timers.ts';
 
-/** Where to connect, and as what. */
+/** The address of a connection, and the role of the connecting side. */
 interface ChannelTarget {
   readonly transport: Transport;
   readonly address: string;
@@ -166,7 +166,7 @@ const INTERVAL_MS = 10_000;
 /** Time without an answer after which a scheduler counts as gone, if nothing else is configured. */
 export const SCHEDULER_TTL_MS = 300_000;
 
-/** How long a peer may be silent, and who learns of it. */
+/** The time for which a peer may be silent, and the listener that learns of it. */
 export interface AnswerRules {
   /** Milliseconds; Infinity: for ever. */
   readonly ttlMs: number;

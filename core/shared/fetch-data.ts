@@ -11,16 +11,16 @@ const NO_BYTES = new Uint8Array(0);
 /** Parts that are asked for before the first of them has come. */
 const PARTS_UNDER_WAY = 4;
 
-/** Where a result that comes in parts is collected; a `Uint8Array` is one. */
+/** The target in which a result that comes in parts is collected; a `Uint8Array` is one. */
 export interface PartsTarget {
   /** Copies some bytes of it. They come in their order. @throws Error when there is no memory for it */
   set(bytes: Uint8Array, at: number): void;
 }
 
-/** How to fetch results. */
+/** The options of fetching results. */
 export interface FetchDataOptions<Target extends PartsTarget = Uint8Array> {
   /**
-   * Whether the peer may answer that it is busy, in which case the caller tries again. Default
+   * True when the peer may answer that it is busy, in which case the caller tries again. Default
    * false.
    */
   readonly mayBeBusy?: boolean;
@@ -33,9 +33,9 @@ export interface FetchDataOptions<Target extends PartsTarget = Uint8Array> {
   readonly allocate?: (key: string, nbytes: number) => Target;
   /** Called with the number of bytes of received frames that nothing refers to any more. */
   readonly onGarbage?: (nbytes: number) => void;
-  /** Whether results of a peer in this process are taken as they are, in the memory of the peer. Default false. */
+  /** True when results of a peer in this process are taken as they are, in the memory of the peer. Default false. */
   readonly byReference?: boolean;
-  /** What the request is called: `gather` asks a scheduler. Default `get-data`. */
+  /** The name of the request: `gather` asks a scheduler. Default `get-data`. */
   readonly method?: 'get-data' | 'gather';
 }
 

@@ -49,7 +49,7 @@ export function readOnly<T>(value: T): T {
   return isObject(value) ? (viewOf(value, undefined, '') as T) : value;
 }
 
-/** What a view shows; anything else as it is. */
+/** The object behind a view; anything else as it is. */
 export function original<T>(value: T): T {
   return isObject(value) ? (View.original(value) as T) : value;
 }
@@ -57,7 +57,7 @@ export function original<T>(value: T): T {
 /** Module-private: how a message calls what is shown. */
 const NAME = Symbol('name');
 
-/** What shows something, and can be named in a message. */
+/** A view, which can be named in a message. */
 interface Showing {
   [NAME](): string;
 }
@@ -125,7 +125,7 @@ function shallowCopy(value: object): object {
   return Object.assign(copy, value);
 }
 
-/** What an iterator brings, as views. An entry of a map is a list of its own. */
+/** The items of an iterator, as views. An entry of a map is a list of its own. */
 function* viewsIn(items: Iterator<unknown>): Generator {
   for (let step = items.next(); step.done !== true; step = items.next()) {
     const item = step.value;
@@ -145,10 +145,10 @@ function refusal(what: string, of: Showing): YardmasterError {
 /** By which Node's `console.log` asks an object what to show. */
 const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom') as never;
 
-/** What a view shows. Nothing outside of this file can ask for it. */
+/** The object behind a view. Nothing outside of this file can ask for it. */
 let shownBy: <Original extends object>(view: object) => Original;
 
-/** What shows an object by getters. Every class below is the whole of what extensions see of its kind. */
+/** A view shows an object by getters. Every class below is the whole of what extensions see of its kind. */
 abstract class View<Original extends object = object> implements Showing {
   readonly #original: Original;
 
@@ -181,7 +181,7 @@ abstract class View<Original extends object = object> implements Showing {
     return this;
   }
 
-  /** What it shows, with others by their names. */
+  /** The properties of the object, with other objects by their names. */
   toJSON(): unknown {
     const fields = this as unknown as Readonly<Record<string, unknown>>;
     const shown: Record<string, unknown> = {};
@@ -343,7 +343,7 @@ class ShownMap<K, V> extends ShownCollection<ReadonlyMap<K, V>> implements Reado
 }
 
 /**
- * What a view of a kind of object passes on: views of what these properties hold, or what cannot be changed as it is.
+ * A view passes on views of the objects that its properties hold, and values that cannot be changed as they are.
  * The class says with `implements` what extensions are promised, so the compiler names a property that is left out.
  */
 function showing<Original extends object>() {
@@ -567,7 +567,7 @@ const KINDS: Readonly<Record<ShownKind, new (value: never) => View>> = {
   manager: ShownManager,
 };
 
-/** What changes collections: no method of a view, but an error that says so. */
+/** The methods that change collections: a view has an error in their place that says so. */
 const CHANGES = ['add', 'clear', 'delete', 'pop', 'put', 'set'];
 
 /** From now on nothing that is read can be set, and nobody can add to what all views of a kind share. */
@@ -598,7 +598,7 @@ const LIST_CHANGES = new Set<PropertyKey>([
   ...['copyWithin', 'fill', 'pop', 'push', 'reverse', 'shift', 'sort', 'splice', 'unshift'],
 ]);
 
-/** What a proxy does for one list or object of data: reads are passed on, and writes are refused. */
+/** The proxy of one list or object of data: reads are passed on, and writes are refused. */
 class Reader implements ProxyHandler<object>, Showing {
   constructor(
     private readonly value: object,

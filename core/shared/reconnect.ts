@@ -1,14 +1,14 @@
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 
-/** What a worker or a client does when the connection to its scheduler is gone. */
+/** The reaction of a worker or a client when the connection to its scheduler is gone. */
 export type OnSchedulerLost =
   /** It says so and closes. */
   | 'close'
   /** It tries to come back, for as long as it is given. */
   | 'reconnect';
 
-/** How long to try to come back, and how often. */
+/** The rules of reconnection: how long to try, and how often. */
 export interface ReconnectRules {
   /** Milliseconds after which it gives up; Infinity: never. */
   readonly timeoutMs: number;

@@ -33,7 +33,7 @@ export type Settings = Readonly<Record<string, Setting<unknown>>>;
 
 /** The value of a setting, or of a section, once it is checked. */
 export type Checked<One> = One extends Setting<infer Value, unknown> ? Value : never;
-/** What people may write for a setting or a section. */
+/** The values that people may write for a setting or a section. */
 export type Written<One> = One extends Setting<unknown, infer Input> ? Input : never;
 
 type CheckedOf<Fields extends Settings> = {
@@ -225,7 +225,7 @@ export const section = <const Fields extends Settings>(
 
 // Settings of a section as options of a call in code: `killGrace: 5s` is `killGraceMs: 5000`.
 
-/** How the names of options end, and what their values are, by the unit of the setting. */
+/** The ends of the names of options, and their values, by the unit of the setting. */
 const UNITS = {
   ms: { suffix: 'Ms', rule: DURATION, read: parseDurationMs },
   bytes: { suffix: 'Bytes', rule: BYTES, read: parseBytes },
@@ -285,7 +285,7 @@ export function optionsSchema(section: Section): object {
   };
 }
 
-/** What a configuration says of some settings, as options of the plugin that they are for. */
+/** The settings of a configuration, as options of the plugin that they are for. */
 export function optionsOf(section: Section, checked: object): Readonly<Record<string, unknown>> {
   const values = checked as Readonly<Record<string, unknown>>;
   return Object.fromEntries(settingsOf(section).map(({ key, option }) => [option, values[key]]));
@@ -299,7 +299,7 @@ export function rulesOf<One extends Section>(
   return Object.fromEntries(rules) as Readonly<Record<keyof OptionsOf<One>, OptionRule>>;
 }
 
-/** What options say about a section, as a configuration says it. */
+/** The options of a section, in the form of a configuration. */
 export function writtenOf<One extends Section>(
   section: One,
   options: OptionsOf<One>,

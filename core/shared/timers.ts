@@ -80,7 +80,7 @@ function warn(text: string, error: Error): void {
   process.emitWarning(printable(`${text}: ${error.message}`), { detail: error.stack ?? '' });
 }
 
-/** Whether a process of this machine is there, even one of another user. */
+/** True when a process of this machine is there, even one of another user. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

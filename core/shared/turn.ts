@@ -16,7 +16,7 @@ const budgets = new WeakMap<Clock, TurnBudget>();
  */
 export class TurnBudget {
   private readonly waiting: (() => void)[] = [];
-  /** When the turn is spent; undefined: nothing was done in it. */
+  /** The time at which the turn is spent; undefined: nothing was done in it. */
   private endMs: number | undefined;
   private isArmed = false;
 
@@ -36,7 +36,7 @@ export class TurnBudget {
     return budget;
   }
 
-  /** Whether a piece of work may be done right now. Otherwise it has to wait in the queue. */
+  /** True when a piece of work may be done right now. Otherwise it has to wait in the queue. */
   admits(): boolean {
     if (this.waiting.length > 0) return false;
     const nowMs = this.clock.nowMs();
@@ -85,7 +85,7 @@ export class TurnBudget {
   }
 }
 
-/** What is called before anything leaves at the end of a turn. */
+/** The functions that are called before anything leaves at the end of a turn. */
 const beforeSending = new Set<() => void>();
 
 /**

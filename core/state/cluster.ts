@@ -133,7 +133,7 @@ export class ClusterState {
     return this.computeOccupancyS + this.networkBytes / this.costs.bandwidth;
   }
 
-  /** Whether nothing is on its way. Not to be confused with {@link idle}. */
+  /** True when nothing is on its way. Not to be confused with {@link idle}. */
   get isIdle(): boolean {
     for (const group of this.groups.values()) if (!group.done) return false;
     return true;
@@ -213,14 +213,14 @@ export class ClusterState {
       : language;
   }
 
-  /** What the worker has of the result is a translation: the result was made in another language. */
+  /** True when the worker holds a translation of the result, which was made in another language. */
   isTranslation(task: TaskState, worker: WorkerState): boolean {
     const [holder] = task.whoHas.items;
     return holder !== undefined && holder.language !== worker.language;
   }
 
   /**
-   * Whether a worker suits this task, whatever its status: `tolerably` when it breaks restrictions
+   * Says whether a worker suits this task, whatever its status: `tolerably` when it breaks restrictions
    * that are only preferences. O(restrictions of the task).
    */
   suits(task: TaskState, worker: WorkerState): 'no' | 'tolerably' | 'well' {
@@ -304,12 +304,12 @@ export class ClusterState {
     this.recentGroups.clear();
   }
 
-  /** Whether the worker is in the tables: not another one at the same address, not a former one. */
+  /** True when the worker is in the tables: not another one at the same address, not a former one. */
   isRegistered(worker: WorkerState): boolean {
     return this.workersByRank[worker.rank] === worker;
   }
 
-  /** What is behind the ids that are given out, and what is kept of prefixes without tasks. */
+  /** The counters behind the ids that are given out, and the figures of prefixes without tasks. */
   get counters(): ClusterCounters {
     const { nextTaskId, freeTaskIds, nextWorkerSequence, unusedPrefixes } = this;
     return { nextTaskId, freeTaskIds, nextWorkerSequence, unusedPrefixes: [...unusedPrefixes] };
@@ -529,7 +529,7 @@ export class RefusedTasks implements Iterable<TaskState> {
     return this.tasks.values();
   }
 
-  /** How many tasks have had their turn in this round. O(tasks). */
+  /** The number of tasks that have had their turn in this round. O(tasks). */
   get seenCount(): number {
     if (this.cursor === undefined) return 0;
     const seen = this.tasks.size - [...this.cursor].length;

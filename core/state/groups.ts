@@ -4,7 +4,7 @@ import type { CostModel } from './cluster.ts';
 import { StateCounts, TASK_STATE_NAMES } from './state-names.ts';
 
 /**
- * How a task key names its prefix (the operation) and its group (the collection).
+ * A task key names its prefix (the operation) and its group (the collection).
  *
  * Source: Dask's `key_split` and `key_split_group`, for keys that are texts; `test/core/state/data` has a table
  * of what the real functions answer. Lengths are in code points, as in Python.
@@ -53,7 +53,7 @@ function plainName(key: string): string | undefined {
   return isNameEnd(key, dash) ? key.slice(0, dash) : undefined;
 }
 
-/** Whether there is a dash, and a digit in the word behind it, so that the name ends here. Looks at ASCII alone. */
+/** True when there is a dash, and a digit in the word behind it, so that the name ends here. Looks at ASCII alone. */
 function isNameEnd(key: string, dash: number): boolean {
   if (key.charCodeAt(dash) !== DASH) return false;
   for (let index = dash + 1; index < key.length; index++) {
@@ -95,7 +95,7 @@ function firstWord(text: string): string {
   return text.slice(start, end);
 }
 
-/** What Python's `str.split` takes for space: also four control characters, and no byte order mark. */
+/** True for the characters that Python's `str.split` takes for space: also four control characters, and no byte order mark. */
 function isSpace(text: string, index: number): boolean {
   const code = text.charCodeAt(index);
   if (code >= 0x1c && code <= 0x20) return true;
@@ -119,16 +119,16 @@ export class TaskPrefix {
   durationAverageS: number;
   /** Longest time in seconds that a running task of this prefix was seen to take; -1 while unknown. */
   maxExecTimeS = -1;
-  /** How often a worker died while a task of this prefix was processing there. */
+  /** Deaths of workers while a task of this prefix was processing there. */
   suspicious = 0;
-  /** How many tasks ever entered each state. */
+  /** The number of tasks that ever entered each state. */
   readonly stateCounts = new StateCounts();
   readonly groups = new Set<TaskGroup>();
-  /** How many such tasks count as one against the slots of a worker. */
+  /** The number of such tasks that count as one against the slots of a worker. */
   readonly sharing: SlotSharing;
   /** Tasks that are processing and have not seceded, over all workers. */
   processingCount = 0;
-  /** What one more task of this prefix is expected to take, in seconds. Kept by the methods below. */
+  /** The expected duration of one more task of this prefix, in seconds. Kept by the methods below. */
   durationEstimateS: number;
 
   constructor(
@@ -215,12 +215,12 @@ export class TaskGroup {
     prefix.groups.add(this);
   }
 
-  /** How many results there are of each type name. Builds a map. */
+  /** The number of results of each type name. Builds a map. */
   get types(): ReadonlyMap<string, number> {
     return new Map(this.typeTally);
   }
 
-  /** Whether no task of the group is on its way. */
+  /** True when no task of the group is on its way. */
   get done(): boolean {
     const { states } = this;
     return (
@@ -304,7 +304,7 @@ const SHARED_BYTES_MAX = 1024 * 1024;
 const SLACK = 2;
 
 /**
- * How many tasks of a kind count as one against the slots of a worker. A slot holds one task as long as
+ * Decides how many tasks of a kind count as one against the slots of a worker. A slot holds one task as long as
  * nothing is known, or as long as tasks or results are not small. Where they are, the way to the
  * worker and back takes longer than the task, and a worker with one per slot would mostly wait.
  */
@@ -335,7 +335,7 @@ class SlotSharing {
     return true;
   }
 
-  /** What it has learnt: samples, average seconds and bytes, step. */
+  /** The learnt figures: samples, average seconds and bytes, step. */
   get learnt(): readonly number[] {
     return [this.samples, this.averageS, this.averageBytes, this.step];
   }

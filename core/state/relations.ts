@@ -196,7 +196,7 @@ function withoutMember<T extends Member<T>>(set: SmallSet<T>, member: T): SmallS
 
 // ---- task and worker: replicas ---------------------------------------------------------------
 
-/** Whether the worker holds the result. */
+/** True when the worker holds the result. */
 export function isHeldBy(task: TaskState, worker: WorkerState): boolean {
   const { whoHas } = task;
   // Most tasks have one holder, whose set is shared: the list of the worker need not be searched.
@@ -555,11 +555,11 @@ class PlaceList<Task extends Placed> implements Iterable<Task> {
   }
 }
 
-/** What a worker is processing. A task processes on one worker at a time, and keeps its place itself. */
+/** The tasks that a worker is processing. A task processes on one worker at a time, and keeps its place itself. */
 export class ProcessingList<Task extends Placed> extends PlaceList<Task> {}
 
 /**
- * What a worker holds. Most results have one holder, and the task keeps its place there itself; the
+ * The results that a worker holds. Most results have one holder, and the task keeps its place there itself; the
  * places of further copies are in a table of the worker.
  */
 export class ReplicaList<Task extends Placed> extends PlaceList<Task> {

@@ -58,7 +58,7 @@ export class StateCounts {
   }
 }
 
-/** What belongs to each state, or undefined. A `switch`, for the same reason as in {@link StateCounts}. */
+/** A value for each state, or undefined. A `switch`, for the same reason as in {@link StateCounts}. */
 export class ByState<T> {
   private readonly released: T | undefined;
   private readonly waiting: T | undefined;
@@ -109,7 +109,7 @@ export function isActive(state: TaskStateName): boolean {
   );
 }
 
-/** Whether the task has a result or a failure. */
+/** True when the task has a result or a failure. */
 export function isDone(state: TaskStateName): boolean {
   return state === 'memory' || state === 'erred';
 }

@@ -20,7 +20,7 @@ export class TaskLimit {
     return this.runningCount < this.max;
   }
 
-  /** Whether a task that is ready has to wait: there is no room, or others came before it. */
+  /** True when a task that is ready has to wait: there is no room, or others came before it. */
   get holdsBack(): boolean {
     return !this.hasRoom || this.queuedCount > 0;
   }

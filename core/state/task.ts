@@ -11,7 +11,7 @@ export type WorkerState = GenericWorker<TaskState>;
 export type ClientState = GenericClient<TaskState>;
 export type Steal = GenericSteal<WorkerState>;
 
-/** What is known about a failure. */
+/** A failure of a task. */
 export interface TaskFailure {
   /** Opaque to the scheduler: whatever the worker sent. */
   readonly exception: unknown;
@@ -22,7 +22,7 @@ export interface TaskFailure {
 }
 
 /**
- * Why a task is failed: the task that failed, and how. Made when that one fails, never changed, and shared by all that
+ * The reason why a task is failed: the task that failed, and how. Made when that one fails, never changed, and shared by all that
  * fails because of it: whatever becomes of that task, its dependents can say why they failed.
  */
 export interface Blame {
@@ -37,7 +37,7 @@ export type Priority = readonly [negatedUserPriority: number, generation: number
 export const NO_TASKS: TaskState[] = emptyList();
 const NO_ADDRESSES: ReadonlySet<string> = new Set();
 
-/** How far a long list of dependents has been swept of forgotten ones. */
+/** The progress of sweeping forgotten tasks out of a long list of dependents. */
 interface Sweep {
   readonly list: readonly TaskState[];
   /** Places before this one have been seen. */
@@ -81,7 +81,7 @@ class RareFields {
 export class TaskState {
   // First what steps of its dependencies and dependents look at, so that it is close together in memory.
 
-  /** Where the task is in its life. Written by `setTaskState` alone. */
+  /** The state of the task. Written by `setTaskState` alone. */
   state: TaskStateName = 'released';
   /** Workers that hold the result; non-empty exactly in state `memory`. */
   whoHas: SmallSet<WorkerState> = SmallSet.empty();
@@ -89,7 +89,7 @@ export class TaskState {
   waiterCount = 0;
   /** In `waiting`: dependencies that have no replica. 0 in every other state. */
   missingDependencyCount = 0;
-  /** Whether this task is counted in the `waiterCount` of each of its dependencies. */
+  /** True when this task is counted in the `waiterCount` of each of its dependencies. */
   countsAsWaiter = false;
   /** Position among the recommendations of this stimulus, or -1. Owned by `RecommendationStack`. */
   pendingIndex = -1;
@@ -121,11 +121,11 @@ export class TaskState {
    */
   runId = -1;
   /**
-   * Where the task is in the list that its state puts it into: the queue, what its worker is processing,
+   * The index of the task in the list that its state puts it into: the queue, what its worker is processing,
    * or what one of its holders holds; -1: in none. Owned by that list.
    */
   place = -1;
-  /** How to compute it; opaque. `undefined`: pure data that cannot be computed again. */
+  /** The specification of the computation; opaque. `undefined`: pure data that cannot be computed again. */
   runSpec: unknown = undefined;
 
   /**
@@ -141,7 +141,7 @@ export class TaskState {
   /** Type name of the result. */
   type: string | undefined = undefined;
   [SHOWN]: object | 'task' = 'task';
-  /** What most tasks never have; undefined until one of it is set. */
+  /** The fields that most tasks never have; undefined until one of them is set. */
   private optionalFields: RareFields | undefined = undefined;
   /** Index in the graph that named it last, or -1. Owned by the walk through that graph. */
   graphIndex = -1;
@@ -163,7 +163,7 @@ export class TaskState {
     if (restrictions !== this.restrictions) this.rareFields.restrictions = restrictions;
   }
 
-  /** What bounds how many tasks run at the same time, this one among them. Written by `TaskLimits` alone. */
+  /** The limit on the number of tasks that run at the same time, this one among them. Written by `TaskLimits` alone. */
   get limit(): TaskLimit | undefined {
     return this.optionalFields?.limit;
   }
@@ -171,7 +171,7 @@ export class TaskState {
     this.rareFields.limit = limit;
   }
 
-  /** Why it is failed, or about to fail. Set in `erred`; unset in play. */
+  /** The reason why the task is failed, or about to fail. Set in `erred`; unset in play. */
   get blame(): Blame | undefined {
     return this.optionalFields?.blame;
   }
@@ -246,7 +246,7 @@ export class TaskState {
     if (isDataProducer !== this.isDataProducer) this.rareFields.isDataProducer = isDataProducer;
   }
 
-  /** Whether the queuing policy may hold it back. */
+  /** True when the queuing policy may hold it back. */
   get isQueueable(): boolean {
     return this.optionalFields?.isQueueable ?? true;
   }
@@ -262,7 +262,7 @@ export class TaskState {
     if (replicas !== this.replicas) this.rareFields.replicas = replicas;
   }
 
-  /** What stealing has come to while the task has been processing. Written in `relations.ts`. */
+  /** The state of stealing while the task has been processing. Written in `relations.ts`. */
   get steal(): Steal | undefined {
     return this.optionalFields?.steal;
   }
@@ -356,7 +356,7 @@ export class TaskState {
     return this.dependents.filter((dependent) => dependent.countsAsWaiter);
   }
 
-  /** Whether the result is still needed by a dependent in play or a client. */
+  /** True when the result is still needed by a dependent in play or a client. */
   get isNeeded(): boolean {
     return this.waiterCount > 0 || this.whoWants.size > 0;
   }
@@ -365,7 +365,7 @@ export class TaskState {
     return isActive(this.state);
   }
 
-  /** Whether it has anything that most tasks never have. */
+  /** True when it has anything that most tasks never have. */
   get hasRareFields(): boolean {
     return this.optionalFields !== undefined;
   }
@@ -399,7 +399,7 @@ export function isSortedByPriority(tasks: readonly TaskState[]): boolean {
   return tasks.every((task, n) => n === 0 || byPriority(tasks[n - 1] as TaskState, task) <= 0);
 }
 
-/** Where a task may run. A task without restrictions has no such object. */
+/** The workers on which a task may run. A task without restrictions has no such object. */
 export interface Restrictions {
   /** Addresses; they may name workers that are not connected (yet). */
   readonly workers?: ReadonlySet<string>;
@@ -411,7 +411,7 @@ export interface Restrictions {
   readonly hosts?: ReadonlySet<string>;
   /** Amount of each resource that the task occupies while it is processing. */
   readonly resources?: ReadonlyMap<string, number>;
-  /** Whether the restrictions on workers and hosts are only preferences. */
+  /** True when the restrictions on workers and hosts are only preferences. */
   readonly loose?: boolean;
 }
 

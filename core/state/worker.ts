@@ -16,7 +16,7 @@ export type WorkerStatus = 'running' | 'paused' | 'closing-gracefully' | 'closin
 
 /** The description that a worker sends when it registers. It does not change afterwards. */
 export interface WorkerIdentity {
-  /** Where peers reach it: `tcp://host:port`. Unique among registered workers. */
+  /** The address at which peers reach the worker: `tcp://host:port`. Unique among registered workers. */
   readonly address: Name;
   /** Unique id of the worker process: a restarted worker has another one at the same address. */
   readonly serverId: Name;
@@ -32,7 +32,7 @@ export interface WorkerIdentity {
   readonly language?: Name;
   readonly pid?: Integer;
   readonly nanny?: string;
-  /** Whether it reports the end of runs that were taken back from it. Default false. */
+  /** True when it reports the end of runs that were taken back from it. Default false. */
   readonly tellsRunEnds?: boolean;
   readonly localDirectory?: string;
   readonly versions?: Readonly<Record<string, string>>;
@@ -40,7 +40,7 @@ export interface WorkerIdentity {
   readonly extra?: Readonly<Record<string, unknown>>;
 }
 
-/** What a heartbeat reports. */
+/** The measurements of a heartbeat. */
 export interface WorkerMetrics {
   /** Resident set of the worker's process in bytes. */
   readonly memoryBytes: Size;
@@ -64,7 +64,7 @@ const NO_METRICS: WorkerMetrics = {
 const NO_AMOUNTS: ReadonlyMap<string, number> = new Map();
 const NOTHING_EXECUTING: ReadonlyMap<never, number> = new Map<never, number>();
 
-/** How many tasks of one prefix a worker is processing. */
+/** The number of tasks of one prefix that a worker is processing. */
 interface PrefixCount {
   readonly prefix: TaskPrefix;
   count: number;
@@ -224,7 +224,7 @@ export class GenericWorker<Task extends { place: number }> {
   }
 
   /**
-   * What the process occupies is only known from its heartbeats. Results that came since the last one
+   * The memory of the process is only known from its heartbeats. Results that came since the last one
    * count at once, so the process is taken to be at least as large as they make it.
    */
   get memory(): MemoryState {
@@ -314,7 +314,7 @@ export class MemoryState implements Record<MemoryMeasure, number> {
     return this.process - this.managed - this.unmanagedOld;
   }
 
-  /** What the worker would use if recent unmanaged memory were garbage about to be collected. */
+  /** The memory that the worker would use if recent unmanaged memory were garbage about to be collected. */
   get optimistic(): number {
     return this.managed + this.unmanagedOld;
   }
@@ -330,7 +330,7 @@ class UnmanagedHistory {
     return this.minimum;
   }
 
-  /** What is known, as plain data: measurements of the last time, and the least of them. */
+  /** The measurements as plain data: those of the last time, and the least of them. */
   get measured(): readonly (readonly [atMs: number, bytes: number])[] {
     return this.entries.map(({ atMs, bytes }) => [atMs, bytes]);
   }

@@ -1,4 +1,4 @@
-/** What an object, an array or a field is taken to occupy beside its texts and bytes. */
+/** The estimated size of an object, an array or a field beside its texts and bytes. */
 const ENTRY_BYTES = 16;
 
 /**
@@ -94,12 +94,12 @@ export function attachSharedMemory(bytes: Uint8Array, shared: SharedMemory): voi
   use.isUsed = true;
 }
 
-/** Whether any bytes of this thread have ever referred to shared memory. */
+/** True when any bytes of this thread have ever referred to shared memory. */
 export function usesSharedMemory(): boolean {
   return use.isUsed;
 }
 
-/** What serialised bytes refer to; undefined: they contain everything. */
+/** The shared memory that serialised bytes refer to; undefined: they contain everything. */
 export function sharedMemoryOf(bytes: Uint8Array): SharedMemory | undefined {
   // Small bytes have no buffer until it is asked for, and then half a microsecond is gone.
   return bytes[0] === REFERRING_MARK ? (bytes.buffer as Carrier)[SHARED] : undefined;

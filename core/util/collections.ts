@@ -104,7 +104,7 @@ export class LazySet<T extends object | string | number> implements Iterable<T> 
     return this;
   }
 
-  /** Whether it was there. */
+  /** True when it was there. */
   delete(item: T): boolean {
     if (this.members !== undefined) return this.members.delete(item);
     if (this.only !== item) return false;
@@ -182,7 +182,7 @@ export class SmallSet<T> implements Iterable<T> {
   }
 }
 
-/** What stands for nothing in a collection, before everything else. */
+/** Placeholders for nothing at the beginning of a collection. */
 const BALLAST: readonly object[] = Array.from({ length: 1024 }, () => Object.freeze({}));
 /** By which Node's `console.log` asks an object what to show. */
 const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom') as never;
@@ -298,7 +298,7 @@ const LISTED_MAX = 12;
 const INDEXED_MIN = 6;
 
 /**
- * How often each of a few items has been counted. Items that are not counted are not there.
+ * A count for each of a few items. Items whose count is zero are not there.
  *
  * Short tallies are lists: comparing a handful of items costs less than hashing one of them. In no order
  * that matters.
@@ -306,7 +306,7 @@ const INDEXED_MIN = 6;
 export class Tally<T> implements Iterable<readonly [item: T, count: number]> {
   private readonly items: T[] = [];
   private readonly counts: number[] = [];
-  /** Where each item is, while there are many. */
+  /** The index of each item, while there are many. */
   private places: Map<T, number> | undefined = undefined;
 
   /** Number of different items. */

@@ -13,7 +13,7 @@ export function eventLoopShare(limit: number): number {
 }
 
 /**
- * How often each of n workers should send a heartbeat, in milliseconds: more rarely in larger
+ * The interval at which each of n workers should send a heartbeat, in milliseconds: longer in larger
  * clusters, so that the scheduler's share of time stays the same (the steps are those of Dask).
  */
 export function heartbeatIntervalMs(workerCount: number): number {

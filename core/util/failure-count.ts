@@ -18,13 +18,13 @@ export class FailureCount {
     return count;
   }
 
-  /** What fails from now on is new. */
+  /** Forgets all failures: the next one is the first. */
   clear(): void {
     this.counts.clear();
   }
 }
 
-/** Whether the failure of this number is reported: powers of two are. */
+/** True when the failure of this number is reported: powers of two are. */
 export function isReported(count: number): boolean {
   return Number.isInteger(Math.log2(count));
 }

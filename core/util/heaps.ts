@@ -1,4 +1,4 @@
-/** What an {@link IndexedHeap} keeps in its members: their own position, or -1 outside of the heap. */
+/** The field that an {@link IndexedHeap} keeps in its members: their own position, or -1 outside of the heap. */
 interface HeapMember {
   place: number;
 }
@@ -203,7 +203,7 @@ export class RankedHeap<T extends Ranked> implements Iterable<T> {
     return this.placeOf(member) !== OUTSIDE;
   }
 
-  /** What the member is sorted by; undefined outside of the heap. */
+  /** The sort key of the member; undefined outside of the heap. */
   keyOf(member: T): number | undefined {
     const place = this.placeOf(member);
     return place === OUTSIDE ? undefined : this.keys[place];
@@ -338,7 +338,7 @@ function isBefore(key: number, rank: number, otherKey: number, otherRank: number
   return key < otherKey || (key === otherKey && rank < otherRank);
 }
 
-/** What a {@link RankedSet} keeps: a dense rank that is unique among all possible members. */
+/** A member of a {@link RankedSet} has a dense rank that is unique among all possible members. */
 interface Ranked {
   readonly rank: number;
 }
@@ -351,7 +351,7 @@ interface Ranked {
  */
 export class RankedSet<T extends Ranked> implements Iterable<T> {
   private words: number[] = [];
-  /** How many members there are in each block of 32 words. */
+  /** The number of members in each block of 32 words. */
   private blocks: number[] = [];
   private count = 0;
 

@@ -6,7 +6,7 @@ export function hostOf(address: string): string {
   return colon < 0 ? rest : rest.slice(0, colon);
 }
 
-/** Whether only this machine reaches a host. */
+/** True when only this machine reaches a host. */
 export function isLoopback(host: string): boolean {
   return /^(localhost|\[?::1\]?|(::ffff:)?127\.\d+\.\d+\.\d+)$/.test(host);
 }

@@ -1,7 +1,7 @@
 /** Long work with pauses: a `yield` after a few milliseconds, and the result at the end. */
 export type Steps<Result> = Generator<undefined, Result, undefined>;
 
-/** Whether an answer is work that is still to be done. */
+/** True when an answer is work that is still to be done. */
 export function isSteps<Result extends object>(
   answer: Result | Steps<Result>,
 ): answer is Steps<Result> {

@@ -1,4 +1,4 @@
-/** How people write times and sizes, turned into base units: milliseconds and bytes. */
+/** Times and sizes as people write them, turned into base units: milliseconds and bytes. */
 
 const QUANTITY = /^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-zµμ]*)\s*$/i;
 const PERCENT = /^\s*(\d+(?:\.\d+)?)\s*%\s*$/;

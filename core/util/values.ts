@@ -20,7 +20,9 @@ class AssertionError extends Error {
 export type ShownKind =
   'task' | 'worker' | 'client' | 'group' | 'prefix' | 'cluster' | 'load' | 'theft' | 'manager';
 
-/** Where such an object keeps its view; until somebody asks for that, its kind. Owned by `core/shared/read-only.ts`. */
+/**
+ * The property in which an object keeps its view, or its kind until the view is asked for. Owned by `core/shared/read-only.ts`.
+ */
 export const SHOWN: unique symbol = Symbol('shown');
 
 /** Arrays up to this length keep their capacity when they are emptied. */
@@ -35,12 +37,12 @@ export function empty(array: unknown[]): void {
   else while (array.length > 0) array.pop();
 }
 
-/** Whether a value has a method `then`: promises of other realms and libraries are recognised as well. */
+/** True when a value has a method `then`: promises of other realms and libraries are recognised as well. */
 export function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 }
 
-/** Whether a value was written as `{ … }`, in this realm or another. */
+/** True when a value was written as `{ … }`, in this realm or another. */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null) return false;
   const prototype = Object.getPrototypeOf(value) as object | null;
@@ -66,7 +68,7 @@ export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }
 
-/** What people call the type of a value: `number`, `Array`, `Map`, the name of its class. */
+/** The name of the type of a value for people: `number`, `Array`, `Map`, the name of its class. */
 export function typeName(value: unknown): string {
   if (value === null) return 'null';
   if (typeof value !== 'object') return typeof value;
@@ -94,7 +96,7 @@ function wellFormed(name: string): string {
 export type Name = string;
 
 /**
- * What only its sender knows: at least 128 random bits as text.
+ * A text that only its sender knows: at least 128 random bits.
  * @minLength 22
  */
 export type Secret = string;
@@ -124,7 +126,7 @@ export type Count = number;
 export type Positive = number;
 
 /**
- * How many copies there are to be of a result, at least 1. Infinity: one on every running worker.
+ * The wanted number of copies of a result, at least 1. Infinity: one on every running worker.
  * @minimum 1
  */
 export type Copies = number;
@@ -151,7 +153,7 @@ export type Finite = number;
 export type Size = number;
 
 /**
- * Where a task may run: addresses, host names or names of workers. Each is looked up while the task is taken in.
+ * The places where a task may run: addresses, host names or names of workers. Each is looked up while the task is taken in.
  * @maxItems 10000
  */
 export type Places = readonly string[];

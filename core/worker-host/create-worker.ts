@@ -26,7 +26,7 @@ export type { WorkerEnd, WorkerHostOptions } from './worker-options.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** What a worker is made of besides its collaborators. */
+/** The parts of a worker besides its collaborators. */
 const WORKER_MODULE: readonly Provider[] = [
   byFactory(WorkerKernel, (services) => {
     const identity = services.get(WORKER_IDENTITY);

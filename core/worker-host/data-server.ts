@@ -251,7 +251,7 @@ export class DataServer {
   }
 }
 
-/** What refers to shared memory reaches peers of this process as it is, and others as a copy. */
+/** The result for a peer: one with shared memory reaches peers of this process as it is, and others as a copy. */
 function forPeer(reader: ValueReader, { sharesMemory }: Channel): ValueReader {
   if (sharesMemory || !isReferring(reader)) return reader;
   return new BytesReader(withoutSharedMemory(reader.bytes));
@@ -290,7 +290,7 @@ function violation(what: string): YardmasterError {
 
 const OUTGOING_TRANSFERS_MAX = 50;
 
-/** What peers and clients ask of a worker. */
+/** The answers of a worker to peers and clients. */
 @collaborator
 export class PeerRequests implements ServedWorker {
   constructor(

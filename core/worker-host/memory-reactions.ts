@@ -12,7 +12,7 @@ import { WorkerLink } from './worker-link.ts';
 import { type MemoryOwner, WorkerMemory } from './worker-memory.ts';
 import { WorkerStatusTracker } from './worker-status.ts';
 
-/** What a worker does when its memory fills, and when results or actors are lost. */
+/** The reactions of a worker when its memory fills, and when results or actors are lost. */
 @collaborator
 export class MemoryReactions implements MemoryOwner {
   constructor(

@@ -9,7 +9,7 @@ import { sharedMemoryOf } from '../util/bytes.ts';
 
 export const NETWORK: Token<Network> = token('network');
 
-/** How to reach others. */
+/** The way to other workers. */
 export interface Network {
   readonly clock: Clock;
   readonly transports: ReadonlyMap<string, Transport>;
@@ -52,7 +52,7 @@ export class IncomingResults {
   constructor(private readonly store: DataStore) {}
 
   /**
-   * Where a large result will stay.
+   * The memory for a large result that will stay.
    * @throws RangeError when there is no memory for it
    */
   expect(nbytes: number): Uint8Array {

@@ -22,7 +22,7 @@ import type { WorkerHostOptions } from './worker-options.ts';
 import { WorkerPlugins } from './worker-plugins.ts';
 import { WorkerStatusTracker } from './worker-status.ts';
 
-/** What the scheduler tells and asks a worker, and what the worker does when the scheduler is gone. */
+/** Handles the messages and requests of the scheduler, and its absence. */
 @collaborator
 export class SchedulerMessages implements LinkedWorker {
   constructor(

@@ -4,10 +4,10 @@ import type { Listener } from '../api/transport.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { WorkerHostOptions } from './worker-options.ts';
 
-/** What a worker is given, besides collaborators, that is no class. */
+/** The tokens of what a worker is given besides collaborators, and that is no class. */
 export const EXECUTOR: Token<Executor> = token('executor');
 export const WORKER_OPTIONS: Token<WorkerHostOptions> = token('worker-options');
 
-/** What is known once the worker listens. */
+/** The tokens of what exists once the worker listens. */
 export const PEER_LISTENER: Token<Listener> = token('peer-listener');
 export const WORKER_IDENTITY: Token<WorkerIdentity> = token('worker-identity');

@@ -44,7 +44,7 @@ class Run implements TaskSlot {
   abort: AbortRun = NOT_BEGUN;
   /** Called when it has a thread again. */
   rejoins: (() => void)[] = NO_REJOINS;
-  /** Why it was stopped: that is its failure, however it ends. */
+  /** The reason why it was stopped: that is its failure, however it ends. */
   stoppedBy: YardmasterError | undefined = undefined;
   /** Stops it when it takes too long. */
   timeout: Timer | undefined = undefined;
@@ -67,7 +67,7 @@ class Run implements TaskSlot {
   }
 }
 
-/** Who gives the places of runs away, and gives them back. */
+/** The owner of the places of runs. */
 interface Places {
   secede(run: Run): void;
   rejoin(run: Run): void;
@@ -75,7 +75,7 @@ interface Places {
 
 const NO_INPUTS: ReadonlyMap<string, Uint8Array> = new Map();
 
-/** What the machine of a worker has asked for and what takes time: runs, transfers, waiting. */
+/** The activities that the worker function has asked for and that take time: runs, transfers, waiting. */
 @collaborator
 export class WorkerActivities {
   private readonly runs = new SteadyMap<string, Run>();

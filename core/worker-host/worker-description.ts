@@ -8,7 +8,7 @@ import { WorkerMemory } from './worker-memory.ts';
 import type { WorkerHostOptions } from './worker-options.ts';
 import { WorkerStatusTracker } from './worker-status.ts';
 
-/** What a worker says of itself. */
+/** The description that a worker gives of itself. */
 @collaborator
 export class WorkerDescription {
   constructor(

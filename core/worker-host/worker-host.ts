@@ -71,7 +71,7 @@ export class HostedWorker {
     this.finished = ending.finished;
   }
 
-  /** Where peers reach it. */
+  /** The address at which peers reach it. */
   get address(): string {
     return this.identity.address;
   }

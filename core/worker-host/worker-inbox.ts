@@ -4,7 +4,7 @@ import { CLOCK } from '../host/tokens.ts';
 import type { Instruction, WorkerEvent } from '../worker/events.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
 
-/** What the instructions of the kernel are carried out by. */
+/** The consumer of the kernel's instructions. */
 export interface InstructionConsumer {
   carryOut(instruction: Instruction): void;
   /** The kernel, or an instruction, threw. */
@@ -34,12 +34,12 @@ export class WorkerInbox {
     this.consumer = consumer;
   }
 
-  /** Whether events are handled: not before {@link open}, nor after {@link close}. */
+  /** True when events are handled: not before {@link open}, nor after {@link close}. */
   get isOpen(): boolean {
     return this.state === 'open';
   }
 
-  /** What has come so far waits for {@link drain}. */
+  /** Opens the inbox. Events that have come so far wait for {@link drain}. */
   open(): void {
     if (this.state === 'new') this.state = 'open';
   }

@@ -6,7 +6,7 @@ import { isBusy, type WorkerTables } from '../worker/worker-tables.ts';
 import { resultRunId, type WorkerTask } from '../worker/worker-task.ts';
 import { compact } from './peer-channels.ts';
 
-/** Where the data comes to. */
+/** The receiver of the data. */
 interface Intake {
   readonly tables: WorkerTables;
   readonly store: DataStore;
@@ -62,12 +62,12 @@ function isSame(stored: Uint8Array, given: Uint8Array): boolean {
   );
 }
 
-/** Whether a client has put it here, or on the worker that it was copied from. */
+/** True when a client has put it here, or on the worker that it was copied from. */
 function isData(task: WorkerTask | undefined): task is WorkerTask {
   return task !== undefined && resultRunId(task) < 0;
 }
 
-/** Whether the result is on its way here: then it is there already, or computed, somewhere. */
+/** True when the result is on its way here: then it is there already, or computed, somewhere. */
 function isExpected(tables: WorkerTables, task: WorkerTask): boolean {
   return isBusy(tables, task) || task.isToBeComputed || task.state === 'fetch';
 }

@@ -20,7 +20,7 @@ import { SHARED_BYTES_MIN } from './peer-channels.ts';
 import { WORKER_OPTIONS } from './tokens.ts';
 import type { WorkerHostOptions, WorkerMemoryOptions } from './worker-options.ts';
 
-/** What the memory of a worker asks of it, and reports to it. */
+/** The questions and reports of the worker's memory to the worker. */
 export interface MemoryOwner {
   /** Nothing runs and nothing is on its way. */
   readonly isIdle: boolean;
@@ -66,10 +66,10 @@ export class WorkerMemory {
   private isClosed = false;
   /** Garbage since the young was last collected. */
   private youngBytes = 0;
-  /** What has come, or become garbage, since memory was last looked at. */
+  /** The bytes that have come, or become garbage, since memory was last looked at. */
   private unseenBytes = 0;
   private isLookDue = false;
-  /** What it occupies besides results, garbage aside. */
+  /** The memory that the process occupies besides results, garbage aside. */
   private calmBytes = Number.MAX_VALUE;
   private nextOwnCollectionMs = -Infinity;
 
@@ -81,7 +81,7 @@ export class WorkerMemory {
   /** Bytes that the worker's process occupies. Default: results in memory, and what the executor says. */
   private readonly measure: (() => number) | undefined;
   private owner: MemoryOwner | undefined;
-  /** Where peers reach the worker, for messages. */
+  /** The address at which peers reach the worker, for messages. */
   private address: string;
 
   /** By the system, when it was asked last. */
@@ -131,7 +131,7 @@ export class WorkerMemory {
     this.address = address;
   }
 
-  /** Whether there is anything to look after. */
+  /** True when there is anything to look after. */
   get isLimited(): boolean {
     return this.governor !== undefined;
   }

@@ -12,7 +12,7 @@ import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { LocalPluginInput, RemotePlugins } from '../plugin-host/plugin-host.ts';
 
-/** How a worker with a memory limit keeps it. */
+/** The rules by which a worker keeps its memory limit. */
 export interface WorkerMemoryOptions {
   /** Default: `DEFAULT_MEMORY_THRESHOLDS`. */
   readonly thresholds?: Partial<MemoryThresholds>;
@@ -22,7 +22,7 @@ export interface WorkerMemoryOptions {
   readonly quota?: number;
   /** With a quota: beyond it no task begins beside others. The same measures. 0, the default: none. */
   readonly hardLimit?: number;
-  /** Where results go that have no room. Default: they stay in memory. */
+  /** The area for results that have no room in memory. Default: they stay in memory. */
   readonly disk?: SpillArea;
   /** Bytes on disk that are never exceeded. Default Infinity. */
   readonly maxSpillBytes?: number;
@@ -34,10 +34,10 @@ export interface WorkerMemoryOptions {
   readonly collectYoungGarbage?: () => void;
 }
 
-/** What a worker is made of. */
+/** The options of a worker's host. */
 export interface WorkerHostOptions {
   readonly schedulerAddress: string;
-  /** Where peers reach it: `scheme://host:port`; port 0 chooses a free one. */
+  /** The address at which peers reach it: `scheme://host:port`; port 0 chooses a free one. */
   readonly listenAddress: string;
   /** For people and restrictions; unique in the cluster. Default: the address. */
   readonly name?: string;
@@ -45,9 +45,9 @@ export interface WorkerHostOptions {
   readonly resources?: Readonly<Record<string, number>>;
   /** 0: unlimited, which is the default. */
   readonly memoryLimitBytes?: number;
-  /** How it keeps its memory limit. */
+  /** The rules by which it keeps its memory limit. */
   readonly memory?: WorkerMemoryOptions;
-  /** What runs first of the tasks that are ready. Default `priority`. */
+  /** The rule that chooses the first of the ready tasks. Default `priority`. */
   readonly ready?: ReadyStrategy;
   /** By scheme. They must include those of both addresses. */
   readonly transports: ReadonlyMap<string, Transport>;
@@ -86,13 +86,13 @@ export interface WorkerHostOptions {
   readonly connectTimeoutMs?: number;
   /** Plugins that are set up before its first task. Default none. */
   readonly plugins?: readonly LocalPluginInput[];
-  /** What their paths are relative to. Default: the current folder. */
+  /** The folder that their paths are relative to. Default: the current folder. */
   readonly folder?: string;
-  /** Where the modules of plugins may be that clients register. Default: everywhere. */
+  /** The places of the modules of plugins that clients register. Default: everywhere. */
   readonly modules?: ModuleLimit;
   /** Replaces collaborators of the worker; takes precedence over its plugins. Default none. */
   readonly provide?: readonly Provider[];
-  /** What it does when its scheduler is gone. Default `close`. */
+  /** The reaction when its scheduler is gone. Default `close`. */
   readonly onSchedulerLost?: OnSchedulerLost;
   /**
    * Milliseconds without an answer after which the scheduler counts as gone; Infinity: never. Default: five
@@ -107,7 +107,7 @@ export interface WorkerHostOptions {
   readonly onClose?: (end: WorkerEnd) => void;
 }
 
-/** Why a worker closed. */
+/** The reason why a worker closed. */
 export interface WorkerEnd {
   /** For people. */
   readonly reason: string;
@@ -126,7 +126,7 @@ function transferLimit({ memoryLimitBytes = 0, memory }: WorkerHostOptions): num
   return memoryLimitBytes > 0 && fraction > 0 ? memoryLimitBytes * fraction : Infinity;
 }
 
-/** How tasks are admitted by memory, if they are. */
+/** The quota by which tasks are admitted, if there is one. */
 function quotaOf({
   memoryLimitBytes: limitBytes = 0,
   memory = {},

@@ -42,7 +42,7 @@ export class WorkerServing {
     private readonly closer: Closer,
   ) {}
 
-  /** Where peers reach it. */
+  /** The address at which peers reach it. */
   get address(): string {
     return this.listener.address;
   }
@@ -53,7 +53,7 @@ export class WorkerServing {
     return { incoming: open, outgoing: this.peers.count, sending };
   }
 
-  /** What is queued still leaves, unless it stops because of an error. Never rejects. */
+  /** Stops. Queued messages still leave, unless it stops because of an error. Never rejects. */
   async stop(error: Error | undefined): Promise<void> {
     const { listener, server, peers, closer } = this;
     peers.abort();

@@ -5,13 +5,13 @@ import { WorkerInbox } from './worker-inbox.ts';
 import { WorkerLink } from './worker-link.ts';
 import { WorkerPlugins } from './worker-plugins.ts';
 
-/** Whether a worker starts anything: nothing, one task at a time, or what it can. */
+/** The activities that a worker starts: none, one task at a time, or all that it can. */
 type MemoryPace = 'pause' | 'crawl' | 'unpause';
 
-/** What the scheduler wants a worker to be, what its memory allows, and what it therefore is. */
+/** The status of a worker, from the status that the scheduler wants and the one that its memory allows. */
 @collaborator
 export class WorkerStatusTracker {
-  /** What the scheduler wants it to be. While that is `running`, memory may pause it. */
+  /** The status that the scheduler wants. While that is `running`, memory may pause the worker. */
   private wantedStatus: WorkerStatus = 'running';
   private memoryMode: MemoryMode = 'running';
 
@@ -27,7 +27,7 @@ export class WorkerStatusTracker {
     return wantedStatus === 'running' && this.memoryMode === 'paused' ? 'paused' : wantedStatus;
   }
 
-  /** Whether its memory holds it back, whatever the scheduler wants it to be. */
+  /** True when its memory holds it back, whatever the scheduler wants it to be. */
   get isShortOfMemory(): boolean {
     return this.memoryMode !== 'running';
   }

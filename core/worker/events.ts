@@ -92,7 +92,7 @@ export interface GatherBusy extends Caused {
 export interface GatherNetworkFailure extends Caused {
   readonly op: 'gather-network-failure';
   readonly worker: string;
-  /** What happened, for people. */
+  /** The reason, for people. */
   readonly reason?: string;
 }
 
@@ -143,7 +143,7 @@ export interface DataLost extends Caused {
   readonly keys: readonly string[];
 }
 
-/** What the process of the worker occupies. The host says so when a memory quota has a hard limit. */
+/** A measurement of the memory of the worker's process. The host makes it when a memory quota has a hard limit. */
 export interface MemoryMeasured extends Caused {
   readonly op: 'memory-measured';
   readonly processBytes: number;
@@ -255,6 +255,6 @@ export interface Send {
   readonly message: WorkerReport;
 }
 
-/** What the host of a worker has to do, in this order. */
+/** An instruction to the host of a worker. Instructions are carried out in their order. */
 export type Instruction =
   Execute | Gather | AbortExecution | LimitTime | Rejoined | RetryBusyLater | DropData | Send;

@@ -3,7 +3,7 @@ import { parseBytes } from '../util/units.ts';
 import type { WorkerTask } from './worker-task.ts';
 
 /**
- * What a worker may do: everything; begin nothing; or begin one task, or one transfer, at a time, because
+ * The activities that a worker may begin: all; none; or one task, or one transfer, at a time, because
  * to wait would not help.
  */
 export type MemoryMode = 'running' | 'paused' | 'crawling';
@@ -17,7 +17,7 @@ export interface MemorySample {
   readonly garbageBytes: number;
   /** Results in memory. */
   readonly ramBytes: number;
-  /** Whether an attempt to spill could succeed now. */
+  /** True when an attempt to spill could succeed now. */
   readonly canSpill: boolean;
   /** The last attempt to spill failed: the disk is full or broken. Default false. */
   readonly isSpillFailing?: boolean;
@@ -25,13 +25,13 @@ export interface MemorySample {
   readonly isIdle: boolean;
 }
 
-/** What is to be done about it. */
+/** The measures that the state of the memory asks for. */
 export interface MemoryVerdict {
   /** Bytes of results to spill; 0: none. */
   readonly spillBytes: number;
   readonly mode: MemoryMode;
   /**
-   * Whether to collect garbage, after spilling. Then call {@link MemoryGovernor.noteCollection}.
+   * True when garbage is to be collected, after spilling. Then call {@link MemoryGovernor.noteCollection}.
    */
   readonly collect: boolean;
   /** The worker shall close for lack of memory. */
@@ -58,7 +58,7 @@ export class MemoryGovernor {
   private stuckSinceMs: number | undefined;
   /** Since when it has been beyond `terminate`. */
   private tooMuchSinceMs: number | undefined;
-  /** How often garbage was collected since then. */
+  /** The number of garbage collections since then. */
   private lastCollections = 0;
   private pauseRatio = COLLECTION_PAUSE_RATIO;
 
@@ -109,7 +109,7 @@ export class MemoryGovernor {
   }
 
   /**
-   * Whether results that cannot be spilled are what fills the worker. Closing would not help then: the
+   * True when results that cannot be spilled are what fills the worker. Closing would not help then: the
    * results would be computed again, and fill the worker that replaces it.
    */
   private isBlockedByDisk(sample: MemorySample): boolean {
@@ -171,7 +171,7 @@ export class MemoryGovernor {
 export interface MemoryThresholds {
   /** Results that go beyond it are spilled, the least recently used first. Default 0.6. */
   readonly target: number;
-  /** When all that the worker occupies goes beyond it, results are spilled as well. Default 0.7. */
+  /** Results are also spilled when all that the worker occupies goes beyond this fraction. Default 0.7. */
   readonly spill: number;
   /** Beyond it no further task begins. Default 0.8. */
   readonly pause: number;
@@ -202,7 +202,7 @@ const SPILLING_PAUSE_RATIO = 3;
 const FULL_PAUSE_RATIO = 1;
 
 /**
- * When results and garbage of this part of the memory limit have accumulated, the memory is
+ * After results and garbage of this part of the memory limit have accumulated, the memory is
  * measured.
  */
 export const LOOK_RATIO = 0.02;
@@ -236,10 +236,10 @@ export const SPILL_RETRY_MS = 5000;
 
 /** Kinds of tasks whose results are remembered; the one that was seen first is forgotten. */
 const KINDS_MAX = 10_000;
-/** How much a result more counts in what is expected of the next one of its kind. */
+/** The weight of the newest result in the expected size of the next one of its kind. */
 const LEARNING_RATE = 0.5;
 
-/** How a worker admits tasks by what they are expected to use. */
+/** The rules by which a worker admits tasks by their expected memory. */
 export interface MemoryQuotaOptions {
   /** Bytes that running tasks may be expected to use together. Above 0. */
   readonly quotaBytes: number;
@@ -257,7 +257,7 @@ export class MemoryQuota {
   private grantedTotal = 0;
   /** Mean size of results, the newest counting most, by {@link kindOf}. */
   private readonly resultBytes = new Map<string, number>();
-  /** What the process occupies, as last heard. */
+  /** The memory of the process, as last measured. */
   processBytes = 0;
 
   constructor(readonly options: MemoryQuotaOptions) {}
@@ -280,7 +280,7 @@ export class MemoryQuota {
     return inputBytes + 2 * (this.resultBytes.get(kindOf(task)) ?? inputBytes / 2);
   }
 
-  /** Whether the task may begin now. */
+  /** True when the task may begin now. */
   admits(task: WorkerTask): boolean {
     if (this.granted.size === 0) return true;
     const { quotaBytes, hardLimitBytes } = this.options;
@@ -288,7 +288,7 @@ export class MemoryQuota {
     return this.grantedTotal + need <= quotaBytes && this.processBytes + need < hardLimitBytes;
   }
 
-  /** Whether the task says that it needs more than there ever is. */
+  /** True when the task says that it needs more than there ever is. */
   isTooLarge(task: WorkerTask): boolean {
     const said = annotatedBytes(task);
     return said !== undefined && said > this.options.quotaBytes;
@@ -335,7 +335,7 @@ function annotatedBytes({ annotations }: WorkerTask): number | undefined {
   return nbytes === undefined || !(nbytes >= 0) ? undefined : nbytes;
 }
 
-/** Where one result is: in memory, on disk, or both. */
+/** A result and its places: in memory, on disk, or both. */
 interface Resident {
   readonly key: string;
   /** Its size in memory. */

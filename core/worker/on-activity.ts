@@ -86,7 +86,7 @@ function endRun(scope: WorkerScope, key: string): WorkerTask {
   return task;
 }
 
-/** What did not come the peer does not hold. */
+/** Keys that are missing from the answer are not on the peer. */
 export function onGatherSuccess(scope: WorkerScope, event: GatherSuccess): void {
   const arrived = new Map(event.keys.map((key, index) => [key, event.nbytes[index] ?? 0]));
   const runIds = new Map(event.keys.map((key, index) => [key, event.runIds?.[index] ?? -1]));

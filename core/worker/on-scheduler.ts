@@ -73,7 +73,7 @@ export function onFreeKeys(scope: WorkerScope, event: FreeKeys): void {
   }
 }
 
-/** Whether it is data that a client has put here since the order was given: the order is about what was there before. */
+/** True when it is data that a client has put here since the order was given: the order is about what was there before. */
 function isPutAfter(
   task: WorkerTask,
   { reservation = Infinity }: FreeKeys | RemoveReplicas,
@@ -203,7 +203,7 @@ export function forgetPeer(scope: WorkerScope, address: string): void {
 }
 
 /**
- * What was to be done is given up. Results that were computed here stay, for the scheduler may come
+ * The worker gives up its tasks. Results that were computed here stay, for the scheduler may come
  * back and know them; runs and copies of others' results stay only if it keeps a journal. O(tasks).
  */
 export function onSchedulerLost(scope: WorkerScope, keepsRuns: boolean): void {
@@ -287,7 +287,7 @@ function locate(scope: WorkerScope, task: WorkerTask, holders: readonly string[]
   else if (task.state === 'fetch' && task.holders.size === 0) scope.recommend(task, 'missing');
 }
 
-/** Whether a task here is running on it or is about to. */
+/** True when a task here is running on it or is about to. */
 function isInUse(task: WorkerTask): boolean {
   for (const dependent of task.dependents) {
     if (dependent.isToBeComputed || dependent.state === 'executing') return true;

@@ -3,7 +3,7 @@ import type { DataStore, SpillArea, ValueReader } from '../api/executor.ts';
 import { BytesReader, sharedMemoryOf, valueBytes } from '../util/bytes.ts';
 import { Residency, SPILL_RETRY_MS } from './memory.ts';
 
-/** Why something that should be spilled stays in memory. */
+/** The reason why a result that should be spilled stays in memory. */
 export type SpillTrouble =
   | {
       readonly why: 'full';
@@ -47,7 +47,7 @@ export class TieredStore implements DataStore {
   private readonly residency = new Residency();
   /** Until then nothing is written. */
   private retryAtMs = -Infinity;
-  /** Why the last attempt to write failed, if it did. */
+  /** The reason why the last attempt to write failed, if it did. */
   private trouble: SpillTrouble['why'] | undefined;
   private targetBytes: number;
   /** For what is on its way. */
@@ -84,12 +84,12 @@ export class TieredStore implements DataStore {
     return this.options.disk.nbytes;
   }
 
-  /** Whether an attempt to spill now could succeed. */
+  /** True when an attempt to spill now could succeed. */
   get canSpill(): boolean {
     return this.options.clock.nowMs() >= this.retryAtMs;
   }
 
-  /** Whether the last attempt to spill failed. */
+  /** True when the last attempt to spill failed. */
   get isSpillFailing(): boolean {
     return this.trouble !== undefined;
   }

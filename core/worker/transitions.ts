@@ -520,7 +520,7 @@ function releaseUnneeded(scope: WorkerScope, task: WorkerTask): void {
   }
 }
 
-/** Whether it is fetched for the sake of other tasks here. */
+/** True when it is fetched for the sake of other tasks here. */
 function isFetchedFor({ state, next, isReplicaWanted }: WorkerTask): boolean {
   if (isReplicaWanted) return false;
   if (state === 'resumed') return next === 'fetch';

@@ -17,7 +17,7 @@ import { WorkerStory, type WorkerTransitionRecord } from './worker-story.ts';
 import { WorkerTables } from './worker-tables.ts';
 import type { WorkerTarget, WorkerTask, WorkerTaskStateName } from './worker-task.ts';
 
-/** How a transfer from another worker ended. */
+/** The end of a transfer from another worker. */
 type TransferEvent = Extract<
   WorkerEvent,
   { readonly op: 'gather-success' | 'gather-busy' | 'gather-network-failure' | 'gather-failure' }

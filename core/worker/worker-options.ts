@@ -15,7 +15,7 @@ export interface WorkerKernelOptions {
   readonly threadCount: number;
   /** Amounts that runs may occupy. Default none. */
   readonly resources: Readonly<Record<string, number>>;
-  /** What runs first of the tasks that are ready. Default `priority`. */
+  /** The rule that chooses the first of the ready tasks. Default `priority`. */
   readonly ready: ReadyStrategy;
   /**
    * Seconds of expected work that may be queued at a thread. Tasks that take less are handed out

@@ -4,7 +4,7 @@ import { Recommendations } from './recommendations.ts';
 import type { WorkerTables } from './worker-tables.ts';
 import type { WorkerTarget, WorkerTask } from './worker-task.ts';
 
-/** What transitions and event handlers work on. One per kernel. */
+/** The state and the outputs that transitions and event handlers work on. One per kernel. */
 export class WorkerScope {
   readonly pending = new Recommendations();
   /** The event that is being handled. */
@@ -20,7 +20,7 @@ export class WorkerScope {
 
   constructor(readonly tables: WorkerTables) {}
 
-  /** What follows is of this event. */
+  /** Begins an event: the entries that follow belong to it. */
   begin(stimulusId: string): void {
     this.stimulusId = stimulusId;
     this.killTimeoutMs = undefined;
@@ -85,5 +85,5 @@ export class WorkerScope {
   }
 }
 
-/** What the transitions of the table in `transitions.ts` are. */
+/** A transition of the table in `transitions.ts`. */
 export type WorkerTransition = (scope: WorkerScope, task: WorkerTask) => void;

@@ -5,7 +5,7 @@ import type { WorkerTarget, WorkerTaskStateName } from './worker-task.ts';
 export interface WorkerTransitionRecord {
   readonly key: string;
   readonly start: WorkerTaskStateName;
-  /** What was recommended. */
+  /** The recommended state. */
   readonly target: WorkerTarget;
   /** The state that was reached. */
   readonly finish: WorkerTaskStateName;

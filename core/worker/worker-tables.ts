@@ -43,7 +43,7 @@ export class WorkerTables {
   /** Undefined: memory admits everything or nothing, according to {@link pace}. */
   readonly quota: MemoryQuota | undefined;
 
-  /** What may begin: everything, nothing, or one run and one transfer at a time. */
+  /** The activities that may begin: all, none, or one run and one transfer at a time. */
   pace: 'running' | 'paused' | 'crawling' = 'running';
   /** Of all threads, by runs that have not seceded. */
   private occupiedUnits = 0;
@@ -78,12 +78,12 @@ export class WorkerTables {
     return this.occupiedUnits / UNITS_PER_THREAD;
   }
 
-  /** Whether a run is expected to be so short that it may be queued at a thread. */
+  /** True when a run is expected to be so short that it may be queued at a thread. */
   isShort(task: WorkerTask): boolean {
     return this.unitsOf(task) < UNITS_PER_THREAD;
   }
 
-  /** Whether a run can begin without taking more threads than there are. */
+  /** True when a run can begin without taking more threads than there are. */
   hasThreadFor(task: WorkerTask): boolean {
     return this.occupiedUnits + this.unitsOf(task) <= this.runLimit * UNITS_PER_THREAD;
   }
@@ -249,12 +249,12 @@ export class WorkerTables {
   }
 }
 
-/** Whether a run or a transfer of this task has not ended. */
+/** True when a run or a transfer of this task has not ended. */
 export function isBusy(tables: WorkerTables, task: WorkerTask): boolean {
   return task.comingFrom !== undefined || tables.executing.has(task);
 }
 
-/** What is on its way from a peer. */
+/** A transfer from a peer that is under way. */
 export interface Transfer {
   readonly tasks: readonly WorkerTask[];
   /** Expected bytes, as counted against the limits. */

@@ -7,7 +7,7 @@ import type { WorkerTaskStateName } from '../state/state-names.ts';
 
 export type { WorkerTaskStateName } from '../state/state-names.ts';
 
-/** What can be recommended: a state, or `rescheduled`, which ends in `released`. */
+/** A recommendation for a task: a state, or `rescheduled`, which ends in `released`. */
 export type WorkerTarget = WorkerTaskStateName | 'rescheduled';
 
 /** Smaller runs sooner; compared like a tuple. */
@@ -25,7 +25,7 @@ export const NO_TIMINGS: readonly ActionTiming[] = [];
 /** A task that could be fetched from one peer; a task has one for each of its holders. */
 export interface FetchEntry {
   readonly task: WorkerTask;
-  /** What could be fetched from that peer. */
+  /** The results that could be fetched from that peer. */
   readonly heap: IndexedHeap<FetchEntry>;
   place: number;
 }
@@ -57,7 +57,7 @@ export class WorkerTask {
   priority: WorkerPriority | undefined = undefined;
   /** Amounts that a run occupies. */
   resources: Readonly<Record<string, number>> | undefined = undefined;
-  /** Whether it waits most of its time: it occupies no thread, but a share of an event loop. */
+  /** True when it waits most of its time: it occupies no thread, but a share of an event loop. */
   get isConcurrent(): boolean {
     return this.resources?.[EVENT_LOOP_RESOURCE] !== undefined;
   }
@@ -102,7 +102,7 @@ export class WorkerTask {
 
   /** Seconds that a run is expected to take; -1 while unknown. */
   durationS = -1;
-  /** What the present run occupies of a thread, in the units of `WorkerTables`. 0: it does not run. */
+  /** The part of a thread that the present run occupies, in the units of `WorkerTables`. 0: it does not run. */
   heldUnits = 0;
 
   /** Batch of events in which its last input arrived. Larger is later. */

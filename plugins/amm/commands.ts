@@ -248,7 +248,7 @@ function nameForClients(use: string, configured: ReadonlySet<unknown>): string {
   );
 }
 
-/** What a client may name. */
+/** The policies that a client may name. */
 function namesIn(configured: ReadonlySet<unknown>): string[] {
   const written = [...configured].filter((use) => typeof use === 'string');
   return [...new Set([...AMM_POLICY_NAMES, ...written])];

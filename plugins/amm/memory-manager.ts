@@ -25,7 +25,7 @@ import { isReported } from '../../core/util/failure-count.ts';
 import { SHOWN } from '../../core/util/values.ts';
 import { NO_WORKERS, WorkerList } from './movement.ts';
 
-/** What a policy may suggest in one round; beyond it, it is taken for endless. */
+/** Suggestions of a policy in one round, at most; a policy with more is taken for endless. */
 const SUGGESTIONS_MAX = 1_000_000;
 /** Time that one policy has in a round. */
 const ROUND_MS_MAX = 1000;
@@ -35,7 +35,7 @@ const SUGGESTIONS_PER_LOOK = 1024;
 /** Between rounds, unless the parts say otherwise. */
 const INTERVAL_MS = 2000;
 
-/** What is pending between rounds, as policies see it. */
+/** The pending replicas between rounds, as policies see them. */
 const NOTHING: ReadonlyMap<TaskView, PendingReplicas> = new Map();
 
 /** Copies to make and to drop, by worker. */
@@ -48,7 +48,7 @@ type Surroundings = Pick<
   'running' | 'start' | 'stop' | 'clock' | 'log' | 'workersToClose' | 'retire'
 >;
 
-/** What the manager is made of. */
+/** The parts of the manager. */
 interface MemoryManagerParts {
   readonly cluster: () => ClusterView;
   /** May change between rounds. */
@@ -64,7 +64,7 @@ interface MemoryManagerParts {
    * policy.
    */
   readonly report: (error: YardmasterError) => void;
-  /** What is under way, shared by the managers of one scheduler. Default: its own. */
+  /** The replicas that are under way, shared by the managers of one scheduler. Default: its own. */
   readonly book?: ReplicaBook;
 }
 
@@ -76,7 +76,7 @@ interface MemoryManagerParts {
  */
 export class MemoryManager implements RoundView {
   [SHOWN]: object | 'manager' = 'manager';
-  /** What policies that are not part of this package get. */
+  /** The view for policies that are not part of this package. */
   view: AmmView = readOnly<RoundView>(this) as AmmView;
   readonly policies: Set<ActiveMemoryManagerPolicy<unknown>> = new PolicySet(this);
   readonly workersMemory: ReadonlyMap<WorkerView, number>;
@@ -293,7 +293,7 @@ export class MemoryManager implements RoundView {
     return this.loads.refresh();
   }
 
-  /** What was accepted, by worker in the order of ranks. */
+  /** The accepted suggestions, by worker in the order of ranks. */
   private moves(): ReplicaMoves {
     const acquire: ReplicaMoves['acquire'][number][] = [];
     const remove: ReplicaMoves['remove'][number][] = [];
@@ -324,7 +324,7 @@ export class MemoryManager implements RoundView {
   }
 }
 
-/** What an asynchronous `run` answers is refused; how its promise ends is of no interest any more. */
+/** Ignores the end of the promise that an asynchronous `run` has returned, which is refused. */
 function silenced<T>(step: T): T {
   if (step instanceof Promise) step.catch(() => undefined);
   return step;
@@ -366,11 +366,11 @@ interface Request {
   /** Of these, what was suggested again in this round: all before the position, and some behind it. */
   claimedBefore: number;
   claimed: Set<WorkerView> | undefined;
-  /** When they count as lost on their way. */
+  /** The time at which they count as lost on their way. */
   expiresMs: number;
 }
 
-/** What the time of a transfer is reckoned from. */
+/** The figures from which the time of a transfer is estimated. */
 interface TransferTime {
   readonly nowMs: number;
   /** Bytes per second. */
@@ -840,14 +840,14 @@ function emptiestOf(
   return best;
 }
 
-/** Whether it could receive the result. */
+/** True when it could receive the result. */
 function isFree(worker: WorkerView, task: TaskView, excluded: WorkerList): boolean {
   if (worker.hasWhat.has(task) || (excluded.size > 0 && excluded.has(worker))) return false;
   // What passes into another language is a translation, which is no copy.
   return (task.whoHas.items[0]?.language ?? worker.language) === worker.language;
 }
 
-/** Whether `a` is to receive a copy rather than `b`: less memory, then the lower rank. */
+/** True when `a` is to receive a copy rather than `b`: less memory, then the lower rank. */
 function isEmptier(a: WorkerLoad, b: WorkerLoad): boolean {
   return a.memory !== b.memory ? a.memory < b.memory : a.worker.rank < b.worker.rank;
 }
@@ -904,7 +904,7 @@ interface RefusedSuggestion {
   readonly reason: RefusalReason;
 }
 
-/** What may be a suggestion, or anything. */
+/** A value that may be a suggestion. */
 type Unchecked = { readonly [Part in keyof Suggestion]?: unknown } | null | undefined;
 
 /**
@@ -913,7 +913,7 @@ type Unchecked = { readonly [Part in keyof Suggestion]?: unknown } | null | unde
 const CANDIDATES_MORE = 1024;
 
 /**
- * What a policy yielded. In plain JavaScript the parts may also be written as an array, as in Dask:
+ * Reads a suggestion that a policy yielded. In plain JavaScript the parts may also be written as an array, as in Dask:
  * `yield ['drop', task, [worker]]`. Candidates that are no workers of the cluster are passed over.
  * O(1) without candidates, else O(candidates).
  *
@@ -954,7 +954,7 @@ function withTask(given: Suggestion, task: TaskView): Suggestion {
 }
 
 /**
- * Whether the task is the cluster's own. A copy is dropped of a task with several, so those are looked for
+ * True when the task is the cluster's own. A copy is dropped of a task with several, so those are looked for
  * first, by identity: the look-up by key among all tasks would be a fifth of what a suggestion costs.
  */
 function isKnown(task: TaskView, { replicated, tasks }: ClusterView): boolean {

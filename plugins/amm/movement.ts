@@ -19,7 +19,7 @@ import { SpreadReplicas } from '../../policies/amm/replicas.ts';
 import { RetireWorker } from '../../policies/amm/retire-worker.ts';
 import type { MemoryManager } from './memory-manager.ts';
 
-/** What movements of data are made with. */
+/** The parts of the scheduler that movements of data use. */
 export interface MovementScope {
   readonly clock: Clock;
   readonly cluster: ClusterView;
@@ -106,7 +106,7 @@ function addHost(workers: Iterable<WorkerView>, host: string, found: Set<WorkerV
 /** Between two looks at what has arrived. */
 const LOOK_MS = 20;
 
-/** What a rebalance did. */
+/** The result of a rebalance. */
 interface RebalanceResult {
   /** Keys of the results that have moved. */
   readonly moved: readonly string[];
@@ -175,7 +175,7 @@ export class Rebalancer {
   }
 }
 
-/** What to copy. */
+/** A request for copies. */
 interface ReplicateRequest {
   readonly keys: readonly string[];
   /** Copies of each. Default: one on every worker, also on those that come later. */
@@ -259,7 +259,7 @@ async function spread(scope: MovementScope, policy: SpreadReplicas): Promise<voi
   }
 }
 
-/** Why a worker was not retired. All but one that left works on as before. */
+/** The reason why a worker was not retired. All but one that left works on as before. */
 type KeptReason = Exclude<Retirement, 'retired'>;
 
 /** A worker whose data was moved away. */
@@ -275,7 +275,7 @@ interface KeptWorker {
   readonly reason: KeptReason;
 }
 
-/** What became of the workers. */
+/** The outcome for each worker. */
 export interface RetireResult {
   readonly retired: readonly RetiredWorker[];
   readonly kept: readonly KeptWorker[];

@@ -23,7 +23,7 @@ import type { CoordinationScope } from './scope.ts';
 import type { PublishedTopics, Topics } from './topics.ts';
 import type { Value } from './values.ts';
 
-/** What the commands are about. */
+/** The parts of coordination that the commands act on. */
 export interface Parts {
   readonly scope: CoordinationScope;
   readonly variables: Variables;
@@ -184,7 +184,7 @@ function requestOf(
   return { client: clientOf(caller), timeoutMs };
 }
 
-/** What a client holds, and its waiting calls, end with the client, so there must be one. */
+/** The leases and waiting calls of a client end with the client, so there must be one. */
 function clientOf({ client }: Caller): string {
   if (client !== undefined) return client;
   throw refused(

@@ -129,7 +129,7 @@ export class Leases {
     this.timer = setAwakeTimer(clock, leftMs, expire, (ms) => this.discount(ms));
   }
 
-  /** What the holders have said while the scheduler stood still has not been read yet. O(leases). */
+  /** Extends all leases by a pause of the scheduler, in which it could not read what their holders sent. O(leases). */
   private discount(stalledMs: number): void {
     const { clock, leaseTimeoutMs } = this.scope;
     const latestMs = clock.nowMs() + leaseTimeoutMs;
@@ -147,7 +147,7 @@ export class Leases {
   }
 }
 
-/** How a semaphore stands. */
+/** The state of a semaphore. */
 interface SemaphoreState {
   readonly held: number;
   readonly waiting: number;

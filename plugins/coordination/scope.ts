@@ -7,7 +7,7 @@ import {
 import { ResultKeeper, Values } from './values.ts';
 import { Budget, LinkedQueue, type WaitScope } from './wait-queue.ts';
 
-/** What all of coordination shares. */
+/** The services that all parts of coordination share. */
 export interface CoordinationScope extends WaitScope {
   readonly keeper: ResultKeeper;
   readonly values: Values;
@@ -15,7 +15,7 @@ export interface CoordinationScope extends WaitScope {
   readonly leaseTimeoutMs: number;
 }
 
-/** What the scheduler gives. */
+/** The services of the scheduler. */
 interface CoordinationHost {
   readonly clock: Clock;
   readonly cluster: ClusterView;
@@ -53,7 +53,7 @@ export function failAll({ busyLines }: CoordinationScope, error: YardmasterError
   for (const line of [...busyLines]) line.fail(error);
 }
 
-/** What is to be taken back when a client goes: its waiting calls, leases and so on, oldest first. */
+/** The steps that undo what a client did when it leaves: its waiting calls, leases and so on, oldest first. */
 export class DisconnectCleanup {
   private readonly byClient = new Map<string, LinkedQueue<(gone: YardmasterError) => void>>();
 

@@ -13,7 +13,7 @@ import {
 
 /** Events that are kept for a client which does not fetch them; older ones are dropped, and counted. */
 const KEPT_MAX = 10_000;
-/** What they may occupy, roughly. */
+/** The approximate size that they may occupy. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 /** Events in one answer. */
 const BATCH_MAX = 500;
@@ -26,7 +26,7 @@ interface TopicEvent {
   readonly atMs: number;
 }
 
-/** What a client fetches. */
+/** The events that a client fetches. */
 interface EventBatch {
   readonly events: readonly TopicEvent[];
   /** Events before these that the client was too slow for. */
@@ -43,14 +43,14 @@ interface KeptEvent {
 interface Subscriber {
   readonly topics: Set<string>;
   readonly events: LinkedQueue<KeptEvent>;
-  /** What they occupy. */
+  /** Their size in bytes. */
   nbytes: number;
   missed: number;
   readonly line: WaitQueue<EventBatch>;
   readonly withdraw: () => void;
 }
 
-/** What topics need. */
+/** The services that topics use. */
 interface TopicScope extends WaitScope {
   readonly clock: Clock;
   readonly budget: Budget;

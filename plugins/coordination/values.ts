@@ -24,7 +24,7 @@ export interface GivenValue {
   readonly handover?: number;
 }
 
-/** What values need. */
+/** The services that values use. */
 interface ValueScope {
   readonly cluster: ClusterView;
   readonly budget: Budget;

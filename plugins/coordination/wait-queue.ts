@@ -1,7 +1,7 @@
 import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
 import type { DisconnectCleanup } from './scope.ts';
 
-/** What all lines share. */
+/** The services that all lines share. */
 export interface WaitScope {
   readonly clock: Clock;
   readonly budget: Budget;
@@ -182,7 +182,7 @@ export class LinkedQueue<T> implements Iterable<T> {
   }
 }
 
-/** What one entry (a name, an item, a waiting call) is taken to occupy beside its texts and values. */
+/** The estimated size of one entry (a name, an item, a waiting call) beside its texts and values. */
 const ENTRY_BYTES = 256;
 
 /** Bytes that an entry with these texts occupies, roughly. */
@@ -221,7 +221,7 @@ export class Budget {
   }
 }
 
-/** Why something could not be done; `data.reason` of the error. */
+/** The reason why a command failed; `data.reason` of the error. */
 type Reason =
   'busy' | 'deleted' | 'exists' | 'full' | 'mismatch' | 'not-a-client' | 'not-held' | 'unknown';
 

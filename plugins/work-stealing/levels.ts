@@ -8,7 +8,7 @@ import { SHOWN } from '../../core/util/values.ts';
  */
 export const LEVEL_COUNT = 15;
 
-/** What every move of a task costs besides its bytes, in seconds. */
+/** The cost of a move of a task besides its bytes, in seconds. */
 const LATENCY_S = 0.1;
 
 /** Level of ratio 1. */

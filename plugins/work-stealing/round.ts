@@ -25,7 +25,7 @@ const PROPOSALS_PER_SLICE = 500;
 /** Work with a task that is chosen, besides its inputs. */
 const UNITS_PER_CHOICE = 3;
 
-/** What a round is about. */
+/** The parts of a round. */
 interface RoundParts {
   readonly cluster: ClusterView;
   readonly rules: RoundRules;
@@ -35,13 +35,13 @@ interface RoundParts {
   readonly decisions: DecisionSink | undefined;
 }
 
-/** What a slice came to. */
+/** The result of a slice. */
 interface SliceResult {
   readonly isDone: boolean;
   readonly proposals: readonly StealProposal[];
   /** After the last slice: the addresses of all victims that the round has come to. */
   readonly victims: readonly string[];
-  /** What the policy threw, which ended the round. */
+  /** The error of the policy that ended the round. */
   readonly fault?: { readonly cause: unknown };
 }
 
@@ -214,7 +214,7 @@ const FRUITLESS_TASKS = 1_000;
 /** Rounds that are left out at most. */
 const REST_MAX = 10;
 
-/** What the balancer is made of. */
+/** The parts of the balancer. */
 interface BalancerParts {
   readonly cluster: () => ClusterView;
   /** Read when a round begins; it decides the whole round. */
@@ -229,7 +229,7 @@ interface BalancerParts {
   readonly enact: (proposals: readonly StealProposal[], victims: readonly string[]) => void;
 }
 
-/** What was done since the start. */
+/** Figures since the start. */
 interface StealMetrics {
   readonly rounds: number;
   readonly slices: number;
@@ -250,7 +250,7 @@ export class Balancer {
   private inCharge: PolicyInCharge<'stealing'> | undefined;
   /** Decides in place of a policy that failed, and what a policy leaves out. */
   private readonly standard = new DaskStealing();
-  /** What the journal counted when the round began. */
+  /** The count of the journal when the round began. */
   private countBefore = 0;
   private rounds = 0;
   private slices = 0;
@@ -360,10 +360,10 @@ export class Balancer {
 /** Which of two tasks of one level is stolen first, as for a sort. Never 0 for two tasks. */
 export type TaskOrder = (a: TaskView, b: TaskView) => number;
 
-/** What a policy is asked in a round. */
+/** A question to a policy in a round. */
 type Question = keyof Stealing;
 
-/** What decides a round: the policy in charge, checked, and Dask's rules where it has none. */
+/** The rules of a round: the policy in charge, checked, and Dask's rules where it has none. */
 export class RoundRules {
   readonly order: TaskOrder;
   private readonly taking: Pick<DaskStealing, 'mayTake'>;
@@ -371,9 +371,9 @@ export class RoundRules {
   private readonly paying: Pick<DaskStealing, 'pays'>;
   /** Undefined: every task may pay. */
   private readonly bound: Pick<DaskStealing, 'mayPay'> | undefined;
-  /** What the policy was asked last. */
+  /** The last question to the policy. */
   question: Question = 'begin';
-  /** What it was asked and has given a usable answer to. */
+  /** The questions to which the policy has given a usable answer. */
   private readonly isAnswered: Record<Question, boolean> = {
     ...{ begin: false, mayTake: false, victims: false, levelOf: false },
     ...{ order: false, mayPay: false, pays: false },
@@ -398,7 +398,7 @@ export class RoundRules {
     this.isAnswered.begin = true;
   }
 
-  /** What the policy has given a usable answer to. */
+  /** The questions to which the policy has given a usable answer. */
   get answers(): Question[] {
     return (Object.keys(this.isAnswered) as Question[]).filter((name) => this.isAnswered[name]);
   }
@@ -438,7 +438,7 @@ export class RoundRules {
     );
   }
 
-  /** Whether a task of at least `computeS` can be worth stealing from the victim. */
+  /** True when a task of at least `computeS` can be worth stealing from the victim. */
   mayPay(victim: Load, leastS: number, computeS: number): boolean {
     if (victim.isStuck || this.bound === undefined) return true;
     this.question = 'mayPay';
@@ -526,7 +526,7 @@ function text(seconds: number): string {
   return `${Number(seconds.toPrecision(3))} s`;
 }
 
-/** How much was asked for since the start. */
+/** Counts the requests since the start. */
 class StealCounters {
   /** Tasks, all in all. */
   count = 0;

@@ -8,7 +8,7 @@ const COPIES_LOOKED_AT = 16;
 /** Workers and hosts that are gone through one by one when a task names them. */
 const NAMES_LOOKED_AT = 32;
 
-/** Whether a thief may have the task in question. */
+/** True when a thief may have the task in question. */
 type Test = (load: Load) => boolean;
 
 /**
@@ -316,7 +316,7 @@ class Level {
 
 /** A worker from which tasks are stolen in a round, with what there is to steal. */
 export class Victim {
-  /** Whether its tasks have been examined. */
+  /** True when its tasks have been examined. */
   isSearched = false;
   private readonly levels: (Level | undefined)[] = new Array<undefined>(LEVEL_COUNT);
 

@@ -181,7 +181,7 @@ function isMovable(task: TaskView): boolean {
   return task.state === 'memory' && !task.isActor && task.whoHas.size === 1 && !isNeededSoon(task);
 }
 
-/** Whether a task that reads it runs or could run: all its other inputs are there. */
+/** True when a task that reads it runs or could run: all its other inputs are there. */
 function isNeededSoon(task: TaskView): boolean {
   if (task.waiterCount === 0) return false;
   if (task.waiterCount > WAITERS_LOOKED_AT) return true;
@@ -242,7 +242,7 @@ export class MoveResults extends ActiveMemoryManagerPolicy<Iterable<RebalanceMov
   }
 }
 
-/** How a rebalance is planned. Fractions are of the memory limit of each worker. */
+/** The rules of a rebalance. Fractions are of the memory limit of each worker. */
 export interface RebalanceRules {
   readonly measure: MemoryMeasure;
   /** A worker that uses less gives nothing away. */

@@ -9,7 +9,7 @@ import {
   type WorkerView,
 } from '../../core/api/index.ts';
 
-/** What to spread, and how far. */
+/** The tasks to spread, and the number of copies. */
 interface SpreadReplicasOptions {
   readonly tasks: Iterable<TaskView>;
   /** Copies of each; Infinity: on all of the workers. */

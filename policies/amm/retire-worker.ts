@@ -55,7 +55,7 @@ export class RetireWorker extends ActiveMemoryManagerPolicy<RetireWorkerOptions>
   }
 
   /**
-   * Whether nothing is lost when the worker goes: it is gone, or there are copies of all that it holds
+   * True when nothing is lost when the worker goes: it is gone, or there are copies of all that it holds
    * on workers that stay. Also true once the policy has given up. O(results of the worker).
    */
   done(): boolean {
@@ -66,7 +66,7 @@ export class RetireWorker extends ActiveMemoryManagerPolicy<RetireWorkerOptions>
     return true;
   }
 
-  /** What would be lost if the worker went now. O(results of the worker). */
+  /** The results that would be lost if the worker left now. O(results of the worker). */
   unique(): { readonly count: number; readonly nbytes: number } {
     let count = 0;
     let nbytes = 0;

@@ -80,16 +80,16 @@ export const weightedFairShare = definePolicy<'fairness', Partial<FairShareOptio
   create: (options) => new FairShare(options),
 });
 
-/** What a client has had and has asked for, in virtual time. */
+/** The served and the requested work of a client, in virtual time. */
 interface Account {
   readonly weight: number;
-  /** How far its work has been done. */
+  /** The virtual time up to which its work has been done. */
   done: number;
-  /** Where its work ends; the next submission begins there. */
+  /** The virtual time at which its work ends; the next submission begins there. */
   end: number;
 }
 
-/** What {@link FairShare} remembers. */
+/** The memory of {@link FairShare}. */
 interface ShareMemory {
   /** Those with a name come first, in the order of the names. */
   readonly accounts: readonly (readonly [weight: number, done: number, end: number])[];

@@ -14,9 +14,9 @@ type Candidate = (typeof CANDIDATES)[number];
 
 /** Options of the policy `best`. */
 export interface BestOptions {
-  /** What is tried, in this order. */
+  /** The candidates, in the order in which they are tried. */
   readonly candidates: readonly Candidate[];
-  /** Whether the orders are improved before they are compared. */
+  /** True when the orders are improved before they are compared. */
   readonly improve: boolean;
   /** Tasks and dependencies that may be gone through to improve the orders. */
   readonly workMax: number;

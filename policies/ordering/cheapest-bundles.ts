@@ -1,6 +1,6 @@
 import { type GraphIndex, rowLength } from './graph-index.ts';
 
-/** How bundles are chosen; see {@link cheapestBundles}. */
+/** The choice of bundles; see {@link cheapestBundles}. */
 export interface Bundling {
   /** Tasks that a bundle has at most. */
   readonly sizeMax: number;
@@ -29,7 +29,7 @@ class Bundles {
   private readonly ranks: Int32Array;
   private rank = 0;
   private work = 0;
-  /** How many users of each task have no rank yet. */
+  /** The number of users of each task that have no rank yet. */
   private readonly users: Int32Array;
   /** Results that are kept, the oldest first. */
   private kept: number[] = [];
@@ -136,7 +136,7 @@ class Bundles {
     return true;
   }
 
-  /** How many results more would be kept after the bundle. */
+  /** The number of further results that would be kept after the bundle. */
   private growth(): number {
     const { taskCount, dependencies } = this.graph;
     let growth = 0;

@@ -107,7 +107,7 @@ function* analyse({ graph, isOut, dataOf }: GraphWithoutData): Steps<Analysis> {
   };
 }
 
-/** Whether the leaf with the most below it comes first; not in graphs that keep their width unevenly. */
+/** True when the leaf with the most below it comes first; not in graphs that keep their width unevenly. */
 function prefersLongestPath({ graph, leaves, leafNodes, isOut }: Analysis): boolean {
   let rootCount = 0;
   let leavesOfFirst = -1;
@@ -125,7 +125,7 @@ function prefersLongestPath({ graph, leaves, leafNodes, isOut }: Analysis): bool
 
 /** Walks back from a target to what can be computed, and forth again. */
 class CriticalWalk {
-  /** What is to be numbered, the next last. A node may be on it more than once. */
+  /** The nodes to be numbered, the next one last. A node may be on it more than once. */
   private readonly path: number[] = [];
   private hasBranched = false;
 
@@ -354,7 +354,7 @@ type Path = readonly number[];
 
 /** A node that a way has come to, or a reducer that ways were joined at. */
 interface Branch {
-  /** Where the way began. */
+  /** The node at which the path began. */
   readonly first: number;
   readonly node: number;
   /** Forks that the way came through. */
@@ -364,7 +364,7 @@ interface Branch {
 }
 
 /**
- * What could be computed for free, without loading anything. Doing so at once would walk the graph
+ * The tasks that could be computed for free, without loading anything. Doing so at once would walk the graph
  * breadth first; never doing so would put off reducers that free much. So runnable nodes are followed up
  * to the next reducer (a node with several dependencies) and the path is remembered there. It is taken
  * when it ends in a leaf, when all inputs of the reducer are known, or when the reducer is needed.

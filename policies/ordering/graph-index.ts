@@ -16,9 +16,9 @@ export interface GraphIndex {
   readonly nodeCount: number;
   /** Key of each node. */
   readonly names: readonly string[];
-  /** What each node needs, every node once. */
+  /** The dependencies of each node, every node once. */
   readonly dependencies: Rows;
-  /** What needs each node. */
+  /** The dependents of each node. */
   readonly dependents: Rows;
   /** Node of a task, or -1. */
   positionOf(key: string): number;
@@ -120,7 +120,7 @@ export function reverseRows({ offsets, targets }: Rows, nodeCount: number): Rows
   return { offsets: reversedOffsets, targets: reversed };
 }
 
-/** How many nodes there are in the row of a node. */
+/** The number of nodes in the row of a node. */
 export function rowLength({ offsets }: Rows, node: number): number {
   return (offsets[node + 1] as number) - (offsets[node] as number);
 }

@@ -171,10 +171,10 @@ const WORK_MAX = 2 ** 28;
 
 /** From which ends of the graph each node can be reached. */
 export interface ConnectedEnds {
-  /** How many ends reach the node; for an end itself 0. */
+  /** The number of ends that reach the node; for an end itself 0. */
   readonly sizes: Int32Array;
   /**
-   * Whether sets are exact. Otherwise there were too many members ({@link MEMBERS_MAX},
+   * True when sets are exact. Otherwise there were too many members ({@link MEMBERS_MAX},
    * {@link WORK_MAX}); sizes that were not counted are estimates, and there are no members.
    */
   readonly isExact: boolean;
@@ -321,7 +321,7 @@ class SharedSets {
     return made;
   }
 
-  /** Whether a set has that many members, all met in this turn. */
+  /** True when a set has that many members, all met in this turn. */
   private isSame(set: number, size: number): boolean {
     if (this.sizes[set] !== size) return false;
     const start = this.starts[set] as number;
@@ -362,7 +362,7 @@ function hash(member: number): number {
   return Math.imul(mixed ^ (mixed >>> 12), 0x297a2d39);
 }
 
-/** What is known of a graph before anything is numbered. */
+/** The properties of a graph that are computed before anything is numbered. */
 export interface Analysis {
   /** Its rows are those of {@link dependencies} and {@link dependents}. */
   readonly graph: GraphIndex;
@@ -384,7 +384,7 @@ const NOT_YET = -1;
 export class Numbering {
   /** Number of each node, or -1. */
   readonly ranks: Int32Array;
-  /** How many dependencies of each node have no number yet. */
+  /** The number of dependencies of each node that have no number yet. */
   readonly missing: Int32Array;
   /** Nodes with two siblings or more that became runnable since this was emptied last. */
   readonly runnable: number[] = [];
@@ -394,9 +394,9 @@ export class Numbering {
   readonly isInRunnableHull: Uint8Array;
   /** Leaves by the number of roots they need; empty when there were too many roots to count. */
   readonly openLeaves: LeafGroups;
-  /** How many nodes without a number touch one that has one. */
+  /** The count of nodes without a number that are neighbours of one with a number. */
   reachable = 0;
-  /** How many nodes have a number. */
+  /** The count of nodes that have a number. */
   count = 0;
   private nextRank = 0;
   private readonly isReachable: Uint8Array;

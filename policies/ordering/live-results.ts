@@ -1,6 +1,6 @@
 import type { GraphIndex } from './graph-index.ts';
 
-/** What one worker that computes a graph in some order has to keep. */
+/** The results that one worker has to keep when it computes a graph in some order. */
 interface LiveResults {
   /** The most results at any one time. */
   readonly peak: number;

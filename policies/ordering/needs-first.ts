@@ -16,7 +16,7 @@ export function needsFirst(graph: GraphIndex, starts: readonly number[]): Int32A
   return depthFirstWalk(sorted.dependencies, graph.taskCount, starts.toReversed());
 }
 
-/** How many results have to be kept to compute each task, if nothing were shared. */
+/** The number of results that have to be kept to compute each task, if nothing were shared. */
 function resultsNeeded(graph: GraphIndex): Int32Array {
   const { offsets, targets } = graph.dependencies;
   const needs = new Int32Array(graph.nodeCount);

@@ -52,7 +52,7 @@ export class GroupHeap {
   private size = 0;
   private readonly weights: Int32Array;
   private readonly ranks: Int32Array;
-  /** Where each group is in the heap, or -1. */
+  /** The index of each group in the heap, or -1. */
   private readonly positions: Int32Array;
 
   constructor(groupCount: number) {

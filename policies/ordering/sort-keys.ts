@@ -4,7 +4,7 @@ import type { ConnectedEnds } from './leaf-groups.ts';
 /** Up to here rows are sorted by insertion. */
 const FEW = 12;
 
-/** What nodes are compared by, the first that differs. */
+/** The criteria by which nodes are compared; the first that differs decides. */
 interface SortKeyColumns {
   readonly graph: GraphIndex;
   readonly totals: Totals;
@@ -14,7 +14,7 @@ interface SortKeyColumns {
 }
 
 /**
- * How valuable a node is for Dask's order, ascending: total dependencies, dependencies, connected
+ * The value of a node for Dask's order, ascending: total dependencies, dependencies, connected
  * roots, dependents of these (more of them is less), name. Never 0 for two nodes with different names.
  */
 export class SortKeys {

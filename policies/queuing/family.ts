@@ -168,14 +168,14 @@ class FamilyQueuing implements Queuing {
   }
 }
 
-/** Whether a worker takes tasks from the family and is in service. */
+/** True when a worker takes tasks from the family and is in service. */
 function isServed({ worker }: Family, cluster: ClusterView): boolean {
   if (worker?.status !== 'running') return false;
   return cluster.workers.get(worker.address) === worker;
 }
 
 /**
- * Whether `a` must not wait for `b`: by the user's own priority, and across graphs also by generation,
+ * True when `a` must not wait for `b`: by the user's own priority, and across graphs also by generation,
  * which is the order of submissions and of clients. Within a graph families may run ahead.
  */
 function isMoreUrgent(a: TaskView, b: TaskView, isSameGraph: boolean): boolean {
@@ -203,13 +203,13 @@ export class Family {
   worker: WorkerView | undefined = undefined;
   /** Number of the graph in which it was found. */
   graph = 0;
-  /** Whether it is in the queue of families that wait for a worker. */
+  /** True when it is in the queue of families that wait for a worker. */
   isInLine = false;
   /** Roots before this one have left the queue. */
   private head = 0;
 
   constructor(
-    /** Whether more roots are put into another family when it has as many as the policy allows. */
+    /** True when more roots are put into another family when it has as many as the policy allows. */
     readonly isBounded: boolean,
   ) {}
 
@@ -254,7 +254,7 @@ export function findFamilies(tasks: readonly TaskView[], sizeMax: number): Famil
 }
 
 /**
- * What a task descends from: a root that has not met another one yet, or the family of the roots
+ * The origin of a task: a root that has not met another one yet, or the family of the roots
  * that met.
  */
 type Descent = TaskView | Family;
@@ -421,7 +421,7 @@ export class FamilyLine {
   }
 }
 
-/** What the policy `family` remembers, as plain data. */
+/** The memory of the policy `family`, as plain data. */
 export interface FamilyMemory {
   readonly graphCount: number;
   readonly families: readonly SavedFamily[];
@@ -445,7 +445,7 @@ interface SavedFamily {
   readonly roots: readonly number[];
 }
 
-/** What the policy works on. */
+/** The tables that the policy works on. */
 export interface FamilyTables {
   readonly isRoot: boolean[];
   readonly families: (Family | undefined)[];

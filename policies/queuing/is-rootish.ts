@@ -1,6 +1,6 @@
 import type { ClusterView, TaskView } from '../../core/api/index.ts';
 
-/** What counts as a collection of root-ish tasks. */
+/** The limits that make a group a collection of root-ish tasks. */
 interface RootishLimits {
   /** Fewer groups than this may be depended upon. Default 5. */
   readonly dependencyGroupsMax: number;
@@ -14,7 +14,7 @@ export const DEFAULT_ROOTISH_LIMITS: RootishLimits = {
 };
 
 /**
- * What the author of a task says: the annotation `rootish`, else that it is a data producer (Dask's
+ * The statement of a task's author: the annotation `rootish`, else that it is a data producer (Dask's
  * `data_producer`). Undefined: nothing, so that the graph decides.
  */
 export function saidRootish({ annotations, isDataProducer }: TaskView): boolean | undefined {
@@ -24,7 +24,7 @@ export function saidRootish({ annotations, isDataProducer }: TaskView): boolean 
 }
 
 /**
- * Whether a task starts a collection: its author says so, or its group is large compared with the cluster and depends on
+ * True when a task starts a collection: its author says so, or its group is large compared with the cluster and depends on
  * next to nothing as a whole (the data set that all its tasks read, say). Dask's `is_rootish`.
  * O(dependency groups), which is less than 5.
  */
@@ -43,7 +43,7 @@ export function isRootish(task: TaskView, cluster: ClusterView, limits: RootishL
   return true;
 }
 
-/** Whether a task is held back until a worker has an open slot. Those with a limit are queued for that instead. */
+/** True when a task is held back until a worker has an open slot. Those with a limit are queued for that instead. */
 export function waitsForSlot({ state, limit }: TaskView): boolean {
   return state === 'queued' && limit === undefined;
 }

@@ -71,7 +71,7 @@ interface MarsMemory {
   readonly sizes: readonly (readonly [prefix: string, size: LearntSize])[];
 }
 
-/** What the results of a prefix were like. */
+/** The learnt size of the results of a prefix. */
 interface LearntSize {
   readonly bytes: number;
   readonly count: number;
@@ -92,7 +92,7 @@ class MarsQueuing implements Queuing {
   private readonly readyAt = new WeakMap<WorkerView, MinHeap<Place>>();
   private readonly sizes = new Map<string, LearntSize>();
 
-  /** What {@link nextQueued} has answered, until it is asked where that goes. */
+  /** The answer of {@link nextQueued}, until the policy is asked for its worker. */
   private next: TaskView | undefined;
 
   constructor(private readonly hasRanges: boolean) {}
@@ -133,7 +133,7 @@ class MarsQueuing implements Queuing {
     return Math.max(1, worker.threadCount);
   }
 
-  /** What has become ready enters the queue first, so that it is compared with all that is there. */
+  /** A task that has become ready enters the queue first, so that it is compared with all that is there. */
   selectRootish(task: TaskView, cluster: ClusterView): WorkerView | undefined {
     if (task !== this.next) {
       for (const input of task.dependencies) this.learn(input, cluster);

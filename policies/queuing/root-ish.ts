@@ -48,7 +48,7 @@ export const rootish = definePolicy<'queuing', Partial<RootishOptions>>('queuing
 
 /** The policy `root-ish`. */
 export interface RootishQueuing extends Queuing {
-  /** Where neighbours go while nothing is held back. */
+  /** The placement of neighbours while nothing is held back. */
   readonly runs: CoAssignment;
 }
 

@@ -1,4 +1,4 @@
-/** What to do about the number of workers. */
+/** A step towards the wanted number of workers. */
 type ScalingStep =
   | { readonly kind: 'none' }
   /** Start this many more workers. */

@@ -7,7 +7,7 @@ const SAMPLE_SIZE = 100;
 const MEMORY_FRACTION = 0.6;
 
 /**
- * How many workers the present work could use: as many as finish it within the given time, twice as
+ * The number of workers that the present work could use: as many as finish it within the given time, twice as
  * many when memory gets short, and fewer than there are only by workers that can go. Workers that are
  * leaving do not count. Dask's `adaptive_target`. O(workers log workers).
  *

@@ -13,7 +13,7 @@ interface CalmOptions {
   readonly horizonMs: number;
 }
 
-/** What every move of a task costs besides its inputs, in seconds. */
+/** The cost of a move of a task besides its inputs, in seconds. */
 const LATENCY_S = 0.1;
 
 /**

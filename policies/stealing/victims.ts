@@ -3,7 +3,7 @@ import type { ClusterView, WorkerLoad, WorkerView } from '../../core/api/index.t
 /** The load of a worker in the present round. */
 export type LoadOf = (worker: WorkerView) => WorkerLoad;
 
-/** When no worker is saturated, at most this many of the busiest workers are victims, ... */
+/** As long as no worker is saturated, at most this many of the busiest workers are victims, ... */
 const BUSIEST = 10;
 /** ... those that have more work than this ahead, in seconds. */
 const BUSY_S = 0.2;

@@ -39,7 +39,7 @@ function isSource(task: TaskView): boolean {
   return task.dependencies.length === 0 && task.restrictions === undefined && !task.isActor;
 }
 
-/** How many of the `count` sources each worker gets. */
+/** The number of the `count` sources that each worker gets. */
 function rangesFor(count: number, cluster: ClusterView): Range[] {
   const workers = [...cluster.running];
   let busy = 0;

@@ -70,7 +70,7 @@ export type { Stimulus } from '../../../core/messages/stimulus.ts';
 export type { AddPluginOptions, PluginInfo } from '../../../core/plugin-host/plugin-host.ts';
 
 /**
- * What a scheduler or worker is made of and a program or plugin may replace (`provide`) or ask for: `CLOCK`, `CONFIG`,
+ * The parts of a scheduler or worker that a program or plugin may replace (`provide`) or ask for: `CLOCK`, `CONFIG`,
  * `LOGGER`, `SERVER_ID`; of a scheduler `JOURNAL`, `RECORDER`, `STIMULI`; of a worker `EXECUTOR`, `WORKER_IDENTITY`,
  * `WORKER_OPTIONS`.
  */

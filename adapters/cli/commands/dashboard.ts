@@ -9,7 +9,7 @@ export interface DashboardFlags {
   readonly allowPolicies?: boolean;
 }
 
-/** Where the pages over a log are served. */
+/** The host at which the pages over a log are served. */
 const HOST = '127.0.0.1';
 
 /** `yardmaster dashboard`. */

@@ -104,7 +104,7 @@ async function reportPath({ report }: DemoFlags): Promise<string> {
   return join(await mkdtemp(join(tmpdir(), 'yardmaster-demo-')), 'report.html');
 }
 
-/** Where warnings of the cluster go: between the bars, while there are any. */
+/** The output for warnings of the cluster: between the bars, while there are any. */
 interface Voice {
   say: (text: string) => void;
 }
@@ -146,9 +146,9 @@ interface Work {
   readonly isCutOff: () => boolean;
 }
 
-/** What the cluster came to, and why. */
+/** The outcome of the cluster, and an explanation. */
 interface ExplainedOutcome extends Outcome {
-  /** Why one of its tasks ran where it did. */
+  /** An explanation why one of its tasks ran where it did. */
   readonly why: string;
 }
 

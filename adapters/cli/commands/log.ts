@@ -23,7 +23,7 @@ export interface ExportFlags {
   readonly output?: string;
 }
 
-/** What a recording holds. */
+/** The summary of a recording. */
 interface Summary {
   readonly header: LogHeader | undefined;
   readonly bytes: number;
@@ -77,7 +77,7 @@ export async function exportCommand(
   return 0;
 }
 
-/** What JSON leaves as it is and terminals obey is escaped, which is JSON for the same text. */
+/** Escapes what JSON leaves as it is and terminals obey, which is JSON for the same text. */
 async function* shown(parts: AsyncIterable<string>): AsyncGenerator<string, void, undefined> {
   for await (const part of parts) yield printableLines(part);
 }

@@ -96,7 +96,7 @@ function resultText(result: ReplayResult, why: Why | undefined, until: number | 
   return `${lines.map(printable).join('\n')}\n${why === undefined ? '' : `\n${whyText(why)}`}`;
 }
 
-/** Whether the recording ends before the frame. */
+/** True when the recording ends before the frame. */
 function isBeyond({ lastFrame }: ReplayResult, until: number | undefined): boolean {
   return until !== undefined && until > lastFrame;
 }

@@ -45,7 +45,7 @@ export async function writeReport(
   await writeFile(output, await html(report, { title, createdAtMs, notes: notesOf(recorded) }));
 }
 
-/** Why the figures cannot be relied upon. */
+/** The reasons why the figures cannot be relied upon. */
 function notesOf({ difference, damage }: RecordedHistory): string[] {
   return [
     ...(difference === undefined

@@ -130,7 +130,7 @@ function tableOf(
   return more > 0 ? [table, `and ${more} more ${what}`] : [table];
 }
 
-/** What is done a second, by prefix. Empty at the first look. */
+/** The tasks done each second, by prefix. Empty at the first look. */
 function ratesOf({ prefixes, atMs }: Look, before: Look | undefined): Map<string, number> {
   if (before === undefined) return new Map();
   const seconds = Math.max(0.001, (atMs - before.atMs) / 1000);

@@ -35,7 +35,7 @@ export interface WorkerFlags extends CommonOptions {
 }
 
 const PROBE_MS = 2000;
-/** How much later than the worker the nanny may act on a signal that both got, in milliseconds. */
+/** Milliseconds by which the nanny may act later than the worker on a signal that both got. */
 const GROUP_SIGNAL_MS = 500;
 
 /** `yardmaster worker`. Runs until it is stopped, or the scheduler is gone. */
@@ -58,7 +58,7 @@ export async function workerCommand(scheduler: string, flags: WorkerFlags): Prom
 }
 
 /**
- * What flags and the configuration that they name say together.
+ * The settings of the flags and of the configuration that they name.
  * @throws YardmasterError `ERR_CONFIG`
  */
 export async function workerSettings(
@@ -179,7 +179,7 @@ async function runSupervised(
 }
 
 /**
- * Whether the scheduler takes connections: then it has only dropped this worker (which was silent for too long, or
+ * True when the scheduler takes connections: then it has only dropped this worker (which was silent for too long, or
  * whose connection broke), and is not gone.
  */
 async function answers(settings: WorkerSettings): Promise<boolean> {
@@ -224,7 +224,7 @@ async function start(
   });
 }
 
-/** What Node, the system and Yardmaster itself need. */
+/** The variables that Node, the system and Yardmaster itself need. */
 const NEEDED =
   /^(?:PATH|HOME|USER|LANG|LC_\w+|TZ|TMPDIR|TMP|TEMP|SystemRoot|USERPROFILE|MALLOC_TRIM_THRESHOLD_|NODE_\w+|YARDMASTER_\w+)$/i;
 

@@ -1,6 +1,6 @@
 import type { Around } from './view.ts';
 
-/** Whether something may be changed: not in a frame of another page, which could lay something over the buttons. */
+/** True when something may be changed: not in a frame of another page, which could lay something over the buttons. */
 export function canChange(around: Around): boolean {
   if (window === window.top) return true;
   around.say('Open the dashboard in a tab of its own to change something.', true);

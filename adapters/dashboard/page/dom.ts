@@ -1,4 +1,4 @@
-/** What stands in an element: text is never markup. */
+/** A child of an element: text is never markup. */
 export type Child = Node | string | number | undefined | false;
 
 /** Attributes, and listeners under `on`. */

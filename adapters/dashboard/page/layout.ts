@@ -6,7 +6,7 @@ export interface Point {
   readonly y: number;
 }
 
-/** How much wider than high a graph is drawn. */
+/** The ratio of width to height of a graph. */
 const WIDE = 2.6;
 
 /** Columns by the longest path to a node; within a column near the nodes that it follows. O(nodes + edges). */

@@ -1,7 +1,10 @@
 import { PrefixNumbers, streamWindow, TaskRecorder } from '../task-recorder.ts';
 import { Stream } from './views/stream.ts';
 
-/** What the report brings: key, prefix, numbers of the worker and of its thread, 1 for an error, then action, start and stop in milliseconds. */
+/**
+ * A task of the report: key, prefix, numbers of the worker and of its thread, 1 for an error, then action, start and stop in
+ * milliseconds.
+ */
 type Task = readonly [string, string, number, number, 0 | 1, ...(string | number)[]];
 
 interface Data {

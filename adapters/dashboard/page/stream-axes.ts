@@ -5,7 +5,7 @@ import { clock } from './format.ts';
 export const AXIS = 22;
 export const LEFT = 110;
 
-/** Where a task stream is drawn, and the time that it shows. */
+/** The canvas of a task stream, and the time that it shows. */
 export interface StreamPlot {
   readonly context: CanvasRenderingContext2D;
   readonly width: number;

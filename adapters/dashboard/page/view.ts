@@ -1,10 +1,10 @@
 import type { PastDescription } from '../page-messages.ts';
 import type { Source, StreamSource } from './link.ts';
 
-/** What views can do. */
+/** The services of the page for its views. */
 export interface Around<Link extends StreamSource = Source> {
   readonly link: Link;
-  /** What the pages show is over: nothing can be changed or asked of workers. */
+  /** The scheduler that is gone, if the pages show one: nothing can be changed or asked of workers. */
   readonly past?: PastDescription | undefined;
   /** Opens the story of a task. */
   showTask(key: string): void;

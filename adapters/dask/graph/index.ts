@@ -43,7 +43,7 @@ const GRAPH_FIELDS = ['hlg', 'graph_header', 'graph_frames', 'expr_ser', 'keys',
 /** Reads what clients submit, with the help of Python where it must be. */
 export class GraphUnpacker {
   private readonly helper: HelperPool;
-  /** Where files of clients are. */
+  /** The folder of the files of clients. */
   private folder: Promise<string> | undefined;
   private folderName: string | undefined;
 
@@ -98,7 +98,7 @@ export class GraphUnpacker {
   }
 
   /**
-   * What an object of Python is: its type, and those of the attributes that it has. They must be plain
+   * Describes an object of Python: its type, and those of the attributes that it has. They must be plain
    * data.
    * @param value - an opaque object
    */
@@ -111,7 +111,7 @@ export class GraphUnpacker {
   }
 
   /**
-   * What a function of a progress bar wants to see; `bar` is undefined for any other function.
+   * The subject of a progress bar's function; `bar` is undefined for any other function.
    * @param setup - its pickle
    */
   async feed(setup: Uint8Array): Promise<{
@@ -219,7 +219,7 @@ export interface UploadedFile {
 interface ShuffleRunRequest {
   /** Run specification of its barrier task, as it came with the graph; not needed with `spec`. */
   readonly barrier?: unknown;
-  /** What a worker before 2024.11 sent of the shuffle. */
+  /** The specification of the shuffle of a worker before 2024.11. */
   readonly spec?: unknown;
   /** Addresses of workers that may get partitions; the first gets the first. */
   readonly workers: readonly string[];

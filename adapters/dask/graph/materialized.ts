@@ -18,7 +18,7 @@ const LISTING_LAYERS = new Set(['MaterializedLayer', 'BasicLayer']);
 /** An `update-graph-hlg`, or what a helper made of one, as far as the listing of tasks goes. */
 export type GraphMessage = Readonly<Record<string, unknown>>;
 
-/** Whether all layers of a message list their tasks, so that no Python is needed. */
+/** True when all layers of a message list their tasks, so that no Python is needed. */
 export function isMaterialized(message: GraphMessage): boolean {
   const layers = layersOf(message);
   return layers?.every(isListing) ?? false;
@@ -55,7 +55,7 @@ export function unpackMaterialized(message: GraphMessage, context: GraphContext)
   return { tasks, keys, ...submissionOf(message, context) };
 }
 
-/** What a message says about the submission as a whole. */
+/** The part of a message that is about the submission as a whole. */
 function submissionOf(
   message: GraphMessage,
   context: GraphContext,
@@ -336,11 +336,11 @@ function prefixOfNested(key: unknown): string {
 
 // What a client of Dask submits, in the words of our scheduler.
 
-/** What the unpacking of a graph must know about the cluster and its keys. */
+/** The context of the unpacking of a graph: the cluster and its keys. */
 export interface GraphContext {
   /** The text under which the scheduler knows a key; tuples among them have one, too. */
   keyOf(wire: unknown): string;
-  /** Whether a worker has this name; decides whether `workers=` means a worker or a host. */
+  /** True when a worker has this name; decides whether `workers=` means a worker or a host. */
   isWorkerName(name: string): boolean;
 }
 
@@ -357,7 +357,7 @@ export interface UnpackedGraph {
 }
 
 /**
- * How a worker computes a task, as it goes into `compute-task`: the run specification is either an
+ * The call of a task, as it goes into `compute-task`: the run specification is either an
  * opaque object, or a call whose parts take three fields of the message.
  */
 export interface CallSpec {
@@ -368,12 +368,12 @@ export interface CallSpec {
   readonly kwargs?: unknown;
 }
 
-/** Whether a run specification is a call (`function`, `args`, `kwargs`), and not one opaque object. */
+/** True when a run specification is a call (`function`, `args`, `kwargs`), and not one opaque object. */
 export function isCallSpec(spec: unknown): spec is CallSpec {
   return isRecord(spec) && spec['function'] instanceof Uint8Array;
 }
 
-/** Whether it is an object with named fields, as a map of msgpack with only string keys is. */
+/** True when it is an object with named fields, as a map of msgpack with only string keys is. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -16,12 +16,12 @@ import { isRecord } from './materialized.ts';
 /** A program and arguments for it. */
 export type PythonCommand = readonly [string, ...string[]];
 
-/** What the Pythons that read graphs may use; see {@link HelperOptions}. */
+/** The limits of the Pythons that read graphs; see {@link HelperOptions}. */
 export type PythonLimits = Required<
   Pick<HelperOptions, 'timeoutMs' | 'processesMax' | 'memoryLimitBytes'>
 >;
 
-/** How a helper is run. */
+/** The options of a helper. */
 export interface HelperOptions {
   /**
    * Pythons that may be used, each with its arguments (`['python3']`). The helper uses the first
@@ -88,7 +88,7 @@ class PythonHelper {
     this.candidates = [...options.commands];
   }
 
-  /** What the process has; empty before it is ready. */
+  /** The versions of the packages in the process; empty before it is ready. */
   versions: Readonly<Record<string, unknown>> = {};
 
   /** The Python that has served; undefined before one has. */
@@ -195,7 +195,7 @@ class PythonHelper {
     this.process = process;
   }
 
-  /** Whether another Python is tried because this one has not what the clients have. */
+  /** True when another Python is tried because this one has not what the clients have. */
   private passOver(
     process: HelperProcess,
     command: PythonCommand,
@@ -271,7 +271,7 @@ class PythonHelper {
     this.restart();
   }
 
-  /** Whether the request on which the process died is tried once more. */
+  /** True when the request on which the process died is tried once more. */
   private retry(reason: YardmasterError): boolean {
     const [request] = this.requests;
     if (request === undefined || request.hasKilled || reason.code === 'ERR_TIMEOUT') return false;
@@ -282,7 +282,7 @@ class PythonHelper {
     return true;
   }
 
-  /** What was answered in part is answered anew. */
+  /** Begins anew an answer that was given in part. */
   private restart(): void {
     for (const { answers } of this.requests) answers.length = 0;
     if (this.requests.length === 0) return;
@@ -359,7 +359,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** How long a request waits for a process that is busy before another one is started, in milliseconds. */
+/** The time for which a request waits for a process that is busy before another one is started, in milliseconds. */
 const PATIENCE_MS = 200;
 /** A process has nothing to do when it was not asked for this long, in milliseconds. */
 const IDLE_MS = 60_000;
@@ -405,7 +405,7 @@ export class HelperPool {
     return this.first.pid;
   }
 
-  /** How many processes there are. */
+  /** The number of processes. */
   get size(): number {
     return this.others.size + 1;
   }
@@ -560,7 +560,7 @@ interface HelperEvents {
   ended(reason: YardmasterError): void;
 }
 
-/** What a process is for. */
+/** The role of a process. */
 interface HelperRole {
   /** File or folder that Python runs. */
   readonly program: string;
@@ -707,7 +707,7 @@ export function pythonCommands(
   return [...new Set([...found, ...USUAL])].map((each) => [each]);
 }
 
-/** Whether the user names the one to use. */
+/** True when the user names the one to use. */
 export function isNamed(python: string | undefined): python is string {
   return python !== undefined && python.trim() !== '';
 }

@@ -32,7 +32,7 @@ export function decodeMessage(frames: readonly Uint8Array[], valuesMax = Infinit
 /** Not re-entrant. */
 class Decoder extends MsgpackReader {
   private frames: readonly Uint8Array[] = [];
-  /** What the sub-headers that were named so far announce, by frame: each is read once. */
+  /** The frame counts that the sub-headers announce, by frame: each is read once. */
   private counts: number[] = [];
   private readonly slab = new Slab();
 
@@ -208,7 +208,7 @@ function unreadable(why: string, cause?: unknown): YardmasterError {
 }
 
 /**
- * What differs between releases of `distributed`, for one peer. A field too many or too few ends a
+ * The differences between releases of `distributed`, for one peer. A field too many or too few ends a
  * worker, so these follow the releases exactly.
  */
 export interface Dialect {
@@ -321,7 +321,7 @@ export class Encoder extends MsgpackWriter {
     return this.bytes;
   }
 
-  /** Where the next value begins. */
+  /** The offset at which the next value begins. */
   get length(): number {
     return this.at;
   }
@@ -538,7 +538,7 @@ function refused(what: string): YardmasterError {
 }
 
 /**
- * What clients of Dask submit and plain data cannot express: values of Python, integral floats, maps, sets, large
+ * The values that clients of Dask submit and plain data cannot express: values of Python, integral floats, maps, sets, large
  * integers. A journal keeps each as a message of Dask: number of frames, their lengths (u32, big-endian), the frames.
  */
 export const DASK_VALUES: ForeignValues = {
@@ -624,7 +624,7 @@ const FIELD = Buffer.from('num-sub-frames');
 const SKIPPED_DEPTH_MAX = 512;
 
 /**
- * How many frames belong to a sub-header. Nothing else in it is read: it may hold a pickle of many
+ * The number of frames that belong to a sub-header. Nothing else in it is read: it may hold a pickle of many
  * megabytes.
  * @throws YardmasterError `ERR_FRAME` when it is not a map of msgpack with that field
  */
@@ -828,7 +828,7 @@ export function entriesOf(value: unknown): readonly (readonly [key: unknown, val
   return isFields(value) ? Object.entries(value) : [];
 }
 
-/** Whether it is a dict with text keys. */
+/** True when it is a dict with text keys. */
 export function isFields(value: unknown): value is Fields {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -46,7 +46,7 @@ export interface CommHandlers {
   onClose(error?: Error): void;
 }
 
-/** How a comm behaves. */
+/** The options of a comm. */
 export interface CommOptions {
   readonly clock: Clock;
   /** Until the peer has introduced itself. Default 30 s, as with Dask. */
@@ -57,10 +57,10 @@ export interface CommOptions {
   readonly highWaterBytes?: number;
 }
 
-/** How long a message of a registered peer may stand still: they send large ones, and many at once over one link. */
+/** The time for which a message of a registered peer may stand still: they send large ones, and many at once over one link. */
 const TRUSTED_STALL_MS = 5 * 60_000;
 
-/** How to call a peer. */
+/** The options of a call to a peer. */
 export interface ConnectOptions extends CommOptions, SocketOptions {}
 
 /**
@@ -70,7 +70,7 @@ export interface ConnectOptions extends CommOptions, SocketOptions {}
  * All ways to its end go through `fail` or the socket's own end, then the socket's `close` event.
  */
 export class Comm {
-  /** What the peer said of itself; known when `introduced` has resolved. */
+  /** The description that the peer gave of itself; known when `introduced` has resolved. */
   peer: PeerInfo = { pickleProtocol: 4 };
   private readonly reader: FrameReader;
   private readonly deadline: FrameDeadline;
@@ -487,5 +487,5 @@ function largeFramesOf({ frames }: Opaque): ArrayBuffer[] {
   });
 }
 
-/** What a handler gives back that has answered by itself. */
+/** The result of a handler that has answered by itself. */
 export const NO_REPLY: unique symbol = Symbol('no reply');

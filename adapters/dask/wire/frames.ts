@@ -21,7 +21,7 @@ const SEGMENT_BYTES = 256 * 1024;
 /** Memory that is set aside for a frame of which nothing has come. Dask cuts frames at this size. */
 const TRUSTED_BYTES = 64 * 1024 * 1024;
 
-/** What a reader accepts. */
+/** The limits of a reader. */
 export interface FrameLimits {
   /** Of all frames of a message together. */
   readonly messageBytesMax: number;
@@ -152,7 +152,7 @@ export class FrameReader {
     return this.lengths.length > 0 || this.prelude.length > 0 ? this.endedMessages : undefined;
   }
 
-  /** Why a stream that ends here was cut; undefined when no message is incomplete. */
+  /** The reason why a stream that ends here was cut; undefined when no message is incomplete. */
   endError(): YardmasterError | undefined {
     if (this.messageUnderWay === undefined) return undefined;
     return new YardmasterError(

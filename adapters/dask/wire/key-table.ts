@@ -20,7 +20,7 @@ export class KeyTable {
    */
   constructor(private readonly isInUse: (text: string) => boolean) {}
 
-  /** How many are remembered. */
+  /** The number of actions that are remembered. */
   get size(): number {
     return this.values.size;
   }
@@ -104,7 +104,7 @@ function reprOfText(text: string): string {
   return isPlain(text) ? `'${text}'` : quote(text, false);
 }
 
-/** Whether nothing in it has to be escaped. */
+/** True when nothing in it has to be escaped. */
 function isPlain(text: string): boolean {
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index);

@@ -24,7 +24,7 @@ import {
   type TlsCredentials,
 } from './sockets.ts';
 
-/** How to listen for Dask peers. */
+/** The options of listening for Dask peers. */
 interface ListenOptions extends CommOptions {
   /** For `tls://`. */
   readonly tls?: TlsCredentials;

@@ -98,7 +98,7 @@ class PickleReader {
     }
   }
 
-  /** Whether it was a code for a value without members. */
+  /** True when it was a code for a value without members. */
   private scalar(code: number): boolean {
     switch (code) {
       case 0x4e:
@@ -679,7 +679,7 @@ const KINDS: readonly Kind[] = [
 const BY_CODE = new Map(KINDS.map((kind) => [kind.code, kind]));
 const BY_DTYPE = new Map(KINDS.map((kind) => [kind.dtype, kind]));
 
-/** How NumPy's array protocol describes a type: `<f8`. */
+/** The description of a type in NumPy's array protocol: `<f8`. */
 function codeOf(dtype: DType): string {
   const { code, itemBytes } = BY_DTYPE.get(dtype) as Kind;
   return (itemBytes === 1 ? '|' : '<') + code;
@@ -735,7 +735,7 @@ function toScalar(description: string, bytes: Uint8Array): number | bigint | boo
   return Number.isSafeInteger(number) ? number : value;
 }
 
-/** Whether the elements lie as they shall: one after the other, the last dimension varying fastest. */
+/** True when the elements lie as they shall: one after the other, the last dimension varying fastest. */
 function isDense(shape: readonly number[], strides: readonly number[], itemBytes: number): boolean {
   let expected = itemBytes;
   for (let axis = shape.length - 1; axis >= 0; axis--) {
@@ -774,7 +774,7 @@ function copyStrided({
   }
 }
 
-/** What passes between the languages, for people. */
+/** The values that pass between the languages, for people. */
 const PORTABLE =
   'None, booleans, numbers, texts, bytes, lists, dicts with plain keys, NumPy arrays of numbers or booleans, and Arrow tables';
 

@@ -53,7 +53,7 @@ function argumentOf(value: unknown): unknown {
   return typeof value === 'string' ? Buffer.from(value, 'utf8').toString('utf8') : value;
 }
 
-/** What a peer answered instead of a result: its handler raised. */
+/** The error of a peer whose handler raised. */
 export class PythonError extends Error {
   constructor(
     message: string,
@@ -148,7 +148,7 @@ function reprOf({ type, args }: PythonException): string {
   return `${type}(${args.map((arg) => JSON.stringify(arg)).join(', ')})`;
 }
 
-/** What a Dask worker reported of a failure: two values that only Python can read. */
+/** The failure that a Dask worker reported: two values that only Python can read. */
 interface PyFailure {
   readonly exception: unknown;
   /** None when there is none. */
@@ -229,7 +229,7 @@ function exceptionOf(
   );
 }
 
-/** Why the inputs of a task are too large, in the words of Dask, for which programs look. */
+/** The reason why the inputs of a task are too large, in the words of Dask, for which programs look. */
 function oversized({ data }: ErrorPayload, keys: KeyTable): string | undefined {
   const { key, inputBytes, worker, memoryLimitBytes, dependentCount } = data ?? {};
   if (typeof key !== 'string' || typeof inputBytes !== 'number') return undefined;

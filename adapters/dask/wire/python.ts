@@ -2,7 +2,7 @@ import { type FunctionSpec, YardmasterError } from '../../../core/api/index.ts';
 import { show } from '../../../core/shared/words.ts';
 import { type AnyFunction, foreignFunction, type TaskFunctionOf } from '../../tasks/index.ts';
 
-/** What the modules of functions of Python begin with, as their tasks name them. */
+/** The prefix of the modules of functions of Python, as their tasks name them. */
 const SCHEME = 'python:';
 
 /** A module or name of Python, dotted. */
@@ -40,7 +40,7 @@ export function python<F extends AnyFunction = (...args: readonly unknown[]) => 
   });
 }
 
-/** What a task of Python calls, if it is one that a client of Node submitted. */
+/** The call of a task of Python that a client of Node submitted. */
 export interface PythonCall {
   readonly module: string;
   readonly name: string;
@@ -115,7 +115,7 @@ export interface Keywords {
   readonly values: Readonly<Record<string, unknown>>;
 }
 
-/** What a typed array is called in NumPy; undefined for a Buffer, which is `bytes`, and what is none. */
+/** The NumPy type of a typed array; undefined for a Buffer, which is `bytes`, and what is none. */
 export function dtypeOf(value: unknown): DType | undefined {
   if (!ArrayBuffer.isView(value) || Buffer.isBuffer(value)) return undefined;
   return DTYPES.get(Object.prototype.toString.call(value));
@@ -169,7 +169,7 @@ export function keywords(values: Readonly<Record<string, unknown>>): Keywords {
   return { [MARK]: 'keywords', values };
 }
 
-/** Whether a value has this mark, set by any copy of this package. */
+/** True when a value has this mark, set by any copy of this package. */
 export function isMarked<Kind extends 'ndarray' | 'arrow' | 'keywords'>(
   value: unknown,
   kind: Kind,

@@ -22,14 +22,14 @@ interface PemCredentials {
   readonly maxVersion?: 'TLSv1.2' | 'TLSv1.3';
 }
 
-/** How to open a socket. */
+/** The options of opening a socket. */
 export interface SocketOptions {
   readonly clock: Clock;
   /** Until the connection stands. Default 30 s. */
   readonly timeoutMs?: number;
   /** For `tls://`. */
   readonly tls?: TlsCredentials;
-  /** When it is aborted, the attempt ends. */
+  /** The attempt ends when the signal is aborted. */
   readonly signal?: AbortSignal;
 }
 
@@ -111,7 +111,7 @@ function abortedError(address: string): YardmasterError {
   return new YardmasterError('ERR_CLOSED', `gave up to connect to ${address}`, { address });
 }
 
-/** What one read of a socket brings at most, unless the receiver has memory for more. */
+/** The most bytes that one read of a socket brings, unless the receiver has memory for more. */
 const SHARED_BYTES = 64 * 1024;
 
 /** Every read is handled before the next one, of whichever socket: one buffer serves all. */
@@ -201,7 +201,7 @@ class DirectReads {
 }
 
 /**
- * What we say of ourselves. No compression, so that no peer compresses what it sends to us; payloads
+ * Our side of the handshake. No compression, so that no peer compresses what it sends to us; payloads
  * that peers compressed for each other pass through.
  */
 export const HANDSHAKE = {
@@ -217,7 +217,7 @@ export const HANDSHAKE_LIMITS: FrameLimits = {
   valuesMax: 512,
 };
 
-/** What a peer says of itself. */
+/** The description that a peer gives of itself. */
 export interface PeerInfo {
   readonly pickleProtocol: number;
   /** Version of its Python: `[3, 11, 2]`. */
@@ -238,7 +238,7 @@ export function checkHandshake(message: unknown): PeerInfo {
   );
 }
 
-/** Where a Dask peer listens. */
+/** The address at which a Dask peer listens. */
 interface DaskAddress {
   readonly scheme: 'tcp' | 'tls';
   /** Without brackets. */

@@ -176,7 +176,7 @@ const HIGH_WATER_BYTES = 16 * 1024 * 1024;
 
 const TURN_END = new TurnEnd();
 
-/** What leaves on a connection: single messages at once, those of a stream in batches. */
+/** The messages that leave on a connection: single messages at once, those of a stream in batches. */
 export class Outgoing {
   /** Between two batches at least; see `Comm.batchIntervalMs`. */
   intervalMs = 0;

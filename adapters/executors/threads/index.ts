@@ -48,7 +48,7 @@ export interface ThreadExecutorOptions {
   readonly heldUpMs?: number;
   /** Logs the death of threads that ran no task. Default: no log. */
   readonly log?: Logger;
-  /** How tasks reach their cluster. Default: they cannot. */
+  /** The parts with which tasks reach their cluster. Default: they cannot. */
   readonly cluster?: ClusterReach;
 }
 

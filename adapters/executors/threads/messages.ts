@@ -7,7 +7,7 @@ import type { TunnelRequest } from '../../transports/tunnel.ts';
 export interface ThreadData {
   /** Of `StartedRuns`, for a thread that runs tasks. */
   readonly begun?: SharedArrayBuffer;
-  /** Where its tasks find their cluster; undefined: nowhere. */
+  /** The place at which tasks find their cluster; undefined: they cannot reach it. */
   readonly cluster?: {
     /** Address of the scheduler. */
     readonly scheduler: string;
@@ -17,7 +17,7 @@ export interface ThreadData {
     readonly moduleFolders?: readonly string[];
     /** The project in which modules are looked for; see `ModuleLimit`. */
     readonly codeRoot?: string;
-    /** How the clients of its tasks come back; see `ClusterReach`. */
+    /** The rules by which the clients of tasks reconnect; see `ClusterReach`. */
     readonly reconnect: ReconnectRules | undefined;
   };
   /** Bytes that its tasks may leave behind before it collects them. Default: the engine does as it likes. */

@@ -31,7 +31,7 @@ class Bytes {
   private memory = new Uint8Array(4096);
   private length = 0;
 
-  /** Where it ends. */
+  /** Adds bytes. @returns their end */
   add(bytes: Uint8Array): number {
     const end = this.length + bytes.byteLength;
     if (end > this.memory.byteLength) {
@@ -89,7 +89,7 @@ export class RunWriter {
     return { first, keys, newFunctions, functions, args: this.bytes.take(), argsEnds, others };
   }
 
-  /** What was written last has not arrived. */
+  /** Forgets the bytes that were written last: they have not arrived. */
   forget(): void {
     this.known.clear();
     this.bytes.take();
@@ -279,7 +279,7 @@ export class RunDispatcher {
     private readonly heldUpMs = HELD_UP_MS,
   ) {}
 
-  /** What is given in one turn is dealt together. */
+  /** Adds a job. The jobs of one turn are dealt together. */
   add(job: Job): void {
     if (job.isOver) return;
     if (job.isConcurrent) this.concurrent.push(job);

@@ -11,13 +11,13 @@ import { type TunnelRequest, TunnelTransport } from '../../transports/tunnel.ts'
 import type { ThreadData } from './messages.ts';
 import type { Job } from './task-thread.ts';
 
-/** What a thread is started with. */
+/** The settings of a thread. */
 export interface SpawnSettings {
   /** Megabytes of the heap of each thread; undefined: Node's default. */
   readonly heapLimitMb: number | undefined;
   /** Bytes that its tasks may leave behind; undefined: the engine does as it likes. */
   readonly tidyBytes: number | undefined;
-  /** What its tasks reach; undefined: nothing. */
+  /** The cluster that its tasks reach; undefined: none. */
   readonly cluster: ClusterReach | undefined;
 }
 
@@ -97,7 +97,7 @@ export function threadEntry(): string {
   }
 }
 
-/** What a thread `T` needs of its pool. */
+/** The settings that a thread `T` gets from its pool. */
 export interface ThreadSettings<T> {
   readonly clock: Clock;
   /** Megabytes of the heap of each thread; undefined: Node's default. */
@@ -106,7 +106,7 @@ export interface ThreadSettings<T> {
   readonly tidyBytes: number | undefined;
   /** Milliseconds for an aborted task to end. */
   readonly killGraceMs: number;
-  /** What its tasks reach; undefined: nothing. */
+  /** The cluster that its tasks reach; undefined: none. */
   readonly cluster: ClusterReach | undefined;
   /** Called when the thread stops or starts to count among those that take runs. */
   readonly onSlotChange: (thread: T) => void;
@@ -116,7 +116,7 @@ export interface ThreadSettings<T> {
   readonly onGone: (thread: T, end: ThreadEnd) => void;
 }
 
-/** What the end of a thread means for others. */
+/** The reactions of others to the end of a thread. */
 export interface ThreadEnd {
   /** Undefined if the thread was closed, or if a run has received the error. */
   readonly error: YardmasterError | undefined;
@@ -126,7 +126,7 @@ export interface ThreadEnd {
   readonly interrupted: readonly Job[];
 }
 
-/** What a thread runs. */
+/** A run on a thread. */
 export interface Running {
   readonly threadId: number;
   /** Of the task. */
@@ -137,7 +137,7 @@ export interface Running {
 }
 
 /**
- * What the tasks of a thread reach: all that their worker reaches, through it.
+ * The services for the tasks of a thread: they reach all that their worker reaches, through it.
  * @param open - asks the worker for a connection
  */
 export function surroundingsOfThread(

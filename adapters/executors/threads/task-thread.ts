@@ -39,7 +39,7 @@ export class TaskThread {
   private readonly worker: Worker;
   private readonly begun = new StartedRuns();
   private readonly writer = new RunWriter();
-  /** What was handed over and has neither ended nor been parked, in order. */
+  /** The jobs that were handed over and have neither ended nor been parked, in order. */
   private line: Job[] = [];
   private readonly waiting = new WaitingRuns();
   /** Numbers of cancelled runs that continue, and whose ends are not awaited; with a timer while each may continue. */
@@ -48,7 +48,7 @@ export class TaskThread {
   private last = 0;
   /** Number of the concurrent run that was begun last: negative. */
   private lastConcurrent = 0;
-  /** What `left` was at the last look. */
+  /** The value of `left` at the last look. */
   private leftBefore = 0;
   private readonly asked = new PendingAnswers();
   private wasReady = false;
@@ -66,7 +66,7 @@ export class TaskThread {
     this.worker.on('exit', (code) => this.onExit(code));
   }
 
-  /** Whether a run can begin at once. */
+  /** True when a run can begin at once. */
   get isIdle(): boolean {
     return this.line.length === 0 && this.waiting.resumedCount === 0 && this.abandoned.size === 0;
   }
@@ -81,20 +81,20 @@ export class TaskThread {
     return this.waiting.size;
   }
 
-  /** Whether it does not count among the threads that take runs: a run on it has seceded, or was given up. */
+  /** True when it does not count among the threads that take runs: a run on it has seceded, or was given up. */
   get isExtra(): boolean {
     if (this.abandoned.size > 0 || this.waiting.secededCount > 0) return true;
     return this.line[0]?.slotState === 'seceded';
   }
 
-  /** Whether short runs may be queued behind its present runs. */
+  /** True when short runs may be queued behind its present runs. */
   get takesShort(): boolean {
     if (this.waiting.resumedCount > 0 || this.abandoned.size > 0) return false;
     const [present] = this.line;
     return present === undefined || (present.isShort && !present.isAborted);
   }
 
-  /** Whether it ever got so far that it could run a task. */
+  /** True when it ever got so far that it could run a task. */
   get hasStarted(): boolean {
     return this.wasReady;
   }
@@ -162,7 +162,7 @@ export class TaskThread {
   }
 
   /**
-   * Whether runs are queued and none has begun since the last call. False while the thread starts.
+   * True when runs are queued and none has begun since the last call. False while the thread starts.
    */
   isHeldUp(): boolean {
     if (!this.wasReady) return false;
@@ -412,7 +412,7 @@ export class TaskThread {
   }
 }
 
-/** What a job needs of the thread that it was handed to. */
+/** The methods of a thread that its jobs use. */
 interface JobThread {
   /** Takes back the jobs that have not begun, in order. */
   takeBack(): Job[];
@@ -421,25 +421,25 @@ interface JobThread {
 }
 
 /**
- * Whether a run occupies a slot: `occupied`; `seceded`: it continues without a slot and may compute, so its
+ * Says whether a run occupies a slot: `occupied`; `seceded`: it continues without a slot and may compute, so its
  * thread takes nothing else; `parked`: it waits without a slot, and its thread runs others meanwhile.
  */
 export type SlotState = 'occupied' | 'seceded' | 'parked';
 
 /** One run, from when the pool gets it to its end. */
 export class Job {
-  /** Where it is, or was. */
+  /** The thread that the job is on, or was on. */
   thread: JobThread | undefined = undefined;
   /** Its place in the order of that thread's runs. */
   number = 0;
   slotState: SlotState = 'occupied';
   isAborted = false;
-  /** Why, as its owner said. */
+  /** The reason that the owner gave. */
   abortReason: Parameters<AbortRun>[0] = undefined;
   /** Milliseconds that it may continue after it was aborted. */
   graceMs = 0;
   isKilled = false;
-  /** Whether it was on a thread that died and it was not known which of its runs was the cause. */
+  /** True when it was on a thread that died and it was not known which of its runs was the cause. */
   wasSuspected = false;
   private graceTimer: Timer | undefined = undefined;
   private hasEnded = false;
@@ -460,7 +460,7 @@ export class Job {
     return this.task.isShort === true;
   }
 
-  /** Whether it needs no turn in the line of its thread. */
+  /** True when it needs no turn in the line of its thread. */
   get isConcurrent(): boolean {
     return this.task.isConcurrent === true;
   }
@@ -534,7 +534,7 @@ function wrap(number: number): number {
   return number | 0;
 }
 
-/** What was asked of a thread and has not been answered. */
+/** The requests to a thread that have not been answered. */
 export class PendingAnswers {
   private readonly asked = new Map<number, (result: ExecutionResult) => void>();
   private nextId = 0;

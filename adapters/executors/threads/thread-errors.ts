@@ -3,7 +3,7 @@ import { type ExecutionResult, YardmasterError } from '../../../core/api/index.t
 import { describeFailure } from '../../tasks/index.ts';
 import type { Job } from './task-thread.ts';
 
-/** What a run ends with when the executor closes. */
+/** The result of a run when the executor closes. */
 export function closedResult(key: string): ExecutionResult {
   return failed(closedError(key));
 }
@@ -62,17 +62,17 @@ function threadOf(job: Job | undefined, others: readonly Job[]): string {
   return `a thread on which ${names.join(', ')}${more} waited`;
 }
 
-/** What is known of a thread that has ended. */
+/** A thread that has ended. */
 export interface EndedThread {
   /** Runs that it had to run one after the other. */
   readonly line: readonly Job[];
-  /** How many of them have begun. */
+  /** The number of runs that have begun. */
   readonly begunCount: number;
   /** Runs that had waited there for others. */
   readonly waiting: readonly Job[];
   /** Number of the run that the thread has named; 0: it named none. */
   readonly culprit: number;
-  /** Whether it was closed, or only cancelled runs were left on it. */
+  /** True when it was closed, or only cancelled runs were left on it. */
   readonly isOnPurpose: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** What a thread of the pool runs. */
+/** The program of a thread of the pool. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 
 import { inBackground } from '../../../core/shared/timers.ts';
@@ -54,7 +54,7 @@ const surroundings = surroundingsOfThread(workerData as ThreadData, (request) =>
 });
 
 const tidier = new IdleCollector((workerData as ThreadData).tidyBytes ?? Infinity);
-/** What the runs since the last look have left behind: copies of inputs, values, and their bytes. */
+/** The bytes that the runs since the last look have left behind: copies of inputs, values, and their bytes. */
 let leftBytes = 0;
 
 function post(message: FromThread, transferred: (ArrayBuffer | MessagePort)[] = []): void {

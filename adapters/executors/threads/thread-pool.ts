@@ -144,7 +144,7 @@ export class ThreadPool {
   }
 }
 
-/** What the threads of actors need. */
+/** The settings of the threads of actors. */
 interface ActorThreadsSettings extends SpawnSettings {
   /** The clock of the results, in milliseconds. */
   readonly nowMs: () => number;

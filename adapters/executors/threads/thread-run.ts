@@ -5,17 +5,17 @@ import { epochMs } from '../../clocks/epoch.ts';
 import type { RunOptions, RunSlot, TaskSurroundings } from '../../tasks/index.ts';
 import { threadEntry } from './spawn.ts';
 
-/** What a run needs of the thread that it is on. */
+/** The methods of a thread that its runs use. */
 export interface RunOwner {
   readonly surroundings: TaskSurroundings | undefined;
   /** Tells the pool. */
   slotChanged(run: ThreadRun, change: 'secede' | 'park' | 'rejoin'): void;
 }
 
-/** What a run in a thread is run with. Its signal is made when the task asks for it, or is aborted. */
+/** The context of a run in a thread. Its signal is made when the task asks for it, or is aborted. */
 export class ThreadRun implements RunOptions, RunSlot {
   readonly nowMs = epochMs;
-  /** Whether it waits for others, so that the thread may begin the next run. */
+  /** True when it waits for others, so that the thread may begin the next run. */
   isParked = false;
   /** Called when it is parked. */
   onParked: (() => void) | undefined = undefined;
@@ -112,7 +112,7 @@ type WatchedThreads = ReadonlyMap<number, () => number>;
 let looking: Promise<unknown> = Promise.resolve();
 
 /**
- * What threads of this process compute at present, by their id: no frames for those that wait, no entry for
+ * The call stacks of threads of this process, by their id: no frames for those that wait, no entry for
  * those that did not stop in time. Each is stopped for a moment by Node's inspector, which runs in this
  * thread.
  *

@@ -21,7 +21,7 @@ export interface FittedModels {
   readonly options: SimulationOptions;
 }
 
-/** How well the models tell what really happened. */
+/** The agreement of the models with what really happened. */
 export interface Calibration {
   readonly fitted: FittedModels;
   /** Graphs that were submitted; they are simulated as one. */
@@ -85,7 +85,7 @@ function fit(cluster: RecordedCluster): FittedModels {
   };
 }
 
-/** How long threads and tasks waited, where only one thing can have been the reason. */
+/** The waits of threads and tasks for which only one thing can have been the reason. */
 interface Waits {
   /** Between two runs of one thread, of which the second could have begun before. */
   readonly gapsMs: number[];
@@ -123,7 +123,7 @@ function firstFree(threads: readonly number[]): number {
   );
 }
 
-/** When the last input of a run was computed, 0 when it has none; undefined when another worker computed one. */
+/** The time at which the last input of a run was computed, 0 when it has none; undefined when another worker computed one. */
 function lastInputS(
   { key, worker }: RecordedRun,
   dependencies: ReadonlyMap<string, readonly string[]>,

@@ -18,7 +18,7 @@ import {
   type SimulationReport,
 } from '../simulation.ts';
 
-/** What is compared of each run. */
+/** The figures of a run that are compared. */
 export const FIGURES = [
   'makespanS',
   'movedBytes',
@@ -47,7 +47,7 @@ export interface ComparedRun {
   readonly policies: string;
   /** Undefined when a run did not end well, or a policy failed each time that it was asked. */
   readonly figures: Readonly<Record<FigureName, Figure>> | undefined;
-  /** Why it did not. */
+  /** The reason why it did not. */
   readonly error?: string;
 }
 
@@ -57,7 +57,7 @@ export interface Comparison {
   readonly runs: readonly ComparedRun[];
 }
 
-/** How policies are compared. */
+/** The options of a comparison of policies. */
 export interface CompareOptions extends Omit<SimulationOptions, 'seed' | 'overrides'>, RunOptions {
   /** Runs of each workload under each variant, with the seeds 1, 2, 3, … Default 5. */
   readonly seeds?: number;
@@ -148,7 +148,7 @@ export interface Instance {
   readonly bandwidth: number;
 }
 
-/** How many tasks an instance may have. */
+/** The bounds on the number of tasks of an instance. */
 export interface InstanceLimits {
   readonly fewestTasks: number;
   readonly mostTasks: number;
@@ -310,7 +310,7 @@ const MODULES = ['.js', '.mjs', '.ts'];
 const CONFIG_FILES = ['.yaml', '.yml', '.json', ...MODULES];
 
 /**
- * What one part of `--policies a,b,c` means: `default`; a built-in policy (`balanced`), with its slot where several
+ * Reads one part of `--policies a,b,c`: `default`; a built-in policy (`balanced`), with its slot where several
  * have one of this name (`ordering/dask`); several of them (`balanced+ordering/dask`); or the path of a configuration.
  *
  * @throws YardmasterError `ERR_SLOT` for a name that no slot or several slots know
@@ -391,7 +391,7 @@ const TITLES: Readonly<Record<FigureName, string>> = {
   fallbacks: 'fallbacks',
 };
 
-/** What a column shows: a value, and in how many units of it people think. */
+/** The text of a column's value, in the unit in which people think. */
 const SHOWN: Readonly<Record<FigureName, (value: number) => string>> = {
   makespanS: (seconds) => `${short(seconds)} s`,
   movedBytes: megabytes,

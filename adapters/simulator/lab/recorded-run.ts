@@ -12,11 +12,11 @@ export interface RecordedRun {
   readonly worker: string;
   readonly startS: number;
   readonly stopS: number;
-  /** Whether inputs were fetched for it. */
+  /** True when inputs were fetched for it. */
   readonly fetched: boolean;
 }
 
-/** What a recording says about a cluster, apart from the graph and its costs. */
+/** The cluster of a recording, apart from the graph and its costs. */
 export class RecordedCluster {
   readonly workers = new Map<string, WorkerModel>();
   readonly runs: RecordedRun[] = [];
@@ -24,7 +24,7 @@ export class RecordedCluster {
   /** Bytes per second, as workers measured them. */
   readonly bandwidths: number[] = [];
   graphCount = 0;
-  /** What decides, as it was configured. */
+  /** The configuration of the policies and plugins. */
   config: ConfigInput = {};
   private hasBegun = false;
   private firstMs: number | undefined;
@@ -56,7 +56,7 @@ export class RecordedCluster {
     }
   }
 
-  /** What the cluster had when the recording began: it may have begun in the middle. */
+  /** Adds the workers that the cluster had when the recording began: it may have begun in the middle. */
   private addKnown(known: StatePart, timeMs: number): void {
     if (known.part === 'workers') {
       for (const { identity } of known.workers.slice(0, known.registered))

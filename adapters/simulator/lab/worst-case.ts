@@ -11,7 +11,7 @@ import {
   type PolicyVariant,
 } from './compare.ts';
 
-/** How a bad case is looked for. */
+/** The options of the search for a bad case. */
 export interface WorstCaseOptions extends Omit<SimulationOptions, 'seed' | 'overrides' | 'config'> {
   /** Instances that are tried. Default 400. */
   readonly steps?: number;

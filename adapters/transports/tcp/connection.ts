@@ -16,12 +16,12 @@ import { FrameDeadline } from './frame-deadline.ts';
 import { FrameReader, FrameWriter, GOODBYE, PREAMBLE } from './framing.ts';
 import { keptChunk } from './socket-layer.ts';
 
-/** What all connections of a transport share. */
+/** The services that all connections of a transport share. */
 export interface ConnectionServices {
   readonly clock: Clock;
   readonly codec: MsgpackCodec;
   readonly turnEnd: TurnEnd;
-  /** What is read is handled within it. */
+  /** The budget within which data that was read is handled. */
   readonly turn: TurnBudget;
   /** `drained` waits while more than this is buffered. */
   readonly highWaterBytes: number;
@@ -293,7 +293,7 @@ export class TcpConnection implements Connection {
 /** Largest piece that is given to the socket at once, in bytes. */
 const PIECE_BYTES = 1024 * 1024;
 
-/** What the socket may hold before it gets more, in bytes: enough to keep the kernel's buffer full. */
+/** Bytes that the socket may hold before it gets more: enough to keep the kernel's buffer full. */
 const SOCKET_BYTES_MAX = 1024 * 1024;
 
 /**
@@ -311,7 +311,7 @@ const NO_BYTES = new Uint8Array(0);
 export class WriteQueue {
   private chunks: Uint8Array[] = [];
   private head = 0;
-  /** What is written of the first chunk. */
+  /** The bytes of the first chunk that are written. */
   private headOffset = 0;
   private queuedBytes = 0;
   private inSocketBytes = 0;

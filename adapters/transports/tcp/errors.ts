@@ -102,7 +102,7 @@ function systemCode(cause: Error): string | undefined {
   return (cause.errors[0] as NodeJS.ErrnoException | undefined)?.code;
 }
 
-/** What went wrong, and what to do about it. */
+/** The reason of a failure, and what to do about it. */
 type Explanation = readonly [reason: string, advice: string];
 
 const UNKNOWN_HOST: Explanation = [

@@ -8,13 +8,13 @@ import { setAwakeTimer } from '../../../core/shared/timers.ts';
 export const FRAME_STALL_MS = 60_000;
 const FRAME_BYTES_MIN = 64 * 1024;
 
-/** What a {@link FrameDeadline} asks its connection. */
+/** The questions of a {@link FrameDeadline} to its connection. */
 export interface WatchedFrames {
   /** Number of the frame of which a part has come; undefined between two frames. */
   underWay(): number | undefined;
   /** The frame stands still: `nbytes` of it came within the last `withinMs`. */
   onStalled(nbytes: number, withinMs: number): void;
-  /** How long a frame may stand still. Default: {@link FRAME_STALL_MS}. */
+  /** Milliseconds for which a frame may stand still. Default: {@link FRAME_STALL_MS}. */
   stallMs?(): number;
 }
 

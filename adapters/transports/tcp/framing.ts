@@ -125,7 +125,7 @@ export class FrameWriter {
   }
 }
 
-/** What a reader finds in a stream. */
+/** The receiver of what a reader finds in a stream. */
 export interface FrameSink {
   /** The peer speaks our protocol. */
   onPreamble(): void;
@@ -192,7 +192,7 @@ export class FrameReader {
     }
   }
 
-  /** Why a stream that ends here is not in good order; undefined when it is. */
+  /** The reason why a stream that ends here is not in good order; undefined when it is. */
   endError(): YardmasterError | undefined {
     switch (this.stage) {
       case 'done':
@@ -354,7 +354,7 @@ function checkPreamble(received: Uint8Array): number | undefined {
 /** In the first message of Dask there are one or two. */
 const DASK_FRAMES_MAX = 16;
 
-/** Whether these first bytes of a peer look like Dask's protocol. */
+/** True when these first bytes of a peer look like Dask's protocol. */
 export function seemsDask(firstBytes: Uint8Array): boolean {
   return isDask(latin1(firstBytes.subarray(0, PREAMBLE_BYTES_MAX)));
 }

@@ -261,7 +261,7 @@ function addressOf({ remoteAddress = '?', remotePort = 0 }: Socket, scheme: stri
   return formatAddress({ host: remoteAddress, port: remotePort }, scheme);
 }
 
-/** What `connect` says when the connection ended before the peer introduced itself. */
+/** The error of `connect` when the connection ended before the peer introduced itself. */
 function beforeOpenError(address: string, error: Error | undefined): Error {
   if (YardmasterError.is(error, 'ERR_PROTOCOL') || YardmasterError.is(error, 'ERR_CONNECT')) {
     return error;
@@ -362,7 +362,7 @@ export const tcp: TransportDefinition<TcpOptions> = defineTransport<TcpOptions>(
 
 export default tcp;
 
-/** Where a socket connects or listens. */
+/** The address to which a socket connects, or at which it listens. */
 export interface HostAndPort {
   /** Without brackets. */
   readonly host: string;
@@ -503,7 +503,7 @@ export interface ForeignListener {
   readonly refusal: YardmasterError;
 }
 
-/** How to deal with peers that speak another protocol. */
+/** The treatment of peers that speak another protocol. */
 export interface ForeignPeers {
   /**
    * Answers callers in their own protocol, so that they end with an error that says where to go.

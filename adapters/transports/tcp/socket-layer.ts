@@ -25,7 +25,7 @@ export function tuneSocket(socket: Socket): void {
  */
 export type OnSocket = (socket: Socket, role: PeerRole | undefined, peer?: string) => void;
 
-/** How sockets are made: plain, or encrypted between peers that have proved who they are. */
+/** The way of making sockets: plain, or encrypted between peers that have proved who they are. */
 export interface SocketLayer {
   readonly scheme: string;
   /**
@@ -84,7 +84,7 @@ export class PlainLayer implements SocketLayer {
 /** Bytes that one read may bring: more than the buffers of a local socket hold. */
 const READ_BYTES = 256 * 1024;
 
-/** Where sockets read to, one after the other: what one has read is handled before the next one reads. */
+/** The buffer into which sockets read, one after the other: what one has read is handled before the next one reads. */
 const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES);
 
 /**

@@ -42,7 +42,7 @@ interface Owner {
   readonly host: string;
 }
 
-/** What each role has to know. Each knows the keys of its own doors only, so that no role can act as another. */
+/** The keys that each role knows. Each knows the keys of its own listeners only, so that no role can act as another. */
 const KEYS_OF_ROLE: Readonly<Record<Exclude<PeerRole, 'data'>, readonly PeerRole[]>> = {
   worker: ['worker', 'data'],
   client: ['client', 'data'],
@@ -61,7 +61,7 @@ export function newAccess(address?: string): Access {
   return { address, keys };
 }
 
-/** What may be given to the holder of a role. */
+/** The access that may be given to the holder of a role. */
 export function accessOfRole(access: Access, role: Exclude<PeerRole, 'data'>): Access {
   const names = KEYS_OF_ROLE[role];
   const keys = Object.entries(access.keys).filter(([name]) => names.includes(name as PeerRole));
@@ -130,7 +130,7 @@ const FOLDER_MODE = 0o700;
 /** Permissions of users other than owner and group. */
 const OTHERS = 0o007;
 
-/** Where schedulers of this user leave their access files: one for each port. */
+/** The folder in which schedulers of this user leave their access files: one for each port. */
 export function accessFolder(): string {
   return join(process.env['YARDMASTER_HOME'] ?? join(homedir(), '.yardmaster'), 'access');
 }
@@ -268,7 +268,7 @@ export const CERTIFICATE_VARIABLES = {
   key: 'YARDMASTER_TLS_KEY',
 } as const;
 
-/** What listens: a scheduler, or the data port of a worker. */
+/** The kind of a listener: a scheduler, or the data port of a worker. */
 export type Serves = 'scheduler' | 'data';
 
 /** Keys that open each kind of listener. */

@@ -65,9 +65,9 @@ export type { CertificateFiles } from './certificate-layer.ts';
 export interface TlsTransportOptions extends TcpOptions {
   /** Path of the access file. Default: of the environment, else what a scheduler left for the port. */
   readonly access?: string;
-  /** Whether the environment may name other keys (`YARDMASTER_ACCESS`, `YARDMASTER_TLS_…`). Default true. */
+  /** True when the environment may name other keys (`YARDMASTER_ACCESS`, `YARDMASTER_TLS_…`). Default true. */
   readonly environment?: boolean;
-  /** What listens: a scheduler, which makes the access file if there is none, or the data port of a worker. */
+  /** The kind of the listener: a scheduler, which makes the access file if there is none, or the data port of a worker. */
   readonly serves?: Serves;
   /**
    * Certificates of one's own in the place of an access file. Default: of the environment (`YARDMASTER_TLS_CA_FILE`,

@@ -38,7 +38,7 @@ export function removeSocketFolder(accessPath: string): void {
 }
 
 /**
- * Where the socket of a data port is, or would be. Undefined: the cluster has no folder for them, the port is not one of this
+ * The path of the socket of a data port. Undefined: the cluster has no folder for them, the port is not one of this
  * machine alone, or other users could enter the folder.
  */
 export function socketPath(file: KeyFile, { host, port }: HostAndPort): string | undefined {

@@ -3,7 +3,7 @@ import type { History, Run } from '../../../report/history.ts';
 import { button, h, on } from '../dom.ts';
 import { bytes, preciseClock, seconds } from '../format.ts';
 
-/** What a task did, over the page. */
+/** The runs of a task, shown over the page. */
 export class RunPanel {
   readonly element = h('dialog', { 'aria-label': 'Runs of a task' });
 

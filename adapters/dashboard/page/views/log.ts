@@ -23,7 +23,7 @@ interface Answer {
   readonly story: readonly Transition[];
 }
 
-/** What happened lately: transitions of tasks, and what the scheduler wrote. */
+/** The newest transitions of tasks and lines of the scheduler's log. */
 export class Log implements View {
   private readonly filter = h('input', { id: 'log-filter', type: 'search', autocomplete: 'off' });
   private readonly level = h(

@@ -7,7 +7,7 @@ import { get } from '../link.ts';
 import { poll, taskLink } from '../task-link.ts';
 import type { Around, View } from '../view.ts';
 
-/** Who holds what, and what the Active Memory Manager does about it. */
+/** The view of memory: who holds what, and what the Active Memory Manager does about it. */
 export class Memory implements View {
   private readonly workers = new Table(
     'Memory of the workers',

@@ -13,7 +13,7 @@ import { get } from '../link.ts';
 import { linked, taskLink, viewLink } from '../task-link.ts';
 import type { Around, View } from '../view.ts';
 
-/** What the cluster does, why it waits, and what failed. */
+/** The overview: what the cluster does, why it waits, and what failed. */
 export class Overview implements View {
   private readonly tiles = new Map<string, HTMLElement>();
   private readonly waiting = h('ul', { class: 'sentences', 'aria-live': 'polite' });

@@ -13,7 +13,7 @@ const LIVE_S = 30;
 /** Bytes each millisecond that a live page asks for, at most. */
 const RATE_MAX = 150;
 
-/** What every thread did, over time. */
+/** The task stream: what every thread did, over time. */
 export class Stream implements View {
   private readonly canvas = h('canvas', {
     ...{ tabindex: 0, role: 'img', 'aria-label': 'Task stream' },

@@ -95,7 +95,7 @@ export class Workers implements View {
     );
   }
 
-  /** What can be asked of a worker, and done with it. */
+  /** The buttons that ask a worker something, or act on it. */
   private tools(worker: string, output: HTMLElement): HTMLElement {
     const ask = (path: string, format: (answer: unknown) => string) => () => {
       get<unknown>(path, { worker }).then(

@@ -21,7 +21,7 @@ const MEMORY: readonly Series[] = [
   { label: 'spilled', colour: '#8a94a0' },
 ];
 
-/** What went on over time. */
+/** Charts of the load over time. */
 export function loadCharts({ analysis, history }: ReportData): readonly FilledChart[] {
   const { fromS, stepS, running, waiting } = analysis.load;
   const { memory } = history;

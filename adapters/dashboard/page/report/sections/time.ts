@@ -13,7 +13,7 @@ const KINDS = [
   ['waitedS', '#56b4e9', 'waiting on workers'],
 ] as const;
 
-/** Where the time of tasks went. */
+/** The section about the time of tasks. */
 export function timeSection({ analysis, path }: ReportData): HTMLElement {
   const rows = (
     [

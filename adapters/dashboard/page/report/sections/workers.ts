@@ -3,7 +3,7 @@ import { Bar } from '../../bar.ts';
 import { h, section, Table } from '../../dom.ts';
 import { bytes, count, preciseClock, seconds } from '../../format.ts';
 
-/** What each worker did. */
+/** The section about the workers. */
 export function workerSection({ analysis, history }: ReportData): HTMLElement {
   const titles = ['worker', 'threads', 'runs', 'busy', 'idle', 'fetching', 'memory at most'];
   const table = new Table('Workers', [...titles, 'spilled', 'there'], 'There was none.', '');

@@ -108,12 +108,12 @@ export class DaskConfig {
 
 function mergeInto(parent: Node, name: string, value: unknown, source: string): void {
   const key = canonical(name);
-  const children = (parent.children ??= new Map());
+  const children = (parent.children ??= new Map<string, Node>());
   let node = children.get(key);
   if (node === undefined) children.set(key, (node = { name }));
   if (isTree(value)) {
     delete node.entry;
-    node.children ??= new Map();
+    node.children ??= new Map<string, Node>();
     for (const [each, item] of Object.entries(value)) mergeInto(node, each, item, source);
   } else {
     delete node.children;

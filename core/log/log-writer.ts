@@ -209,7 +209,7 @@ export function entryOf(stimulus: Stimulus, nextRunId: number): Stimulus | undef
   if (!OPERATIONS[stimulus.op].isJournalled) return undefined;
   if (stimulus.op !== 'update-graph') return stimulus;
   // It is taken in at once when it is read again.
-  return { ...stimulus, sliceTasks: undefined, firstRunIds: [nextRunId] } as unknown as Stimulus;
+  return { ...stimulus, sliceTasks: undefined, firstRunIds: [nextRunId] };
 }
 
 /**

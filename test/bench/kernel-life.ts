@@ -297,7 +297,7 @@ function rank(shape: Shape): number {
     // Written out: objects made by spreading have one hidden class each, which nothing that comes off
     // a wire has.
     shape.tasks.forEach(({ key, dependencies, runSpec }, index) => {
-      shape.tasks[index] = { key, dependencies, runSpec, rank: ranks[index] as number };
+      shape.tasks[index] = { key, dependencies, runSpec, rank: ranks[index] };
     });
   });
 }

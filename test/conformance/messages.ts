@@ -96,6 +96,7 @@ function fromWorkerMessage(message: ToWorkerMessage): TraceMessage | undefined {
     case 'remove-worker':
     case 'refresh-who-has':
     case 'set-priority':
+    case 'extend-time-limits':
     case 'worker-status-change':
       return undefined;
   }

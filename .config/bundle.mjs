@@ -40,7 +40,7 @@ const STARTED = [
 
 /** Packages that are many small files, or needed in every thread. */
 const BUNDLED =
-  /^(tsyringe|tslib|reflect-metadata|eventemitter3|fastest-levenshtein|es-module-lexer|fast-deep-equal|ajv\/dist\/runtime|ajv-formats\/dist)(\/|$)/;
+  /^(tsyringe|tslib|reflect-metadata|fastest-levenshtein|es-module-lexer|fast-deep-equal|ajv\/dist\/runtime|ajv-formats\/dist)(\/|$)/;
 const IN_CLUSTER = /node_modules\/(?!fastest-|es-module-)|\.cjs$/;
 const IN_COMMON = /node_modules\/(fastest-levenshtein|es-module-lexer)\/|rolldown\/runtime/;
 

@@ -130,7 +130,7 @@ describe('a recording of random stimuli', () => {
 
   it('shows the first stimulus after which another policy decides otherwise', () => {
     const policies = { ordering: fifo.create({}) };
-    const orders = fc.sample(scenario, { numRuns: 40, seed: 1 }).map((played) => {
+    const orders = fc.sample(scenario, { numRuns: 100, seed: 1 }).map((played) => {
       const recorded = record(played);
       return { played, recorded, progress: replay(recorded, played, policies) };
     });

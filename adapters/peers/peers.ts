@@ -3,13 +3,13 @@ import {
   type ChannelHandlers,
   type Clock,
   type ErrorPayload,
+  type PutDataRequest,
   RemoteError,
   type Role,
   type Transport,
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
-import type { PutDataRequest } from '../../core/messages/protocol.ts';
 import { KeptChannels, openChannel } from '../../core/shared/channels.ts';
 import { fetchData } from '../../core/shared/fetch-data.ts';
 import { inBackground } from '../../core/shared/timers.ts';

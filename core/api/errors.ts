@@ -115,6 +115,7 @@ export function toErrorPayload(thrown: unknown, depth = 0): ErrorPayload {
         `something was thrown that cannot be described (${textOf(fault, 'name')}: ${textOf(fault, 'message')})`,
       ...(stack === undefined ? {} : { stack }),
       ...(code === undefined ? {} : { code }),
+      data: { notSent: textOf(fault, 'message') ?? 'it throws when it is inspected' },
     };
   }
 }

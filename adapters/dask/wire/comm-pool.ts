@@ -79,7 +79,7 @@ export class CommPool {
     const peer = this.peers.get(address);
     if (peer === undefined) return;
     this.peers.delete(address);
-    peer.connecting.abort();
+    peer.connecting.abort(reason);
     for (const comm of [...peer.idle, ...peer.busy]) comm.abort(reason);
     peer.idle.length = 0;
   }
@@ -105,13 +105,15 @@ export class CommPool {
     for (let comm = peer.idle.pop(); comm !== undefined; comm = peer.idle.pop()) {
       if (!comm.isClosed) return comm;
     }
-    const comm = await Comm.connect(address, { ...this.options, signal: peer.connecting.signal });
-    if (peer.connecting.signal.aborted) {
-      const reason = new YardmasterError('ERR_CLOSED', `${address} left the cluster`, { address });
-      comm.abort(reason);
-      throw reason;
+    const { signal } = peer.connecting;
+    try {
+      const comm = await Comm.connect(address, { ...this.options, signal });
+      if (!signal.aborted) return comm;
+      comm.abort(signal.reason as Error);
+    } catch (error) {
+      if (!signal.aborted) throw error;
     }
-    return comm;
+    throw signal.reason as Error;
   }
 
   private giveBack(peer: Peer, comm: Comm): void {

@@ -396,8 +396,13 @@ describe('a pool', () => {
     const calls = pool();
     const call = calls.call(address, 'hang');
     const gone = new Error('the worker left');
-    setTimeout(() => calls.drop(address, gone), 20);
+    calls.drop(address, gone); // It is still connecting.
     await expect(call).rejects.toBe(gone);
+    const { address: other, comms } = await echo();
+    const open = calls.call(other, 'hang');
+    await expect.poll(() => comms.length).toBe(1);
+    calls.drop(other, gone);
+    await expect(open).rejects.toBe(gone);
     expect(await calls.call(address, 'again')).toMatchObject({ op: 'again' });
   });
 

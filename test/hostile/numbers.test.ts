@@ -12,7 +12,8 @@ const { definitions } = JSON.parse(
 ) as { readonly definitions: Readonly<Record<string, Schema>> };
 
 /** Fields that may be infinite: bounds of times and of copies, which nothing adds up. */
-const LIMITS = /\.(fifoTimeoutMs|killTimeoutMs|returnWithinMs|replicas|priorities)$/;
+const LIMITS =
+  /\.(fifoTimeoutMs|killTimeoutMs|returnWithinMs|replicas|priorities|timeLimitsMs\[\])$/;
 
 /** Paths of the numbers in a schema that have no bound on one side. */
 function* unbounded(schema: Schema, path: string): Iterable<string> {

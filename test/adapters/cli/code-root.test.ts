@@ -18,6 +18,10 @@ const there = join(folder, 'somewhere', 'else');
 const runs = new Runs();
 
 const WHERE = 'export const where = () => import.meta.url;\n';
+/** A module of a package has to register its tasks, as `defineTasks` does. */
+const REGISTERED = `${WHERE}const tasks = (globalThis[Symbol.for('yardmaster.tasks')] ??= new Map());
+tasks.set(import.meta.url, new Map([['where', where]]));
+`;
 const files = {
   'package.json': '{ "type": "module" }',
   'src/tasks.js': `import './helper.js';\n${WHERE}`,
@@ -26,7 +30,7 @@ const files = {
   'packages/app/package.json': '{ "type": "module" }',
   'packages/app/tasks.js': WHERE,
   'node_modules/@acme/tasks/package.json': '{ "type": "module", "version": "1.0.0" }',
-  'node_modules/@acme/tasks/lib/tasks.js': WHERE,
+  'node_modules/@acme/tasks/lib/tasks.js': REGISTERED,
 };
 const urlIn = (root: string, path: string): string => pathToFileURL(join(root, path)).href;
 const where = (path: string) => taskOf(urlIn(here, path), (): string => '', 'where');

@@ -32,6 +32,7 @@ export class Chart {
   ) {
     this.values = series.map(() => []);
     this.element.setAttribute('role', 'img');
+    this.element.setAttribute('aria-label', `${title}: nothing yet`);
     new ResizeObserver(() => this.resize()).observe(this.element);
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.redraw());
   }

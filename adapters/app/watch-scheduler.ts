@@ -100,7 +100,7 @@ interface Waiting {
 }
 
 /** Tasks that wait for something that may never come. */
-function findWaiting(cluster: ClusterView): Waiting | undefined {
+export function findWaiting(cluster: ClusterView): Waiting | undefined {
   const { workers, unrunnable, queued } = cluster;
   if (workers.size === 0) {
     const waiting = unrunnable.size + queued.size;
@@ -125,9 +125,11 @@ function findWaiting(cluster: ClusterView): Waiting | undefined {
     const text = `no worker may run ${refused.key}: its language is not that of the workers (${spoken}); start a worker of its language`;
     return { why: 'no such worker', text };
   }
-  // The task is offered to the policy again when a worker has less to do. When all workers are
-  // idle, that never happens.
-  const isIdle = all.every(({ processing }) => processing.size === 0);
+  // The task is offered to the policy again when a worker has less to do, or is taken into service. When all workers are in
+  // service and idle, that never happens.
+  const isIdle = all.every(
+    ({ processing, status }) => processing.size === 0 && status === 'running',
+  );
   if (!isIdle) return undefined;
   const text = `the policy workerSelection gives ${refused.key} to no worker, although all of them are idle; it may wait for ever`;
   return { why: 'policy', text };

@@ -98,6 +98,7 @@ export async function disturb(
       resume(pid);
       await done('stop');
     }
+    await allHeardOf(cluster);
     await allBack(cluster);
     const removed = outcome.removedWorkers;
     if (stallTtls > 0) {
@@ -163,6 +164,15 @@ async function allBack(cluster: LocalCluster): Promise<void> {
   const isEverywhere = (): boolean =>
     [...state.tasks.values()].every((task) => task.replicas <= 1 || task.whoHas.size > 1);
   while (!isEverywhere()) await passed(20);
+}
+
+/** Waits for news of each worker: one that was continued a moment ago may have been silent for almost its time to live. */
+async function allHeardOf({ scheduler }: LocalCluster): Promise<void> {
+  const { workers } = scheduler.cluster;
+  const before = new Map(Array.from(workers.values(), (one) => [one.address, one.lastSeenMs]));
+  const isSilent = (): boolean =>
+    [...workers.values()].some((one) => one.lastSeenMs <= (before.get(one.address) ?? 0));
+  while (isSilent()) await passed(20);
 }
 
 function resume(pid: number): void {

@@ -56,7 +56,7 @@ export default definePlugin<CheckedOptions<typeof AMM_OPTIONS>, readonly Configu
         nowMs: () => context.clock.nowMs(),
         enact: (moves) => context.enqueue({ op: 'move-replicas', ...moves }),
         decisions: context.decisions,
-        report: (error) => context.report(error),
+        judge: (policy, failure) => context.judge(policy, failure),
         book,
       });
     const manager = makeManager();

@@ -1,4 +1,4 @@
-import type { Clock, Logger } from '../../core/api/index.ts';
+import type { Clock, Logger, YardmasterError } from '../../core/api/index.ts';
 import { byFactory, type Services } from '../../core/api/token.ts';
 import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
@@ -37,7 +37,7 @@ export interface SimulatedScheduler {
   readonly kernel: SchedulerKernel;
   /** Stimuli that were handled. */
   readonly stimulusCount: number;
-  /** The number of decisions of built-in policies in place of others, and the policy that was of no use. */
+  /** The number of failures of policies, and the policy that was of no use. */
   readonly fallbacks: { readonly count: number; readonly useless: string | undefined };
   accept(stimulus: IncomingStimulus): void;
 }
@@ -61,36 +61,31 @@ class WireDelivery extends Delivery {
   }
 }
 
-/** Counts how often the built-in policy had to decide in place of another one. */
+/** Counts how often policies failed. */
 class FallbackTally extends ErrorReports {
-  /** In all slots. */
+  /** Of all policies. */
   count = 0;
   private readonly answered = new Set<PolicyFailure['question']>();
-  private readonly failures = new Map<PolicyFailure['question'], PolicyFailure>();
+  private readonly failures = new Map<PolicyFailure['question'], YardmasterError>();
 
-  override policyFailed(failure: PolicyFailure): void {
+  override policyJudged(question: PolicyFailure['question'], failure?: YardmasterError): void {
+    if (failure === undefined) {
+      this.answered.add(question);
+      return;
+    }
     this.count++;
-    if (!this.failures.has(failure.question)) this.failures.set(failure.question, failure);
-    super.policyFailed(failure);
-  }
-
-  override policyAnswered(question: PolicyFailure['question']): void {
-    this.answered.add(question);
+    if (!this.failures.has(question)) this.failures.set(question, failure);
   }
 
   /** As the kernel calls it, with a count of what it asks. */
   ports(compiled: KernelPorts): KernelPorts {
-    return {
-      ...compiled,
-      onPolicyAnswer: (question) => this.policyAnswered(question),
-    };
+    return { ...compiled, onPolicyAnswer: (question) => this.policyJudged(question) };
   }
 
   /** The failure of a policy that failed each time that it was asked one of its questions, if there is such a policy. */
   get useless(): string | undefined {
-    for (const [question, { slot, policy, what }] of this.failures) {
-      if (this.answered.has(question)) continue;
-      return `policy "${policy}" of slot ${slot} ${what}; so it was each time, and the built-in policy decided in its place`;
+    for (const [question, { message }] of this.failures) {
+      if (!this.answered.has(question)) return `${message}; so it was each time`;
     }
     return undefined;
   }

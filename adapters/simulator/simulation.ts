@@ -390,7 +390,7 @@ export interface SimulationReport {
   readonly idleShare: number;
   /** The number of times that the scheduler sent a task to a worker. */
   readonly decisions: number;
-  /** The number of times that a policy threw or gave an unusable answer, so that the built-in one decided in its place. */
+  /** The number of times that a policy threw or gave an unusable answer: of a slot, the built-in one decided in its place. */
   readonly fallbacks: number;
   /**
    * Set when a policy did so each time that it was asked something: then the figures are not its own. Says which one, and

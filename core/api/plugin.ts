@@ -139,6 +139,12 @@ export interface PluginContext {
    */
   policyIn<Slot extends SlotName>(slot: Slot): PolicyInCharge<Slot>;
   /**
+   * Says how a policy fared that is in no slot, but the plugin's own. A failure is reported as by `report`. A
+   * simulation refuses the figures of a policy that has failed and has never done well.
+   * @param failure - undefined: it did well
+   */
+  judge(policy: string, failure?: YardmasterError): void;
+  /**
    * Registers a function that returns the language of a task by its run specification; undefined:
    * any worker will do. While all workers speak it (`WorkerIdentity.language`), a task may run
    * anywhere; otherwise only on workers that speak it. The registration lasts as long as the plugin

@@ -345,7 +345,8 @@ export class HostedPlugin {
     return new YardmasterError('ERR_CLOSED', `${this.owner} ${what}`, { plugin: this.name });
   }
 
-  private report(error: YardmasterError): void {
+  /** Counts an error, and reports it the 1st, 2nd, 4th, 8th … time. */
+  report(error: YardmasterError): void {
     const { observer } = this;
     observer.errorCount++;
     const kind = `report:${error.message}`;

@@ -20,13 +20,14 @@ export class ErrorReports {
   /**
    * Reports that a policy failed, which may repeat in every decision: the 1st, 2nd, 4th, 8th time and so on.
    */
-  policyFailed({ error, slot }: PolicyFailure): void {
+  policyFailed({ question, error, slot }: PolicyFailure): void {
+    this.policyJudged?.(question, error);
     const next = nextToReport(this.policyFailures, error, { kind: slot, of: 'policy' });
     if (next !== undefined) this.report(next);
   }
 
-  /** An answer of a policy was used that a plugin had asked. Of interest to those who count. */
-  policyAnswered?(question: PolicyFailure['question']): void;
+  /** A policy has answered a question, or failed to do so. Of interest to those who count. */
+  policyJudged?(question: PolicyFailure['question'], failure?: YardmasterError): void;
 
   /** Other policies are in charge, perhaps: the failures of each are counted anew. */
   policiesChanged(): void {

@@ -68,6 +68,10 @@ export class PluginContexts {
         if (plugin.isAttached) this.ports.request();
       },
       policyIn: (slot) => this.policyIn(slot),
+      judge: (policy, failure) => {
+        if (failure !== undefined) plugin.report(failure);
+        this.errors.policyJudged?.(`${plugin.name} ${policy}`, failure);
+      },
       tellLanguages: (languageOf) => this.setLanguages(plugin, languageOf),
       provide: (service, value) => {
         checkToken(plugin, 'provide', service);
@@ -137,8 +141,7 @@ export class PluginContexts {
         error,
       });
     };
-    const answered = (question: string): void =>
-      this.errors.policyAnswered?.(`${slot} ${question}`);
+    const answered = (question: string): void => this.errors.policyJudged?.(`${slot} ${question}`);
     return { name, policy, failed, answered };
   }
 

@@ -21,7 +21,6 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { isTrusted, original, readOnly } from '../../core/shared/read-only.ts';
-import { isReported } from '../../core/util/failure-count.ts';
 import { SHOWN } from '../../core/util/values.ts';
 import { NO_WORKERS, WorkerList } from './movement.ts';
 
@@ -41,6 +40,8 @@ const NOTHING: ReadonlyMap<TaskView, PendingReplicas> = new Map();
 /** Copies to make and to drop, by worker. */
 export type ReplicaMoves = Pick<MoveReplicas, 'acquire' | 'remove'>;
 
+type Policy = ActiveMemoryManagerPolicy<unknown>;
+
 /** The part of `AmmView` that is about rounds: all that the policies of this package use. */
 type RoundView = Omit<AmmView, keyof Surroundings>;
 type Surroundings = Pick<
@@ -59,11 +60,8 @@ interface MemoryManagerParts {
   readonly decisions?: DecisionSink;
   /** Has the kernel do it. Not called when there is nothing to do. */
   readonly enact: (moves: ReplicaMoves) => void;
-  /**
-   * A policy failed; the other policies continue. Called at the 1st, 2nd, 4th, 8th … failure of a
-   * policy.
-   */
-  readonly report: (error: YardmasterError) => void;
+  /** A policy has had its round, or failed in it; the other policies continue. */
+  readonly judge: (policy: string, failure?: YardmasterError) => void;
   /** The replicas that are under way, shared by the managers of one scheduler. Default: its own. */
   readonly book?: ReplicaBook;
 }
@@ -78,10 +76,9 @@ export class MemoryManager implements RoundView {
   [SHOWN]: object | 'manager' = 'manager';
   /** The view for policies that are not part of this package. */
   view: AmmView = readOnly<RoundView>(this) as AmmView;
-  readonly policies: Set<ActiveMemoryManagerPolicy<unknown>> = new PolicySet(this);
+  readonly policies: Set<Policy> = new PolicySet(this);
   readonly workersMemory: ReadonlyMap<WorkerView, number>;
   private readonly book: ReplicaBook;
-  private readonly failures = new WeakMap<ActiveMemoryManagerPolicy<unknown>, number>();
   /** Filled anew in each round in which something is suggested or looked at. */
   private loads: WorkerLoads | undefined;
   private areLoadsFresh = false;
@@ -156,8 +153,10 @@ export class MemoryManager implements RoundView {
   }
 
   /** Lets one policy speak. What it throws ends its round; what was accepted stands. */
-  private drive(policy: ActiveMemoryManagerPolicy<unknown>): void {
+  private drive(policy: Policy): void {
     let generator: SuggestionGenerator | undefined;
+    const { failures } = this.tally;
+    const failedBefore = failures.length;
     try {
       const returned: unknown = policy.run(managerFor(policy, this));
       checkGenerator(returned);
@@ -169,12 +168,10 @@ export class MemoryManager implements RoundView {
     } finally {
       this.end(policy, generator);
     }
+    if (failures.length === failedBefore) this.parts.judge(policy.constructor.name);
   }
 
-  private converse(
-    policy: ActiveMemoryManagerPolicy<unknown>,
-    generator: SuggestionGenerator,
-  ): void {
+  private converse(policy: Policy, generator: SuggestionGenerator): void {
     const deadlineMs = this.parts.nowMs() + ROUND_MS_MAX;
     let step = silenced(generator.next());
     for (let count = 1; step.done !== true; count++) {
@@ -196,10 +193,7 @@ export class MemoryManager implements RoundView {
   }
 
   /** So that `finally` of the policy runs, however its round ended. */
-  private end(
-    policy: ActiveMemoryManagerPolicy<unknown>,
-    generator: SuggestionGenerator | undefined,
-  ): void {
+  private end(policy: Policy, generator: SuggestionGenerator | undefined): void {
     try {
       silenced(generator?.return());
     } catch (cause) {
@@ -209,20 +203,14 @@ export class MemoryManager implements RoundView {
   }
 
   /** The worker that was chosen for a suggestion; undefined: it is refused. */
-  private answer(
-    read: ReadSuggestion | RefusedSuggestion,
-    policy: ActiveMemoryManagerPolicy<unknown>,
-  ): WorkerView | undefined {
+  private answer(read: ReadSuggestion | RefusedSuggestion, policy: Policy): WorkerView | undefined {
     const chosen = 'reason' in read ? read.reason : this.consider(read, policy);
     if (typeof chosen !== 'string') return chosen;
     this.refuse('reason' in read ? read.suggestion : read, chosen, policy);
     return undefined;
   }
 
-  private consider(
-    suggestion: ReadSuggestion,
-    policy: ActiveMemoryManagerPolicy<unknown>,
-  ): WorkerView | RefusalReason {
+  private consider(suggestion: ReadSuggestion, policy: Policy): WorkerView | RefusalReason {
     const { task, candidates } = suggestion;
     const loads = this.loadsOfRound();
     const nbytes = Math.max(0, task.nbytes);
@@ -252,11 +240,7 @@ export class MemoryManager implements RoundView {
   }
 
   /** Before anything is booked. */
-  private accept(
-    suggestion: Suggestion,
-    chosen: WorkerLoad,
-    policy: ActiveMemoryManagerPolicy<unknown>,
-  ): void {
+  private accept(suggestion: Suggestion, chosen: WorkerLoad, policy: Policy): void {
     this.tally.accepted++;
     if (this.parts.decisions?.isRecording !== true) return;
     this.recordedRefusals.delete(suggestion.task);
@@ -264,11 +248,7 @@ export class MemoryManager implements RoundView {
   }
 
   /** Does no harm: it is counted, and recorded for `why` unless the last record says the same. */
-  private refuse(
-    suggestion: Suggestion,
-    reason: RefusalReason,
-    policy: ActiveMemoryManagerPolicy<unknown>,
-  ): void {
+  private refuse(suggestion: Suggestion, reason: RefusalReason, policy: Policy): void {
     const { name } = policy.constructor;
     this.tally.refuse(suggestion, reason, name);
     const { task, op } = suggestion;
@@ -279,7 +259,7 @@ export class MemoryManager implements RoundView {
     this.record(policy, explainRefusal(suggestion, reason));
   }
 
-  private record(policy: ActiveMemoryManagerPolicy<unknown>, decision: PluginDecision): void {
+  private record(policy: Policy, decision: PluginDecision): void {
     this.parts.decisions?.record({ policy: policy.constructor.name, ...decision });
   }
 
@@ -305,22 +285,12 @@ export class MemoryManager implements RoundView {
     return { acquire, remove };
   }
 
-  /** Reports a failure, but for a policy that fails in every round only at growing distances. */
-  private fail(policy: ActiveMemoryManagerPolicy<unknown>, what: string, cause?: unknown): void {
-    const { name } = policy.constructor;
-    this.tally.fail({ policy: name, message: what });
-    const count = (this.failures.get(policy) ?? 0) + 1;
-    this.failures.set(policy, count);
-    if (!isReported(count)) return;
-    const times = count === 1 ? '' : ` (failure ${count} of this policy)`;
-    this.parts.report(
-      new YardmasterError(
-        'ERR_POLICY',
-        `policy "${name}" of the Active Memory Manager ${what}${times}`,
-        { policy: name, count },
-        cause === undefined ? {} : { cause },
-      ),
-    );
+  private fail({ constructor }: Policy, what: string, cause?: unknown): void {
+    const policy = constructor.name;
+    this.tally.failures.push({ policy, message: what });
+    const message = `policy "${policy}" of the Active Memory Manager ${what}`;
+    const options = cause === undefined ? {} : { cause };
+    this.parts.judge(policy, new YardmasterError('ERR_POLICY', message, { policy }, options));
   }
 }
 
@@ -331,12 +301,12 @@ function silenced<T>(step: T): T {
 }
 
 /** The policies of this package are trusted with the state itself. */
-function managerFor(policy: ActiveMemoryManagerPolicy<unknown>, manager: MemoryManager): AmmView {
+function managerFor(policy: Policy, manager: MemoryManager): AmmView {
   return isTrusted(policy.constructor) ? (manager as RoundView as AmmView) : manager.view;
 }
 
 /** Gives each added policy its manager, whichever caller adds it. */
-class PolicySet extends Set<ActiveMemoryManagerPolicy<unknown>> {
+class PolicySet extends Set<Policy> {
   constructor(private readonly manager: MemoryManager) {
     super();
   }
@@ -347,7 +317,7 @@ class PolicySet extends Set<ActiveMemoryManagerPolicy<unknown>> {
   }
 
   /** @throws YardmasterError `ERR_PLUGIN_LOAD` for what is no policy */
-  override add(policy: ActiveMemoryManagerPolicy<unknown>): this {
+  override add(policy: Policy): this {
     checkPolicy(policy);
     policy.manager = managerFor(policy, this.manager);
     return super.add(policy);
@@ -572,7 +542,7 @@ class RoundTally {
   accepted = 0;
   underWay = 0;
   private readonly refusals = new Map<RefusalReason, { count: number; readonly example: string }>();
-  private readonly failures: AmmPolicyFailure[] = [];
+  readonly failures: AmmPolicyFailure[] = [];
 
   /** O(1). */
   refuse({ op, task }: Suggestion, reason: RefusalReason, policy: string): void {
@@ -584,10 +554,6 @@ class RoundTally {
       const example = `${policy}: ${op}${subject} is refused: ${refusalText(reason)}`;
       this.refusals.set(reason, { count: 1, example });
     }
-  }
-
-  fail(failure: AmmPolicyFailure): void {
-    this.failures.push(failure);
   }
 
   get result(): AmmRound {
@@ -1099,8 +1065,6 @@ function isRatherDropped(load: WorkerLoad, best: WorkerLoad): boolean {
   if (load.memory !== best.memory) return load.memory > best.memory;
   return load.worker.rank < best.worker.rank;
 }
-
-type Policy = ActiveMemoryManagerPolicy<unknown>;
 
 /**
  * A class is made with its options; an instance is taken as it is.

@@ -105,8 +105,8 @@ class Rounds {
       this.dropped = moves.remove;
       this.handle({ op: 'move-replicas', ...moves });
     },
-    report: (error) => {
-      throw error;
+    judge: (_policy, failure) => {
+      if (failure !== undefined) throw failure;
     },
   });
   private dropped: MoveReplicas['remove'] = [];

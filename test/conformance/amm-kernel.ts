@@ -77,8 +77,8 @@ export class AmmKernel extends TraceKernel {
         const stimulusId = `amm-${nowMs}`;
         outbox = this.kernel.handle({ op: 'move-replicas', ...moves, stimulusId }, nowMs);
       },
-      report: (error) => {
-        throw error;
+      judge: (_policy, failure) => {
+        if (failure !== undefined) throw failure;
       },
     });
     const measure = measureNamed(this.traceConfig.ammMeasure);

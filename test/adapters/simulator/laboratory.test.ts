@@ -16,6 +16,7 @@ import {
   worstCase,
 } from '../../../adapters/simulator/index.ts';
 import { graphWorkload, type Workload } from '../../../adapters/workloads/index.ts';
+import { ActiveMemoryManagerPolicy, type SuggestionGenerator } from '../../../core/api/index.ts';
 import { KernelLogWriter } from '../../../core/log/log-writer.ts';
 import { RecordingKernel } from '../../../core/log/recording-kernel.ts';
 
@@ -226,6 +227,37 @@ describe('a stealing policy', () => {
   it('that is right each time has figures without fallbacks', async () => {
     const run = await compared({ mayTake: yes, levelOf: () => 3, pays: yes });
     expect(run?.figures?.fallbacks.mean).toBe(0);
+  });
+});
+
+describe('a policy of the memory manager', () => {
+  async function compared(failsIn: (round: number) => boolean): Promise<ComparedRun | undefined> {
+    let rounds = 0;
+    class Odd extends ActiveMemoryManagerPolicy {
+      override *run(): SuggestionGenerator {
+        if (failsIn(++rounds)) throw new Error('no idea');
+        yield* [];
+      }
+    }
+    const overrides = {
+      scheduler: { activeMemoryManager: { interval: '1s', policies: [{ use: Odd }] } },
+    };
+    const variant = { name: 'odd', overrides };
+    const { runs } = await comparePolicies([chainsAndPairs()], [variant], { workers: 1, seeds: 1 });
+    return runs[0];
+  }
+
+  it('that fails in each round has no figures, but an error', async () => {
+    const run = await compared(() => true);
+    expect(run?.figures).toBeUndefined();
+    expect(run?.error).toContain('policy "Odd" of the Active Memory Manager threw: no idea');
+    expect(run?.error).toContain('so it was each time');
+  });
+
+  it('that fails in one round keeps its figures, and the failure is counted', async () => {
+    const run = await compared((round) => round === 1);
+    expect(run?.error).toBeUndefined();
+    expect(run?.figures?.fallbacks.mean).toBe(1);
   });
 });
 

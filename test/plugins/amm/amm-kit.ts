@@ -93,7 +93,9 @@ export class AmmBench {
       measure,
       nowMs: () => this.nowMs,
       enact: (moves) => this.moves.push(moves),
-      report: (error) => this.errors.push(error),
+      judge: (_policy, failure) => {
+        if (failure !== undefined) this.errors.push(failure);
+      },
       decisions,
     });
     for (const policy of policies) manager.policies.add(policy);

@@ -180,12 +180,12 @@ describe('the Active Memory Manager in a scheduler', () => {
     const host = await start({ interval: '1s', policies: [Broken] });
     await host.clock.advanceAsync(7_000);
     expect(host.log.messages).toEqual(
-      ['', ' (failure 2 of this policy)', ' (failure 4 of this policy)'].map(
+      ['', '', ' (failure 4 of this kind)'].map(
         (times) =>
           `policy "Broken" of the Active Memory Manager threw: on purpose; what it suggested before stands${times}`,
       ),
     );
-    expect(host.scheduler.plugins[0]).toMatchObject({ name: 'amm', errorCount: 3 });
+    expect(host.scheduler.plugins[0]).toMatchObject({ name: 'amm', errorCount: 7 });
   });
 });
 

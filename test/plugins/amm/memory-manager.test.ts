@@ -318,15 +318,6 @@ describe('a round', () => {
     expect(chosen).toEqual([c, a, undefined]);
   });
 
-  it('a failure is reported at its 1st, 2nd, 4th, 8th time', () => {
-    const policy = policyOf(() => {
-      throw new Error('again');
-    });
-    const manager = bench.manager([policy]);
-    for (let round = 0; round < 100; round++) manager.runOnce();
-    expect(bench.errors.map(({ data }) => data['count'])).toEqual([1, 2, 4, 8, 16, 32, 64]);
-  });
-
   it('an endless policy is stopped by its time, its finally runs, and what it had stands', () => {
     const task = bench.task('x', [a, b]);
     let cleaned = false;

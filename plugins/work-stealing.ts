@@ -1,6 +1,7 @@
 import { NO_PARAMETERS } from '../core/api/plugin.ts';
 import {
   definePlugin,
+  messageOf,
   PLUGIN_API_VERSION,
   type Timer,
   YardmasterError,
@@ -44,7 +45,7 @@ export default definePlugin<CheckedOptions<typeof WORK_STEALING_OPTIONS>>({
       try {
         if (balancer.advance()) continueLater();
       } catch (cause) {
-        const message = `a slice of a round of work stealing threw: ${String(cause)}`;
+        const message = `a slice of a round of work stealing threw: ${messageOf(cause)}`;
         context.report(new YardmasterError('ERR_PLUGIN_HOOK', message, {}, { cause }));
       }
     };

@@ -1,5 +1,6 @@
-import type { Logger } from '../../core/api/index.ts';
+import { type Logger, messageOf, toErrorPayload } from '../../core/api/index.ts';
 import { printable } from '../../core/util/values.ts';
+import { userFrame } from '../tasks/index.ts';
 
 /** The levels of a log; each includes those after it. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -37,11 +38,16 @@ export function textLogger(
 function detailsOf(error: unknown, text: string, level: LogLevel): string {
   if (error === undefined) return '';
   const message = messageOf(error);
-  const own = text.includes(message) ? '' : `: ${message}`;
+  const own = (text.includes(message) ? '' : `: ${message}`) + placeOf(error);
   const isShown = level === 'debug' && error instanceof Error && error.stack !== undefined;
   return isShown ? `${own}\n${error.stack}` : own;
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** The line of a policy, a plugin or the program that is to blame; empty when there is none. */
+function placeOf(error: unknown): string {
+  let first = toErrorPayload(error);
+  if (first.cause === undefined) return ''; // An error of ours, which says all that is needed.
+  while (first.cause !== undefined) first = first.cause;
+  const frame = first.stack === undefined ? undefined : userFrame(first.stack);
+  return frame === undefined ? '' : ` [${frame}]`;
 }

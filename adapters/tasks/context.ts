@@ -222,6 +222,14 @@ export function foldStack(stack: string): string {
   return kept.some((line) => FRAME.test(line)) ? kept.join('\n') : stack;
 }
 
+/** The first frame of a stack that is neither of this package nor of Node: `at score (file:///x/policy.js:3:9)`. */
+export function userFrame(stack: string): string | undefined {
+  return stack
+    .split('\n')
+    .find((line) => FRAME.test(line) && !isInternal(line))
+    ?.trim();
+}
+
 function isInternal(frame: string): boolean {
   if (/\(?node:/.test(frame)) return true;
   for (const root of [PACKAGE, PACKAGE_PATH]) {

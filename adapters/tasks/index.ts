@@ -35,7 +35,7 @@ export { codeRootAt } from './modules.ts';
 export { commonName, travellingFunction } from './modules.ts';
 export { importingTaskModule, loadFunction } from './load-function.ts';
 export { describeFailure } from './context.ts';
-export { foldStack } from './context.ts';
+export { foldStack, userFrame } from './context.ts';
 export { type RunOptions, runTask, startTask } from './run-task.ts';
 export { ScatteredValue } from './pieces.ts';
 export { refusalBytes } from './context.ts';

@@ -120,6 +120,11 @@ export function toErrorPayload(thrown: unknown, depth = 0): ErrorPayload {
   }
 }
 
+/** The message of whatever was thrown. Never throws. */
+export function messageOf(thrown: unknown): string {
+  return toErrorPayload(thrown).message;
+}
+
 function textOf(thrown: unknown, property: string): string | undefined {
   try {
     const value = (thrown as Record<string, unknown>)[property];

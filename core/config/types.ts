@@ -372,8 +372,12 @@ function isExtension(item: unknown): boolean {
   if (typeof item === 'function') return true;
   if (typeof item !== 'object' || item === null || Array.isArray(item)) return false;
   if (!isPlainObject(item)) return true;
-  if ('use' in item) return false;
-  return typeof item['kind'] === 'string' || Object.values(item).some(isFunction);
+  try {
+    if ('use' in item) return false;
+    return typeof item['kind'] === 'string' || Object.values(item).some(isFunction);
+  } catch {
+    return true; // It throws when it is read, which nothing that was written in a configuration does.
+  }
 }
 
 function each(items: unknown, change: (item: unknown, index: number) => unknown): unknown {

@@ -1,4 +1,4 @@
-import { toErrorPayload, YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import type { KernelSlotName, KernelSlots, SlotName } from '../api/policies.ts';
 import { isPromise, typeName } from '../util/values.ts';
 import { invariantError } from './ports.ts';
@@ -37,7 +37,7 @@ export function askPolicy<Slot extends KernelSlotName, Subject, Answer, Detail =
     }
     what = refusal;
   } catch (thrown) {
-    what = `threw: ${toErrorPayload(thrown).message}`;
+    what = `threw: ${messageOf(thrown)}`;
     cause = thrown;
   }
   const error = policyError(slot, name, what, cause);

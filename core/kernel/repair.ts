@@ -3,7 +3,7 @@
  * part of it. Instead everything that follows from something else is made anew from what is left: who holds a result,
  * which runs were sent, what has failed, and who wants what.
  */
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import { changesNoWants } from '../messages/operations.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import {
@@ -204,7 +204,12 @@ class Repair {
     const keys = keysOf(stimulus);
     if (op === 'cancel-keys') {
       const reason = 'stimulus-failed';
-      outbox.toClient(client, { op: 'cancelled-keys', keys, reason, message: whyOf(this.error) });
+      outbox.toClient(client, {
+        op: 'cancelled-keys',
+        keys,
+        reason,
+        message: messageOf(this.error),
+      });
     } else if (op !== 'client-releases-keys') {
       for (const key of keys) {
         const failure = failureOf(scope, key, this.cause, this.error);
@@ -380,7 +385,7 @@ class Repair {
     for (const worker of leaving) worker.rank = -1;
     for (const task of this.dropped) {
       const reason = 'stimulus-failed';
-      const message = whyOf(this.error);
+      const message = messageOf(this.error);
       for (const client of task.whoWants.items) {
         scope.outbox.toClient(client, { op: 'cancelled-keys', keys: [task.key], reason, message });
       }
@@ -599,17 +604,13 @@ function reportedTask({ cluster }: KernelScope, stimulus: Stimulus): TaskState |
   return task?.runId === stimulus.runId && task.state !== 'memory' ? task : undefined;
 }
 
-function whyOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
-}
-
 function failureOf(
   scope: KernelScope,
   key: string,
   { op, stimulusId }: Stimulus,
   cause: unknown,
 ): TaskFailure {
-  const why = whyOf(cause);
+  const why = messageOf(cause);
   const story = scope.story.about([key]).slice(-STORY_MAX);
   return schedulerFailure(
     'ERR_INTERNAL',

@@ -1,4 +1,4 @@
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import { type Disagreement, SHADOW_FAILURES_MAX, type ShadowReport } from '../api/insight.ts';
 import type { KernelSlotName, KernelSlots, Submission, WorkerSelection } from '../api/policies.ts';
 import type { GraphTask } from '../messages/stimulus.ts';
@@ -163,7 +163,7 @@ export class Shadow implements Watcher {
       return question();
     } catch (error) {
       this.failures++;
-      this.lastFailure = error instanceof Error ? error.message : String(error);
+      this.lastFailure = messageOf(error);
       return undefined;
     }
   }

@@ -3,7 +3,7 @@
  * A new field of a contract has to be listed here to compile.
  */
 import { distance } from 'fastest-levenshtein';
-import { type ErrorCode, toErrorPayload, YardmasterError } from '../api/errors.ts';
+import { type ErrorCode, messageOf, toErrorPayload, YardmasterError } from '../api/errors.ts';
 import type { ExecutionResult, Executor } from '../api/executor.ts';
 import { type EventName, HOOK_NAMES } from '../api/hooks.ts';
 import type { NannyHooks, WorkerHooks } from '../api/local-plugins.ts';
@@ -622,7 +622,12 @@ function checkObject(value: unknown, rules: NamedRules, what: string, code: Erro
 /** The faults of the fields that have rules. */
 function problemsOf(fields: Fields, rules: NamedRules, required: readonly string[] = []): string[] {
   return Object.entries(rules).flatMap(([name, rule]) => {
-    const value = fields[name];
+    let value: unknown;
+    try {
+      value = fields[name];
+    } catch (cause) {
+      return [`${name} cannot be read: ${messageOf(cause)}`];
+    }
     const isRight = value === undefined ? !required.includes(name) : rule?.fits(value);
     if (rule === undefined || isRight === true) return [];
     return [`${name} must be ${rule.wanted}, got ${show(value)}`];

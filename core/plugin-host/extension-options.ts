@@ -1,4 +1,4 @@
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import {
   check,
   configError,
@@ -130,7 +130,7 @@ function placed(error: unknown, at: readonly Segment[], origin: ConfigOrigin): u
 
 /** An `ERR_CONFIG` has a headline and indented lines. */
 function linesOf(error: unknown): readonly string[] {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   const isList = YardmasterError.is(error, 'ERR_CONFIG') && message.includes('\n  ');
   return isList ? message.split('\n').slice(1) : [`  ${message}`];
 }

@@ -1,4 +1,4 @@
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import type {
   EventName,
   EventSource,
@@ -18,6 +18,7 @@ import { CLOCK } from '../host/tokens.ts';
 import { checkHookNames, checkListener, hooksOf, type PluginKind } from './contracts.ts';
 
 type Handler = (...args: unknown[]) => unknown;
+type Order = 'pre' | 'normal' | 'post';
 /** Hooks have at most five parameters; naming them saves an array for each call. */
 type Call = (a?: unknown, b?: unknown, c?: unknown, d?: unknown, e?: unknown) => void;
 
@@ -77,6 +78,8 @@ export class Observer {
   isDetached = false;
   /** All errors of its hooks and timers. */
   errorCount = 0;
+  /** Its hooks, as they were when it was added. */
+  readonly hooks = new Map<string, { readonly order: Order; readonly handler: Handler }>();
   /** By hook and timer. */
   readonly failures = new FailureCount();
   /** Counts the failures: the observer that the plugin was set up with. */
@@ -182,10 +185,10 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
 
   /**
    * @param replaced - an observer whose place in the order it takes
-   * @throws YardmasterError `ERR_PLUGIN_SETUP` when a hook is not a function
+   * @throws YardmasterError `ERR_PLUGIN_SETUP` when a hook is not a function, or cannot be read
    */
   add(observer: Observer, replaced?: Observer): void {
-    this.check(observer);
+    this.read(observer);
     const index = replaced === undefined ? -1 : this.observers.indexOf(replaced);
     if (index < 0) this.observers.push(observer);
     else this.observers[index] = observer;
@@ -198,11 +201,6 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
     if (index >= 0) this.observers.splice(index, 1);
   }
 
-  /** Which hooks a plugin has. */
-  hooksOf({ instance }: Observer): string[] {
-    return this.names.filter((name) => hookIn(instance, name) !== undefined);
-  }
-
   /**
    * All hooks as the kernel calls them.
    * @param own - the host's own observers, which run first and must not throw
@@ -211,7 +209,7 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
     const calls: Record<string, readonly Call[]> = {};
     this.shares = [];
     for (const name of this.names) {
-      const first = hookIn(own, name) as Call | undefined;
+      const first = (own as Readonly<Record<string, Call | undefined>>)[name];
       calls[name] = Object.freeze([...(first === undefined ? [] : [first]), ...this.callsOf(name)]);
     }
     this.current = Object.freeze(calls) as unknown as HookCalls<Hooks>;
@@ -219,13 +217,10 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
   }
 
   private callsOf(name: string): Call[] {
-    const bands: Record<'pre' | 'normal' | 'post', Call[]> = { pre: [], normal: [], post: [] };
+    const bands: Record<Order, Call[]> = { pre: [], normal: [], post: [] };
     for (const observer of this.observers) {
-      const hook = hookIn(observer.instance, name);
-      if (hook === undefined) continue;
-      const handler = handlerOf(hook) as Handler;
-      const order = typeof hook === 'function' ? 'normal' : (hook as { order: 'pre' }).order;
-      bands[order].push(this.isolate(observer, name, handler));
+      const hook = observer.hooks.get(name);
+      if (hook !== undefined) bands[hook.order].push(this.isolate(observer, name, hook.handler));
     }
     return [...bands.pre, ...bands.normal, ...bands.post];
   }
@@ -283,7 +278,7 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
   failed(observer: Observer, { hook, subject, cause, stimulusId }: PluginFailure): void {
     const { plugin } = observer;
     const count = observer.owner.failures.add(hook);
-    const message = cause instanceof Error ? cause.message : String(cause);
+    const message = messageOf(cause);
     const error = new YardmasterError(
       'ERR_PLUGIN_HOOK',
       `${subject} threw: ${message}${countText(count, kindOf(hook))}`,
@@ -327,15 +322,22 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
   }
 
   /** A hook that is silently never called is the worst of all; so names are checked where they can be. */
-  private check({ plugin, instance }: Observer): void {
+  private read({ plugin, instance, hooks }: Observer): void {
+    const refused = (hook: string, why: string, options?: ErrorOptions): YardmasterError => {
+      const message = `the hook ${hook} of plugin "${plugin}" ${why}`;
+      return new YardmasterError('ERR_PLUGIN_SETUP', message, { plugin, hook }, options);
+    };
     for (const name of this.names) {
-      const hook = hookIn(instance, name);
-      if (hook === undefined || typeof handlerOf(hook) === 'function') continue;
-      throw new YardmasterError(
-        'ERR_PLUGIN_SETUP',
-        `the hook ${name} of plugin "${plugin}" is neither a function nor { order: 'pre' | 'post', handler }`,
-        { plugin, hook: name },
-      );
+      try {
+        const hook = (instance as Readonly<Record<string, unknown>>)[name];
+        if (hook === undefined) continue;
+        const { order, handler } = orderedHook(hook);
+        if (typeof handler === 'function') hooks.set(name, { order, handler: handler as Handler });
+      } catch (cause) {
+        throw refused(name, `cannot be read: ${messageOf(cause)}`, { cause });
+      }
+      if (hooks.has(name)) continue;
+      throw refused(name, "is neither a function nor { order: 'pre' | 'post', handler }");
     }
     checkHookNames(plugin, instance, this.kind, 'ERR_PLUGIN_SETUP');
   }
@@ -345,20 +347,18 @@ function during(stimulusId: string | undefined): { readonly stimulusId?: string 
   return stimulusId === undefined ? {} : { stimulusId };
 }
 
-function hookIn(instance: object, name: string): unknown {
-  return (instance as Readonly<Record<string, unknown>>)[name];
-}
-
 /** For messages about repeated failures. */
 function kindOf(hook: string): string {
   if (hook === 'every') return 'timer';
   return hook === 'enqueue' ? 'call' : 'hook';
 }
 
-function handlerOf(hook: unknown): unknown {
-  if (typeof hook !== 'object' || hook === null) return hook;
+function orderedHook(hook: unknown): { readonly order: Order; readonly handler: unknown } {
+  if (typeof hook !== 'object' || hook === null) return { order: 'normal', handler: hook };
   const { order, handler } = hook as { order?: unknown; handler?: unknown };
-  return order === 'pre' || order === 'post' ? handler : undefined;
+  return order === 'pre' || order === 'post'
+    ? { order, handler }
+    : { order: 'normal', handler: undefined };
 }
 
 function newCounters(): HookCounters {
@@ -465,7 +465,7 @@ export class EventBus implements EventSource {
 
   private report(name: EventName, cause: unknown): void {
     const hook = `event:${name}`;
-    const message = cause instanceof Error ? cause.message : String(cause);
+    const message = messageOf(cause);
     const thrown = new YardmasterError(
       'ERR_PLUGIN_HOOK',
       `a listener of the event "${name}" threw: ${message}`,

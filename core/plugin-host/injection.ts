@@ -7,7 +7,7 @@ import {
   Lifecycle,
   scoped,
 } from 'tsyringe';
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import type { Injectable, Provider, ServiceId, Services, Token } from '../api/token.ts';
 import { hint, show } from '../shared/words.ts';
 import { isPromise } from '../util/values.ts';
@@ -34,7 +34,7 @@ export function construct(
     return new Class(options as never);
   } catch (cause) {
     if (YardmasterError.is(cause, 'ERR_CONFIG')) throw cause; // It says all that is needed.
-    const message = cause instanceof Error ? cause.message : String(cause);
+    const message = messageOf(cause);
     throw new YardmasterError(
       'ERR_PLUGIN_LOAD',
       `the constructor of ${source} threw: ${message}; it got one argument, the options ${show(options)}`,
@@ -54,7 +54,7 @@ export function created<T>(create: () => T, source: string): T {
   } catch (cause) {
     if (YardmasterError.is(cause, 'ERR_PLUGIN_LOAD')) throw cause;
     if (YardmasterError.is(cause, 'ERR_CONFIG')) throw cause;
-    const message = cause instanceof Error ? cause.message : String(cause);
+    const message = messageOf(cause);
     throw new YardmasterError(
       'ERR_PLUGIN_LOAD',
       `create of ${source} threw: ${message}`,
@@ -151,7 +151,7 @@ export class Container implements Services {
 
   /** The failure itself, and not one that quotes it. */
   private failureOf(token: ServiceId<unknown>, cause: unknown): YardmasterError {
-    const message = cause instanceof Error ? cause.message : String(cause);
+    const message = messageOf(cause);
     const { failure } = this;
     if (YardmasterError.is(cause)) this.failure = cause;
     else if (failure === undefined || !message.includes(failure.message)) {

@@ -1,7 +1,7 @@
 /** Loads what a configuration, or a call at run time, names: policies, plugins, transports. Nothing is set up here. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import { HOOK_NAMES } from '../api/hooks.ts';
 import type { PreloadContext, PreloadModule } from '../api/local-plugins.ts';
 import type {
@@ -793,7 +793,7 @@ export class Preloads {
         return new YardmasterError('ERR_TIMEOUT', message, { source, phase });
       });
     } catch (thrown) {
-      const why = thrown instanceof Error ? thrown.message : String(thrown);
+      const why = messageOf(thrown);
       log.error({ err: thrown, source, phase }, `${phase} of the preload ${source} failed: ${why}`);
     }
   }

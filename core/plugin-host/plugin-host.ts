@@ -1,5 +1,5 @@
 import { type Clock, every, type Timer } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import type { HookName } from '../api/hooks.ts';
 import type {
   LocalPluginContext,
@@ -223,7 +223,7 @@ export class PluginHost<Plugin extends HostedPlugin> {
       if (YardmasterError.is(cause, 'ERR_CONFIG')) throw cause; // It says all that is needed.
       throw new YardmasterError(
         'ERR_PLUGIN_SETUP',
-        `${shown} failed in ${phase}: ${cause instanceof Error ? cause.message : String(cause)}`,
+        `${shown} failed in ${phase}: ${messageOf(cause)}`,
         { plugin: name, phase },
         { cause },
       );

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import { type Builtins } from '../api/plugin.ts';
 import type { ModuleLimit } from '../shared/call-options.ts';
 import { trust } from '../shared/read-only.ts';
@@ -71,7 +71,7 @@ export class PluginResolver {
     slot?: string,
     modules?: ModuleLimit,
   ): Promise<Resolved> {
-    if (typeof use !== 'string') return { exported: use, source: `${describe(use)} given in code` };
+    if (typeof use !== 'string') return givenInCode(use, what);
     const { module, name } = splitUse(use);
     if (Object.hasOwn(this.builtins, `${slot ?? ''}/${module}`) && name === undefined) {
       return {
@@ -99,7 +99,7 @@ export class PluginResolver {
    * @throws YardmasterError `ERR_PLUGIN_LOAD`
    */
   async resolveModule(use: unknown, what: string): Promise<Resolved> {
-    if (typeof use !== 'string') return { exported: use, source: `${describe(use)} given in code` };
+    if (typeof use !== 'string') return givenInCode(use, what);
     const path = this.locate(use, what);
     return { exported: await this.importModule(path, use, what), source: this.sourceOf(path, use) };
   }
@@ -269,6 +269,16 @@ function isCompiled(
   return (inner as { __esModule?: unknown } | null | undefined)?.__esModule === true;
 }
 
+/** @throws YardmasterError `ERR_PLUGIN_LOAD` when it throws as soon as it is looked at */
+function givenInCode(exported: unknown, what: string): Resolved {
+  try {
+    return { exported, source: `${describe(exported)} given in code` };
+  } catch (cause) {
+    const message = `the ${what} that was given in code cannot be read: ${messageOf(cause)}`;
+    throw loadError(message, what, cause);
+  }
+}
+
 function describe(value: unknown): string {
   if (value === undefined || value === null) return String(value);
   const { name } = value as { name?: unknown };
@@ -284,10 +294,6 @@ function loadError(message: string, use: string, cause?: unknown): YardmasterErr
     { use },
     cause === undefined ? {} : { cause },
   );
-}
-
-function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
 /**

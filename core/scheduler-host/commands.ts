@@ -1,4 +1,4 @@
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import {
   type Caller,
   type CommandDeclaration,
@@ -144,8 +144,8 @@ function namedFailure(
 ): unknown {
   const isError = cause instanceof Error;
   if (isError && ('code' in cause || !PLAIN_ERRORS.includes(cause.constructor.name))) return cause;
-  const message = isError ? cause.message : String(cause);
-  return new YardmasterError('ERR_PLUGIN_HOOK', `${subject} threw: ${message}`, data, { cause });
+  const message = `${subject} threw: ${messageOf(cause)}`;
+  return new YardmasterError('ERR_PLUGIN_HOOK', message, data, { cause });
 }
 
 const ASK = { workers: TEXTS, timeoutMs: TIMEOUT } as const;

@@ -4,7 +4,6 @@ import { type Token } from '../api/plugin.ts';
 import type { PolicySlots, SlotName } from '../api/policies.ts';
 import type { Connection } from '../api/transport.ts';
 import { PendingAnswers } from '../host/answers.ts';
-import { HookRegistry } from '../plugin-host/hooks.ts';
 import { collaborator, nameOf } from '../plugin-host/injection.ts';
 import type { Blueprint } from '../plugin-host/load-extensions.ts';
 import {
@@ -68,10 +67,7 @@ export class PluginServices {
 export class PluginTable {
   readonly byName = new Map<string, LoadedPlugin>();
 
-  constructor(
-    private readonly hooks: HookRegistry,
-    private readonly slots: PolicySlotTable,
-  ) {}
+  constructor(private readonly slots: PolicySlotTable) {}
 
   get all(): readonly LoadedPlugin[] {
     return [...this.byName.values()];
@@ -143,7 +139,7 @@ export class PluginTable {
 
   private reportOn(plugin: LoadedPlugin): string[] {
     const { blueprint, observer, policies, commands, phasesMs } = plugin;
-    const hooks = this.hooks.hooksOf(observer);
+    const hooks = [...observer.hooks.keys()];
     const details = [
       ...blueprint.extensions,
       hooks.length > 0 ? `hooks: ${hooks.join(', ')}` : '',

@@ -1,5 +1,5 @@
 import type { Channel } from '../api/channel.ts';
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
 import { collaborator } from '../plugin-host/injection.ts';
@@ -110,7 +110,7 @@ export abstract class RemotePluginRegistry {
         } catch (error) {
           // One that has gone meanwhile is none that refuses.
           if (channel.isClosed) return;
-          refusals.push({ worker, error: error instanceof Error ? error.message : String(error) });
+          refusals.push({ worker, error: messageOf(error) });
         }
       }),
     );

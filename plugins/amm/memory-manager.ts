@@ -10,6 +10,7 @@ import {
   type DecisionSink,
   type LoadedExtension,
   type MemoryMeasure,
+  messageOf,
   type MoveReplicas,
   type PendingReplicas,
   type PluginDecision,
@@ -163,7 +164,7 @@ export class MemoryManager implements RoundView {
       generator = returned;
       this.converse(policy, generator);
     } catch (cause) {
-      const message = cause instanceof Error ? cause.message : String(cause);
+      const message = messageOf(cause);
       this.fail(policy, `threw: ${message}; what it suggested before stands`, cause);
     } finally {
       this.end(policy, generator);
@@ -197,7 +198,7 @@ export class MemoryManager implements RoundView {
     try {
       silenced(generator?.return());
     } catch (cause) {
-      const message = cause instanceof Error ? cause.message : String(cause);
+      const message = messageOf(cause);
       this.fail(policy, `threw when it was ended: ${message}`, cause);
     }
   }

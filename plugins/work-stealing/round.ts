@@ -2,13 +2,13 @@ import {
   type ClusterView,
   type DecisionCandidate,
   type DecisionSink,
+  messageOf,
   type PluginDecision,
   type PolicyInCharge,
   type Stealing,
   type StealProposal,
   type TaskView,
   type Theft,
-  toErrorPayload,
   type WorkerLoad,
   type WorkerView,
   YardmasterError,
@@ -339,8 +339,7 @@ export class Balancer {
     const { inCharge, standard } = this;
     if (inCharge === undefined) throw cause; // The built-in rules have failed: a bug of this plugin.
     const isUnusable = YardmasterError.is(cause, 'ERR_POLICY');
-    const { message } = toErrorPayload(cause);
-    const what = isUnusable ? message : `threw: ${message}`;
+    const what = isUnusable ? messageOf(cause) : `threw: ${messageOf(cause)}`;
     inCharge.failed(what, isUnusable ? undefined : cause, question);
     this.inCharge = undefined;
     this.round = this.roundOf(dask.name, standard);

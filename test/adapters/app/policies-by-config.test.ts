@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
+import { textLogger } from '../../../adapters/app/text-log.ts';
 import { SLOT_NAMES, type SlotName } from '../../../core/api/index.ts';
 import { builtins } from '../../../adapters/app/builtin-extensions.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
@@ -88,4 +89,41 @@ test.each([
   await expect(LocalCluster.start({ mode: 'inline', config })).rejects.toMatchObject({
     message: expect.stringContaining(message) as string,
   });
+});
+
+test.each([
+  [
+    'policy',
+    'policies: { workerSelection: FILE }',
+    'score(task, worker) {\n return worker.nope.size;\n}',
+    'policy "broken" of slot workerSelection threw: Cannot read',
+  ],
+  [
+    'policy that changes what it sees',
+    'policies: { workerSelection: FILE }',
+    "score(task) {\n task.key = 'x';\n}",
+    'it tried to set "key" of the task',
+  ],
+  [
+    'hook',
+    'plugins: [FILE]',
+    "workerAdded() {\n throw new Error('on purpose');\n}",
+    'the hook workerAdded of plugin "broken" threw: on purpose',
+  ],
+])('the log says in which line a %s threw', async (what, section, method, message) => {
+  const file = join(folder, `${what.replaceAll(' ', '-')}.mjs`);
+  const config = join(folder, `${what.replaceAll(' ', '-')}.yaml`);
+  writeFileSync(file, `export default { name: 'broken', ${method} };`);
+  writeFileSync(config, `scheduler:\n  ${section.replace('FILE', file)}\n`);
+  const lines: string[] = [];
+  const log = textLogger('cluster', 'warn', (line) => lines.push(line));
+  const cluster = await LocalCluster.start({ mode: 'inline', config, log });
+  try {
+    const client = await cluster.client();
+    expect(await client.submit(square, 3).result()).toBe(9);
+  } finally {
+    await cluster.close();
+  }
+  expect(lines[0]).toContain(message);
+  expect(lines[0]).toMatch(new RegExp(`\\[at .*${file}:2:\\d+\\)?\\]\\n$`));
 });

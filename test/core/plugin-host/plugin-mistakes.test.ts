@@ -148,6 +148,76 @@ describe('a hook that would never be called is refused', () => {
   });
 });
 
+describe('what throws when it is read is refused, with its name or place', () => {
+  const thrown = (): never => {
+    throw new Error('trap');
+  };
+  const trap = (): object => new Proxy({}, { get: thrown });
+  const plain = { name: 'plain', apiVersion: 1 } as const;
+
+  it.each([
+    [
+      'a hook',
+      definePlugin({
+        ...plain,
+        setup: () => Object.defineProperty({}, 'taskTransition', { get: thrown }),
+      }),
+      'the hook taskTransition of plugin "plain" cannot be read: trap',
+    ],
+    [
+      'all that setup returns',
+      definePlugin({ ...plain, setup: trap }),
+      'plugin "plain" (plain given in code) failed in setup: trap',
+    ],
+    [
+      'a field of a definition',
+      {
+        ...plain,
+        setup: () => undefined,
+        get requires(): never {
+          return thrown();
+        },
+      },
+      'the definition of the plugin plain (plain given in code) is not right: requires cannot be read: trap',
+    ],
+    ['everything', trap(), 'the plugin that was given in code cannot be read: trap'],
+  ])('%s of a plugin', async (_what, plugin, message) => {
+    expect(await refusal(plugin)).toBe(message);
+  });
+
+  it.each([
+    ['an entry', { plugins: [{ use: trap() }] }, 'the plugin that was given in code'],
+    [
+      'a plugin in the place of an entry',
+      { plugins: [trap()] },
+      'the plugin that was given in code',
+    ],
+    ['a policy', { policies: { ordering: { use: trap() } } }, 'the policy that was given in code'],
+    [
+      'a policy of the memory manager',
+      { activeMemoryManager: { policies: [{ use: trap() }] } },
+      'the extension that was given in code',
+    ],
+  ])('%s of a configuration', async (_what, scheduler, subject) => {
+    await expect(start(scheduler)).rejects.toMatchObject({
+      code: 'ERR_PLUGIN_LOAD',
+      message: expect.stringContaining(`${subject} cannot be read: trap`) as string,
+    });
+  });
+
+  it('a method of a policy', async () => {
+    const policy = {
+      name: 'odd',
+      get score(): never {
+        return thrown();
+      },
+    };
+    await expect(start({ policies: { workerSelection: { use: policy } } })).rejects.toThrow(
+      'score cannot be read: trap',
+    );
+  });
+});
+
 describe('what is of another kind is refused, with where it belongs', () => {
   class Duck {
     *run(): Generator<never> {

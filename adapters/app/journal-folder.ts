@@ -21,6 +21,7 @@ import {
   type FileSystem,
   numbersIn,
   readBytes,
+  readSmallText,
   SegmentFile,
   syncFolder,
   SYSTEM_FILES,
@@ -111,6 +112,93 @@ export class JournalFolder {
   /** Another scheduler may use the folder. */
   release(): void {
     this.lock.release();
+  }
+}
+
+/** The file that is there while a journal is read. */
+const READING = 'reading';
+/** An entry at which so many starts have ended, one after the other, is left out. */
+const ENDS_MAX = 2;
+
+/** What the file says. Places are those of entries of the newest segment. */
+interface ReadingState {
+  /** The number of the next segment. */
+  readonly next: number;
+  readonly leftOut: readonly number[];
+  /** The entry that is handled, and how many starts came to it and no further, this one included. */
+  readonly place?: number;
+  readonly ends?: number;
+}
+
+/**
+ * The entries that are left out because schedulers end at them while they read their journal. One that throws is known
+ * at once. One that hangs, or takes all memory, is known by a file: it says that reading has begun, and after a start
+ * that did not come to its end, at which entry each further one is.
+ */
+export class FatalEntries {
+  private readonly leftOut: Set<number>;
+  /** Of the start that did not come to its end. */
+  private readonly last: ReadingState | undefined;
+  private readonly path: string;
+
+  constructor(
+    folder: string,
+    private readonly next: number,
+    private readonly files: FileSystem = SYSTEM_FILES,
+  ) {
+    this.path = join(folder, READING);
+    this.last = this.read();
+    this.leftOut = new Set(this.last?.leftOut);
+  }
+
+  /** The entry that several starts have not survived, and that is not left out yet. */
+  get found(): number | undefined {
+    const { place, ends = 0 } = this.last ?? {};
+    return place === undefined || ends < ENDS_MAX || this.has(place) ? undefined : place;
+  }
+
+  has(place: number): boolean {
+    return this.leftOut.has(place);
+  }
+
+  add(place: number): void {
+    this.leftOut.add(place);
+    this.write({});
+  }
+
+  begin(): void {
+    this.write({});
+  }
+
+  /** The entry is going to be handled. */
+  beginEntry(place: number): void {
+    // Otherwise, to write it down would take longer than to handle it.
+    if (this.last === undefined) return;
+    const { place: lastPlace, ends = 0 } = this.last;
+    this.write({ place, ends: place === lastPlace ? ends + 1 : 1 });
+  }
+
+  /** A new segment is in the place of the entries. */
+  end(): void {
+    this.files.rmSync(this.path, { force: true });
+  }
+
+  private read(): ReadingState | undefined {
+    try {
+      const state = JSON.parse(readSmallText(this.path, this.files)) as ReadingState;
+      return state.next === this.next ? state : undefined;
+    } catch {
+      return undefined; // There is none, or the power failed while it was written.
+    }
+  }
+
+  private write(entry: Pick<ReadingState, 'place' | 'ends'>): void {
+    const state: ReadingState = { next: this.next, leftOut: [...this.leftOut], ...entry };
+    try {
+      this.files.writeFileSync(this.path, JSON.stringify(state), { mode: 0o600 });
+    } catch {
+      // A disk that is full keeps no scheduler from its start.
+    }
   }
 }
 

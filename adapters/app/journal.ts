@@ -29,6 +29,7 @@ import { SYSTEM_FILES } from '../log/segment-file.ts';
 import {
   asJournalError,
   type Contents,
+  FatalEntries,
   JournalFolder,
   type JournalOptions,
   JournalWriter,
@@ -70,8 +71,7 @@ export class Journal implements SchedulerJournal {
   private readonly secretHashes = new Map<string, string>();
   /** Numbers of the last reports of clients that are written. */
   private readonly committed = new Map<string, number>();
-  /** Places of entries at which a scheduler has ended while it started: they are not handled again. */
-  private readonly leftOut = new Set<number>();
+  private readonly fatal: FatalEntries;
   /** The place of the entry that is being read. */
   private readingAt: number | undefined;
   private runIdsEnd = 0;
@@ -95,6 +95,7 @@ export class Journal implements SchedulerJournal {
     private readonly log: Logger,
   ) {
     this.segment = contents.next;
+    this.fatal = new FatalEntries(options.folder, contents.next, options.files);
     this.reading = new Promise((resolve) => {
       this.endReading = resolve;
     });
@@ -178,6 +179,7 @@ export class Journal implements SchedulerJournal {
     } catch (error) {
       throw asJournalError(error, `the journal ${folder.path} cannot be written`);
     }
+    this.fatal.end();
     this.reading = undefined;
     this.endReading();
     if (contents.schedulerId === undefined) return;
@@ -192,6 +194,11 @@ export class Journal implements SchedulerJournal {
 
   private readAgain(entries: readonly Stimulus[]): void {
     const { kernel, queue } = this.host;
+    const { fatal } = this;
+    const { found } = fatal;
+    if (found !== undefined && found < entries.length)
+      this.leaveOut(found, 'several starts, one after the other, have ended');
+    fatal.begin();
     let nextRunId = 0;
     for (const [place, entry] of entries.entries()) {
       if (entry.op === 'begin-recovery') {
@@ -201,7 +208,10 @@ export class Journal implements SchedulerJournal {
       this.keepFolder(BEAT_MS);
       this.noteSecret(entry);
       this.readingAt = place;
-      if (!this.leftOut.has(place)) queue.put(entry);
+      if (!fatal.has(place)) {
+        fatal.beginEntry(place);
+        queue.put(entry);
+      }
       // Its client does not report it again, not even what is left out.
       this.noteReport(entry);
       // Keys that were given up may return with another meaning.
@@ -217,21 +227,25 @@ export class Journal implements SchedulerJournal {
    * that starts with this journal leaves the entry out: what it asked for is lost, and the log says so.
    */
   leavesOut(error: unknown): boolean {
-    const { readingAt: place, contents, options, log } = this;
-    const entry = place === undefined ? undefined : contents.entries[place];
+    const { readingAt: place } = this;
     this.readingAt = undefined;
     this.beats?.cancel();
-    if (place === undefined || entry === undefined) return false;
-    if (!YardmasterError.is(error, 'ERR_INVARIANT')) return false;
-    this.leftOut.add(place);
+    if (place === undefined || !YardmasterError.is(error, 'ERR_INVARIANT')) return false;
     this.secretHashes.clear();
     this.committed.clear();
-    const { text, fields } = nameOfStimulus(entry);
-    log.error(
-      { err: error, journal: options.folder, ...fields },
-      `the scheduler ended at ${text}, which its journal ${options.folder} holds. This is a bug; it starts again without it, and what was asked for there is lost`,
-    );
+    this.leaveOut(place, 'the scheduler ended', error);
     return true;
+  }
+
+  /** @param ended - for the log: `the scheduler ended` */
+  private leaveOut(place: number, ended: string, err?: unknown): void {
+    this.fatal.add(place);
+    const { folder: journal } = this.options;
+    const { text, fields } = nameOfStimulus(this.contents.entries[place] as Stimulus);
+    this.log.error(
+      { ...(err === undefined ? {} : { err }), journal, ...fields },
+      `${ended} at ${text}, which its journal ${journal} holds. This is a bug; it starts again without it, and what was asked for there is lost`,
+    );
   }
 
   /** Workers and clients come back by themselves; those that do not count as lost after some time. */

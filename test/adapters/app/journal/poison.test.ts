@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -24,11 +24,19 @@ class MortalKernel extends SchedulerKernel {
   }
 }
 
-const provide: readonly Provider[] = [
-  byFactory(SchedulerKernel, (services) => {
-    return new MortalKernel({}, services.get(PortsCompiler).compile(), services.get(CLOCK).nowMs());
-  }),
-];
+function withKernel(Kernel: typeof SchedulerKernel): readonly Provider[] {
+  return [
+    byFactory(SchedulerKernel, (services) => {
+      return new Kernel({}, services.get(PortsCompiler).compile(), services.get(CLOCK).nowMs());
+    }),
+  ];
+}
+
+function emptyFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'yardmaster-poison-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
 
 function graph(key: string) {
   const tasks = [{ key, dependencies: [], runSpec: new Uint8Array([1]) }];
@@ -36,9 +44,8 @@ function graph(key: string) {
 }
 
 it('a scheduler starts without the entry of its journal at which it ended, and says so', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'yardmaster-poison-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const journal = join(folder, 'journal');
+  const journal = join(emptyFolder(), 'journal');
+  const provide = withKernel(MortalKernel);
   const first = await openScheduler({ journal, provide, log: lineLog([]) });
   first.scheduler.enqueue({ op: 'register-client', client: 'c', secretHash: 'hash' });
   first.scheduler.enqueue(graph('before'));
@@ -60,4 +67,54 @@ it('a scheduler starts without the entry of its journal at which it ended, and s
     }
     await next.close();
   }
+});
+
+/** Opens a scheduler that is killed while it handles the graph `hang`. Returns the journal that it leaves behind. */
+async function killedAt(journal: string): Promise<{ left: string | undefined; lines: string[] }> {
+  let left: string | undefined;
+  class HangingKernel extends SchedulerKernel {
+    override handle(stimulus: Stimulus, nowMs: number): Outbox {
+      if (left === undefined && stimulus.op === 'update-graph' && stimulus.keys.includes('hang')) {
+        left = `${journal}+`;
+        cpSync(journal, left, { recursive: true });
+        for (const name of readdirSync(left))
+          if (name.startsWith('lock.')) rmSync(join(left, name));
+      }
+      return super.handle(stimulus, nowMs);
+    }
+  }
+  const lines: string[] = [];
+  const provide = withKernel(HangingKernel);
+  const opened = await openScheduler({ journal, provide, log: lineLog(lines) });
+  await opened.close();
+  return { left, lines };
+}
+
+it('an entry at which one scheduler after the other is killed is left out, loudly', async () => {
+  let journal = join(emptyFolder(), 'journal');
+  const first = await openScheduler({ journal, log: lineLog([]) });
+  first.scheduler.enqueue({ op: 'register-client', client: 'c', secretHash: 'hash' });
+  for (const key of ['before', 'hang', 'after']) first.scheduler.enqueue(graph(key));
+  await new Promise(setImmediate);
+  const entries = `${journal}-read`;
+  cpSync(journal, entries, { recursive: true });
+  for (const name of readdirSync(entries))
+    if (name.startsWith('lock.')) rmSync(join(entries, name));
+  await first.close();
+  journal = entries;
+
+  for (let start = 1; start <= 3; start++) {
+    const { left, lines } = await killedAt(journal);
+    expect([start, left, lines]).toEqual([start, `${journal}+`, []]);
+    journal = left as string;
+  }
+  const { left, lines } = await killedAt(journal);
+  expect(left).toBeUndefined();
+  expect(lines.join('\n')).toMatch(
+    /several starts.* ended at .*\(update-graph\) of c about hang.* starts again without it/,
+  );
+  const last = await openScheduler({ journal, log: lineLog([]) });
+  expect([...last.scheduler.kernel.cluster.tasks.keys()]).toEqual(['before', 'after']);
+  await last.close();
+  expect(readdirSync(journal)).not.toContain('reading');
 });

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   ActiveMemoryManagerPolicy,
   defineAmmPolicy,
@@ -17,23 +17,12 @@ import { defineTasks } from '../../../adapters/tasks/define-tasks.ts';
 import { defineConfig } from '../../../core/config/types.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
 import { TransportTable } from '../../../core/scheduler-host/transport-table.ts';
-import { identityOf, TestHost } from '../scheduler-host/kit.ts';
-
-const hosts: TestHost[] = [];
-
-async function start(scheduler: object = {}): Promise<TestHost> {
-  const host = await TestHost.start({ config: { scheduler } });
-  hosts.push(host);
-  return host;
-}
-
-afterEach(async () => {
-  for (const host of hosts.splice(0)) await host.close();
-});
+import type { TestHost } from '../scheduler-host/kit.ts';
+import { identityOf, startHost } from '../scheduler-host/kit.ts';
 
 /** What the refusal of a plugin that is added at run time says. */
 async function refusal(plugin: object, options?: Record<string, unknown>): Promise<string> {
-  const host = await start();
+  const host = await startHost();
   const given = options === undefined ? {} : { options };
   const error: unknown = await host.scheduler
     .addPlugin(plugin, given)
@@ -143,7 +132,7 @@ describe('a hook that would never be called is refused', () => {
         throw new Error('a getter is not called by checks');
       }
     }
-    const host = await start();
+    const host = await startHost();
     expect(await host.scheduler.addPlugin(new Counter())).toBe('Counter');
   });
 });
@@ -199,7 +188,7 @@ describe('what throws when it is read is refused, with its name or place', () =>
       'the extension that was given in code',
     ],
   ])('%s of a configuration', async (_what, scheduler, subject) => {
-    await expect(start(scheduler)).rejects.toMatchObject({
+    await expect(startHost(scheduler)).rejects.toMatchObject({
       code: 'ERR_PLUGIN_LOAD',
       message: expect.stringContaining(`${subject} cannot be read: trap`) as string,
     });
@@ -212,7 +201,7 @@ describe('what throws when it is read is refused, with its name or place', () =>
         return thrown();
       },
     };
-    await expect(start({ policies: { workerSelection: { use: policy } } })).rejects.toThrow(
+    await expect(startHost({ policies: { workerSelection: { use: policy } } })).rejects.toThrow(
       'score cannot be read: trap',
     );
   });
@@ -291,15 +280,15 @@ describe('what is of another kind is refused, with where it belongs', () => {
 
   it('a plugin given as a policy, and as a transport', async () => {
     const plugin = definePlugin({ name: 'p', apiVersion: 1, setup: () => undefined });
-    await expect(start({ policies: { queuing: { use: plugin } } })).rejects.toThrow(
+    await expect(startHost({ policies: { queuing: { use: plugin } } })).rejects.toThrow(
       'a policy is wanted here: name it under scheduler.plugins',
     );
-    await expect(start({ transport: { use: plugin } })).rejects.toThrow(
+    await expect(startHost({ transport: { use: plugin } })).rejects.toThrow(
       'a transport is wanted here: name it under scheduler.plugins',
     );
-    await expect(start({ activeMemoryManager: { policies: [{ use: plugin }] } })).rejects.toThrow(
-      'it is a plugin, which belongs under scheduler.plugins',
-    );
+    await expect(
+      startHost({ activeMemoryManager: { policies: [{ use: plugin }] } }),
+    ).rejects.toThrow('it is a plugin, which belongs under scheduler.plugins');
   });
 
   it('a class or an object of which nothing would ever be called', async () => {
@@ -329,7 +318,7 @@ describe('what a plugin does wrong while it is made and set up', () => {
       /^the constructor of Picky from Picky given in code threw: Cannot read.*; it got one argument, the options \{"sise":1\}$/,
     );
     await expect(
-      start({ activeMemoryManager: { policies: [{ use: throwingPolicy() }] } }),
+      startHost({ activeMemoryManager: { policies: [{ use: throwingPolicy() }] } }),
     ).rejects.toThrow('the constructor of Throwing from Throwing given in code threw: no idea');
   });
 
@@ -386,7 +375,7 @@ describe('what setup asks of its context and cannot get is refused', () => {
   it.each(['on', 'once', 'off'] as const)(
     'events.%s of an event that does not exist',
     async (how) => {
-      const { events } = (await start()).scheduler;
+      const { events } = (await startHost()).scheduler;
       expect(() => events[how]('worker-add' as 'worker-added', () => undefined)).toThrow(
         'there is no event "worker-add"; did you mean "worker-added"?; there are worker-added,',
       );
@@ -394,7 +383,7 @@ describe('what setup asks of its context and cannot get is refused', () => {
   );
 
   it('a listener that is no function', async () => {
-    const { events } = (await start()).scheduler;
+    const { events } = (await startHost()).scheduler;
     expect(() => events.on('worker-added', 'notify' as never)).toThrow(
       'a listener of the event "worker-added" must be a function',
     );
@@ -461,7 +450,7 @@ describe('a definition is checked field by field', () => {
   });
 
   it('while fields that are for people are left alone', async () => {
-    const host = await start();
+    const host = await startHost();
     expect(await host.scheduler.addPlugin({ ...fields, version: '1.2.3', homepage: 'x' })).toBe(
       'p',
     );
@@ -599,13 +588,13 @@ describe('onError holds for timers and observers as for hooks', () => {
   const infoOf = (host: TestHost) => host.scheduler.plugins.find(({ name }) => name === 'failing');
 
   it.each(WHAT)('disable takes the plugin of a %s away', async (what) => {
-    const host = await start({ plugins: [{ use: failing(what), onError: 'disable' }] });
+    const host = await startHost({ plugins: [{ use: failing(what), onError: 'disable' }] });
     await trigger(host, 3);
     expect(infoOf(host)).toMatchObject({ enabled: false, errorCount: 1 });
   });
 
   it.each(WHAT)('crash closes the scheduler of a %s', async (what) => {
-    const host = await start({ plugins: [{ use: failing(what), onError: 'crash' }] });
+    const host = await startHost({ plugins: [{ use: failing(what), onError: 'crash' }] });
     await trigger(host, 1);
     expect(host.scheduler.crash?.message).toMatch(
       /onError is crash: (a timer|the hook workerAdded) of plugin "failing"/,
@@ -613,7 +602,7 @@ describe('onError holds for timers and observers as for hooks', () => {
   });
 
   it.each(WHAT)('a %s that fails again and again is logged at 1, 2, 4, 8', async (what) => {
-    const host = await start({ plugins: [failing(what)] });
+    const host = await startHost({ plugins: [failing(what)] });
     await trigger(host, 9);
     expect(infoOf(host)).toMatchObject({ enabled: true, errorCount: 9 });
     expect(
@@ -631,7 +620,7 @@ describe('onError holds for timers and observers as for hooks', () => {
         },
       }),
     });
-    const host = await start({ plugins: [hook] });
+    const host = await startHost({ plugins: [hook] });
     await trigger(host, 9);
     expect(infoOf(host)).toMatchObject({ errorCount: 9 });
     expect(host.log.messages).toHaveLength(4);
@@ -650,7 +639,7 @@ describe('onError holds for timers and observers as for hooks', () => {
         workerAdded: () => report(new Error('first') as never),
       }),
     });
-    const host = await start({ plugins: [loop] });
+    const host = await startHost({ plugins: [loop] });
     await trigger(host, 1);
     expect(calls).toBe(1);
   });
@@ -664,7 +653,7 @@ describe('onError holds for timers and observers as for hooks', () => {
         observe({ workerAdded: ({ name }) => void seen.push(name) });
       },
     });
-    const host = await start({ plugins: [listening] });
+    const host = await startHost({ plugins: [listening] });
     await trigger(host, 1);
     await host.scheduler.removePlugin('listening');
     host.scheduler.enqueue({
@@ -683,7 +672,7 @@ describe('onError holds for timers and observers as for hooks', () => {
         workerAdded: (() => Promise.reject(new Error('late'))) as unknown as () => void,
       }),
     });
-    const host = await start({ plugins: [slow] });
+    const host = await startHost({ plugins: [slow] });
     await trigger(host, 3);
     expect(infoOf(host)).toMatchObject({ errorCount: 4 });
     expect(host.log.messages).toEqual([
@@ -730,7 +719,7 @@ describe('a transport is checked', () => {
     ],
     ['a definition without create', definition(undefined as never), 'create must be a function'],
   ])('%s is refused', async (_what, transport, says) => {
-    await expect(start({ transport: { use: transport } })).rejects.toMatchObject({
+    await expect(startHost({ transport: { use: transport } })).rejects.toMatchObject({
       code: 'ERR_PLUGIN_LOAD',
       message: expect.stringContaining(says) as string,
     });
@@ -764,7 +753,7 @@ describe('a command that throws is named, with its plugin', () => {
     ['reset', 'the command "counter.reset" of plugin "counter" threw: no such thing'],
     ['later', 'the command "counter.later" of plugin "counter" threw: too late'],
   ])('%s', async (command, message) => {
-    const host = await start({ plugins: [commands] });
+    const host = await startHost({ plugins: [commands] });
     const client = await host.client();
     await expect(
       client.request('command', { command: `counter.${command}`, parameters: {} }),
@@ -772,7 +761,7 @@ describe('a command that throws is named, with its plugin', () => {
   });
 
   it('but an error of a class of its own arrives as it is', async () => {
-    const host = await start({ plugins: [commands] });
+    const host = await startHost({ plugins: [commands] });
     const client = await host.client();
     await expect(
       client.request('command', { command: 'counter.refuse', parameters: {} }),

@@ -1,26 +1,13 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import { builtins } from '../../../adapters/app/builtin-extensions.ts';
+import { describe, expect, it } from 'vitest';
 import { definePlugin, definePolicy, type SlotName } from '../../../core/api/index.ts';
-import { TestHost } from '../scheduler-host/kit.ts';
-
-const hosts: TestHost[] = [];
-
-async function start(scheduler: object = {}): Promise<TestHost> {
-  const host = await TestHost.start({ config: { scheduler }, builtins });
-  hosts.push(host);
-  return host;
-}
-
-afterEach(async () => {
-  for (const host of hosts.splice(0)) await host.close();
-});
+import { startHost } from '../scheduler-host/kit.ts';
 
 async function refusal(
   slot: SlotName,
   policy: string | object,
   options?: Record<string, unknown>,
 ): Promise<{ code: string; message: string }> {
-  const host = await start();
+  const host = await startHost();
   const error: unknown = await host.scheduler
     .replacePolicy(slot, policy, options)
     .catch((thrown: unknown) => thrown);
@@ -89,7 +76,7 @@ describe('a method of a policy that nothing would ask for is refused', () => {
   });
 
   it('but helpers of classes, private names, fields and methods of other slots are not', async () => {
-    const host = await start();
+    const host = await startHost();
     const helpful = { _admit: nothing, seen: 0, name: 'helpful', ...LEAST.ordering };
     await host.scheduler.replacePolicy('workerSelection', { ...LEAST.workerSelection, ...helpful });
     const withHelper = classWith({ ...LEAST.fairness, countClients: nothing });
@@ -98,7 +85,7 @@ describe('a method of a policy that nothing would ask for is refused', () => {
   });
 
   it('also when a plugin fills the slot', async () => {
-    const host = await start();
+    const host = await startHost();
     const plugin = definePlugin({
       name: 'filler',
       apiVersion: 1,
@@ -163,7 +150,7 @@ describe('a definition of a policy is checked field by field', () => {
 });
 
 it('a class without a schema gets the options that are given', async () => {
-  const host = await start();
+  const host = await startHost();
   class Own {
     static given: unknown;
     generations = (): number => 1;
@@ -196,7 +183,7 @@ describe('options that a policy does not have are refused', () => {
 
   it('with the place in the configuration, at the start', async () => {
     const policies = { ordering: { use: 'dask', options: { a: 1 } } };
-    await expect(start({ policies })).rejects.toMatchObject({
+    await expect(startHost({ policies })).rejects.toMatchObject({
       code: 'ERR_CONFIG',
       message: expect.stringContaining(
         'scheduler.policies.ordering.options.a is not a known key',

@@ -1,16 +1,10 @@
-import { afterEach, expect, it } from 'vitest';
-import { type RawPeer, TestHost } from './kit.ts';
-
-const hosts: TestHost[] = [];
-
-afterEach(async () => {
-  for (const host of hosts.splice(0)) await host.close();
-});
+import { expect, it } from 'vitest';
+import type { RawPeer } from './kit.ts';
+import { startHost } from './kit.ts';
 
 /** Workers that have finished tasks which one client wants. */
 async function withResults(...held: (readonly string[])[]) {
-  const host = await TestHost.start();
-  hosts.push(host);
+  const host = await startHost();
   const workers: RawPeer[] = [];
   for (const index of held.keys()) workers.push(await host.worker(`inmemory://w${index}`));
   const client = await host.client();

@@ -1,29 +1,18 @@
 import { inspect } from 'node:util';
 
-import { afterEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 
 import type { WireMessage } from '../../../core/api/index.ts';
-import { TestHost } from './kit.ts';
+import { startHost } from './kit.ts';
 
-const hosts: TestHost[] = [];
 const SECRET = 'only the first one knows this';
 const OTHER = 'the second one knows only this';
 const SPEC = { module: 'm', name: 'f', version: '1', args: new Uint8Array() };
-
-async function start(): Promise<TestHost> {
-  const host = await TestHost.start();
-  hosts.push(host);
-  return host;
-}
 
 const graphOf = (...keys: string[]): WireMessage => ({
   op: 'update-graph',
   tasks: keys.map((key) => ({ key, dependencies: [], runSpec: SPEC })),
   keys,
-});
-
-afterEach(async () => {
-  for (const host of hosts.splice(0)) await host.close();
 });
 
 const returning = (secret?: string): object => ({
@@ -34,7 +23,7 @@ const returning = (secret?: string): object => ({
 it.each(['connected', 'disconnected'])(
   'a client that knows the name of one that is %s cannot take its place, and the rightful one can',
   async (state) => {
-    const host = await start();
+    const host = await startHost();
     const first = await host.client('c', returning(SECRET));
     await first.send(graphOf('x'));
     if (state === 'disconnected') first.channel.abort(new Error('the network is down'));
@@ -53,7 +42,7 @@ it.each(['connected', 'disconnected'])(
 );
 
 it('a client that has given no secret cannot come back', async () => {
-  const host = await start();
+  const host = await startHost();
   const first = await host.client('c', returning());
   await expect(host.client('c', returning())).rejects.toMatchObject({ code: 'ERR_REGISTRATION' });
   first.channel.abort(new Error('the network is down'));
@@ -62,7 +51,7 @@ it('a client that has given no secret cannot come back', async () => {
 });
 
 it('a worker that knows address, name and id of another one cannot take its place, and the rightful one can', async () => {
-  const host = await start();
+  const host = await startHost();
   const first = await host.worker('inmemory://w1', { name: 'one' }, { secret: SECRET });
   const client = await host.client('c');
   await client.send(graphOf('x'));
@@ -80,7 +69,7 @@ it('a worker that knows address, name and id of another one cannot take its plac
 });
 
 it('no command, event, error or log line shows a secret', async () => {
-  const host = await start();
+  const host = await startHost();
   await host.worker('inmemory://w1', {}, { secret: SECRET });
   const client = await host.client('c', returning(SECRET));
   await host.client('c', returning(OTHER)).catch(() => undefined);

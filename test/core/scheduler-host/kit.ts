@@ -21,6 +21,7 @@ import type {
 } from '../../../core/messages/protocol.ts';
 import type { WorkerIdentity } from '../../../core/state/worker.ts';
 import { builtins } from '../../../adapters/app/builtin-extensions.ts';
+import { onTestFinished } from 'vitest';
 
 /** Log lines, to be looked at. */
 export class MemoryLog implements Logger {
@@ -213,4 +214,15 @@ export class TestHost {
     await settle(this.clock);
     await closing;
   }
+}
+
+/** A host whose invariants are checked after each stimulus; the end of the test closes it. */
+export async function startHost(
+  scheduler: object = {},
+  options: Partial<CreateSchedulerOptions> = {},
+): Promise<TestHost> {
+  const config = { scheduler: { validate: true, ...scheduler } };
+  const host = await TestHost.start({ config, ...options });
+  onTestFinished(() => host.close());
+  return host;
 }

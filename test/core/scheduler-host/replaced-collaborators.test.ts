@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { definePlugin } from '../../../core/api/index.ts';
 import { byFactory, type Provider } from '../../../core/api/token.ts';
 import { Delivery } from '../../../core/scheduler-host/delivery.ts';
@@ -9,26 +9,14 @@ import { StimulusQueue } from '../../../core/scheduler-host/stimulus-queue.ts';
 import { tokens } from '../../../adapters/app/entries/plugin.ts';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { CountingQueue } from './counting-queue.ts';
-import { TestHost } from './kit.ts';
-
-const hosts: TestHost[] = [];
-
-async function start(...provide: Provider[]): Promise<TestHost> {
-  const host = await TestHost.start({ provide });
-  hosts.push(host);
-  return host;
-}
-
-afterEach(async () => {
-  for (const host of hosts.splice(0)) await host.close();
-});
+import { TestHost, startHost } from './kit.ts';
 
 const document = readFileSync(new URL('../../../docs/plugins.md', import.meta.url), 'utf8');
 
 describe('a program', () => {
   it('replaces the queue of stimuli by one that counts', async () => {
     const queue = new CountingQueue();
-    const host = await start({ token: StimulusQueue, useValue: queue });
+    const host = await startHost({}, { provide: [{ token: StimulusQueue, useValue: queue }] });
     await host.worker('inmemory://w1');
     await host.client();
     expect(Object.fromEntries(queue.counts)).toEqual({
@@ -56,7 +44,10 @@ describe('a program', () => {
         super.deliver(outbox, cause);
       }
     }
-    const host = await start({ token: Delivery, useClass: RecordingDelivery });
+    const host = await startHost(
+      {},
+      { provide: [{ token: Delivery, useClass: RecordingDelivery }] },
+    );
     const worker = await host.worker('inmemory://w1');
     const client = await host.client();
     const tasks = [{ key: 'x', dependencies: [], runSpec: 'compute' }];
@@ -75,19 +66,21 @@ describe('a program', () => {
       }
     }
     const made: string[] = [];
-    const host = await start({ token: SlowStimulusMonitor, useClass: QuietMonitor });
+    const host = await startHost(
+      {},
+      { provide: [{ token: SlowStimulusMonitor, useClass: QuietMonitor }] },
+    );
     await host.client();
     expect(made).toEqual(['function', 'EventLog']);
   });
 
   it('makes a collaborator by a function that is called once', async () => {
     let count = 0;
-    await start(
-      byFactory(EventLog, (services) => {
-        count++;
-        return new EventLog(services.get(tokens.CONFIG));
-      }),
-    );
+    const log = byFactory(EventLog, (services) => {
+      count++;
+      return new EventLog(services.get(tokens.CONFIG));
+    });
+    await startHost({}, { provide: [log] });
     expect(count).toBe(1);
   });
 });
@@ -115,8 +108,7 @@ describe('a plugin of the configuration', () => {
       provide: [{ token: SlowStimulusMonitor, useClass: Monitor }],
       setup: () => undefined,
     });
-    const host = await TestHost.start({ config: { scheduler: { plugins: [{ use: plugin }] } } });
-    hosts.push(host);
+    const host = await startHost({ plugins: [{ use: plugin }] });
     await host.client();
     expect(made).toHaveLength(1);
   });
@@ -131,7 +123,7 @@ describe('a plugin of the configuration', () => {
   });
 
   it('cannot be added at run time when it replaces a collaborator', async () => {
-    const host = await start();
+    const host = await startHost();
     await expect(host.scheduler.addPlugin(counting('late'))).rejects.toMatchObject({
       code: 'ERR_PROVIDER',
     });
@@ -140,7 +132,7 @@ describe('a plugin of the configuration', () => {
 
 describe('a wrong provider is refused:', () => {
   const refused = (provider: unknown, message: RegExp) =>
-    expect(start(provider as Provider)).rejects.toMatchObject({
+    expect(startHost({}, { provide: [provider as Provider] })).rejects.toMatchObject({
       code: 'ERR_PROVIDER',
       message: expect.stringMatching(message) as string,
     });
@@ -194,7 +186,7 @@ describe('a wrong provider is refused:', () => {
     ));
   it('two for one token', async () => {
     const queue = { token: StimulusQueue, useClass: CountingQueue };
-    await expect(start(queue, queue)).rejects.toMatchObject({
+    await expect(startHost({}, { provide: [queue, queue] })).rejects.toMatchObject({
       code: 'ERR_PROVIDER',
       message: 'the collaborator "StimulusQueue" is provided twice; remove one of both',
     });
@@ -223,7 +215,9 @@ describe('a wrong provider is refused:', () => {
     ],
   ])('%s that needs what needs it, in one short line', async (_how, provider) => {
     const needsLog = byFactory(Delivery, (services) => services.get(EventLog) as never);
-    const error = (await start(provider, needsLog).catch((thrown: unknown) => thrown)) as Error;
+    const error = (await startHost({}, { provide: [provider, needsLog] }).catch(
+      (thrown: unknown) => thrown,
+    )) as Error;
     expect(error.message).toMatch(/^the collaborator "[A-Za-z]+" needs itself to be made: /);
     expect(error.message).toMatch(
       /(EventLog → Delivery → EventLog|Delivery → EventLog → Delivery)/,

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   definePlugin,
   PLUGIN_API_VERSION,
@@ -7,20 +7,8 @@ import {
 } from '../../../core/api/index.ts';
 import { VERSION } from '../../../core/api/plugin.ts';
 import manifest from '../../../package.json' with { type: 'json' };
-import { identityOf, type RawPeer, TestHost } from './kit.ts';
-
-const hosts: TestHost[] = [];
-
-async function start(scheduler: object = {}, more: object = {}): Promise<TestHost> {
-  const config = { scheduler: { validate: true, ...scheduler } };
-  const host = await TestHost.start({ config, ...more });
-  hosts.push(host);
-  return host;
-}
-
-afterEach(async () => {
-  for (const host of hosts.splice(0)) await host.close();
-});
+import type { TestHost } from './kit.ts';
+import { identityOf, type RawPeer, startHost } from './kit.ts';
 
 const spec = { module: 'm', name: 'f', version: '1', args: new Uint8Array() };
 const graphOf = (key: string, dependencies: string[] = []) => ({
@@ -39,7 +27,7 @@ async function finishAll(worker: RawPeer): Promise<void> {
 
 describe('the conversation', () => {
   it('a task goes to the worker, and its result is reported to the client', async () => {
-    const host = await start();
+    const host = await startHost();
     const worker = await host.worker('inmemory://w1');
     const client = await host.client();
     await client.send(graphOf('x'));
@@ -53,7 +41,7 @@ describe('the conversation', () => {
   });
 
   it('a small result is asked for, and reaches the client with the news of it', async () => {
-    const host = await start({ sendAlong: '2 KiB' });
+    const host = await startHost({ sendAlong: '2 KiB' });
     const worker = await host.worker('inmemory://w1');
     const client = await host.client();
     await client.send(graphOf('x'));
@@ -66,8 +54,8 @@ describe('the conversation', () => {
   });
 
   it('no result is asked for that no client waits for, and none at all with a limit of 0', async () => {
-    const host = await start();
-    const none = await start({ sendAlong: 0 });
+    const host = await startHost();
+    const none = await startHost({ sendAlong: 0 });
     const orders: object[] = [];
     for (const { scheduler } of [host, none].map((each) => ({ scheduler: each }))) {
       const worker = await scheduler.worker('inmemory://w1');
@@ -85,7 +73,7 @@ describe('the conversation', () => {
   });
 
   it('says who it is, and how often to report', async () => {
-    const host = await start();
+    const host = await startHost();
     const worker = await host.peer();
     expect(await worker.hello('worker')).toEqual({
       protocol: PROTOCOL,
@@ -108,7 +96,7 @@ describe('the conversation', () => {
   it('the version is that of the package', () => expect(VERSION).toBe(manifest.version));
 
   it('a worker gets the answer to its registration before its first task', async () => {
-    const host = await start();
+    const host = await startHost();
     const client = await host.client();
     await client.send(graphOf('x'));
     const worker = await host.peer();
@@ -119,7 +107,7 @@ describe('the conversation', () => {
   });
 
   it('a worker that is lost costs its tasks suspicion, one that says goodbye does not', async () => {
-    const host = await start({ workerTtl: 'inf' });
+    const host = await startHost({ workerTtl: 'inf' });
     const client = await host.client();
     const first = await host.worker('inmemory://w1');
     await client.send(graphOf('x'));
@@ -139,7 +127,7 @@ describe('the conversation', () => {
   });
 
   it('a client that leaves stops wanting its keys', async () => {
-    const host = await start();
+    const host = await startHost();
     const client = await host.client('c');
     await client.send(graphOf('x'));
     expect(host.scheduler.cluster.tasks.size).toBe(1);
@@ -149,7 +137,7 @@ describe('the conversation', () => {
   });
 
   it('a worker that has connected anew takes the place of its lost connection', async () => {
-    const host = await start();
+    const host = await startHost();
     const secret = 'a secret of one worker';
     const lost = await host.worker('inmemory://w1', { name: 'one' }, { secret });
     const client = await host.client('c');
@@ -163,7 +151,7 @@ describe('the conversation', () => {
   });
 
   it('address and name of a worker, and the name of a client, are taken once', async () => {
-    const host = await start();
+    const host = await startHost();
     await host.worker('inmemory://w1', { name: 'one' });
     await host.client('c');
     const refused = async (role: string, method: string, parameters: object): Promise<unknown> => {
@@ -200,7 +188,7 @@ describe('the conversation', () => {
   });
 
   it('no peer can send in the name of another', async () => {
-    const host = await start();
+    const host = await startHost();
     const first = await host.worker('inmemory://w1');
     const second = await host.worker('inmemory://w2');
     const client = await host.client();
@@ -283,7 +271,7 @@ describe('a peer that breaks the protocol', () => {
       'stimulusId',
     ],
   ])('%s closes the connection and names the field', async (_what, broken, says, field) => {
-    const host = await start();
+    const host = await startHost();
     const errors: YardmasterError[] = [];
     host.scheduler.events.on('error', (error) => errors.push(error));
     const good = await host.worker('inmemory://good');
@@ -302,7 +290,7 @@ describe('a peer that breaks the protocol', () => {
   });
 
   it('a graph with a wrong task is refused as a whole', async () => {
-    const host = await start();
+    const host = await startHost();
     const errors: string[] = [];
     host.scheduler.events.on('error', (error) => errors.push(error.message));
     const client = await host.client('c');
@@ -367,7 +355,7 @@ describe('a peer that breaks the protocol', () => {
       'the peer sent a message without op',
     ],
   ])('%s is told and closed', async (_what, act, says) => {
-    const host = await start();
+    const host = await startHost();
     const errors: YardmasterError[] = [];
     host.scheduler.events.on('error', (error) => errors.push(error));
     const peer = await host.peer();
@@ -382,7 +370,7 @@ describe('a peer that breaks the protocol', () => {
 
 describe('commands', () => {
   it('identity, processing, has-what, nbytes and story are plain data', async () => {
-    const host = await start();
+    const host = await startHost();
     const worker = await host.worker('inmemory://w1', { name: 'one' });
     const client = await host.client('c');
     await client.send(graphOf('x'));
@@ -423,7 +411,7 @@ describe('commands', () => {
         });
       },
     });
-    const host = await start({ plugins: [plugin] });
+    const host = await startHost({ plugins: [plugin] });
     const client = await host.client();
     const ask = (command: string, parameters?: unknown): Promise<unknown> =>
       client.request('command', { command, parameters });
@@ -438,7 +426,7 @@ describe('commands', () => {
   it('events keep the latest thousand messages of a topic', async () => {
     const seen: unknown[] = [];
     const plugin = { name: 'listener', eventLogged: (topic: string) => void seen.push(topic) };
-    const host = await start({ plugins: [plugin] });
+    const host = await startHost({ plugins: [plugin] });
     const worker = await host.worker('inmemory://w1');
     await worker.send(
       ...Array.from({ length: 1005 }, (_item, index) => ({
@@ -460,7 +448,7 @@ describe('who-has and gather', () => {
   const value = new Uint8Array([1, 2, 3]);
 
   async function cluster(): Promise<{ host: TestHost; client: RawPeer; workers: RawPeer[] }> {
-    const host = await start();
+    const host = await startHost();
     const workers: RawPeer[] = [];
     for (const address of ['inmemory://w1', 'inmemory://w2']) {
       const worker = await host.worker(address);
@@ -527,7 +515,7 @@ describe('who-has and gather', () => {
 
 describe('timers', () => {
   it('a silent worker is asked to close and removed', async () => {
-    const host = await start({ workerTtl: '10s' });
+    const host = await startHost({ workerTtl: '10s' });
     const worker = await host.worker('inmemory://w1');
     await host.clock.advanceAsync(21_000);
     expect(worker.received.at(-1)).toMatchObject({
@@ -539,7 +527,7 @@ describe('timers', () => {
   });
 
   it('a task that no worker comes for fails in time', async () => {
-    const host = await start({ noWorkersTimeout: '3s' });
+    const host = await startHost({ noWorkersTimeout: '3s' });
     const client = await host.client();
     await client.send(graphOf('x'));
     await host.clock.advanceAsync(2_900);
@@ -549,7 +537,7 @@ describe('timers', () => {
   });
 
   it('a scheduler that has nothing to do for too long closes', async () => {
-    const host = await start({ idleTimeout: '10s' });
+    const host = await startHost({ idleTimeout: '10s' });
     let closed = 0;
     host.scheduler.events.on('closed', () => closed++);
     const client = await host.client();
@@ -566,7 +554,7 @@ describe('timers', () => {
   });
 
   it('a look whether a scheduler is idle finds work that came and went since the last one', async () => {
-    const host = await start();
+    const host = await startHost();
     const idleSince = (): unknown => host.scheduler.command('idle-since');
     idleSince();
     expect(idleSince()).toBe(host.clock.nowMs());
@@ -580,7 +568,7 @@ describe('timers', () => {
 
 describe('the end', () => {
   it('notifies workers, closes all connections, emits closed, and leaves no timer', async () => {
-    const host = await start();
+    const host = await startHost();
     const worker = await host.worker('inmemory://w1');
     const client = await host.client();
     let closed = 0;
@@ -601,7 +589,7 @@ describe('the end', () => {
   });
 
   it('an inconsistent state is reported and put right', async () => {
-    const host = await start();
+    const host = await startHost();
     await host.worker('inmemory://w1');
     // A plugin that breaks the promise not to write.
     (host.scheduler.kernel.cluster as { totalThreads: number }).totalThreads = 99;
@@ -617,7 +605,7 @@ describe('the end', () => {
 
   it('an inconsistent state that cannot be put right is reported with its cause, and closes the scheduler', async () => {
     const crashes: YardmasterError[] = [];
-    const host = await start({}, { onCrash: (error: YardmasterError) => crashes.push(error) });
+    const host = await startHost({}, { onCrash: (error: YardmasterError) => crashes.push(error) });
     await host.worker('inmemory://w1');
     // A plugin that breaks the promise not to write, thoroughly.
     const broken = { get: () => 99, set: () => undefined };
@@ -635,7 +623,7 @@ describe('the end', () => {
   });
 
   it('a listener that throws affects no other, and is reported', async () => {
-    const host = await start();
+    const host = await startHost();
     const heard: string[] = [];
     host.scheduler.events.on('worker-added', () => {
       throw new Error('bad listener');
@@ -652,7 +640,7 @@ describe('the end', () => {
   });
 
   it('listeners leave with off, and once is once', async () => {
-    const host = await start();
+    const host = await startHost();
     const heard: string[] = [];
     const on = ({ name }: { name: string }): void => void heard.push(`on ${name}`);
     host.scheduler.events.on('worker-added', on);
@@ -664,7 +652,7 @@ describe('the end', () => {
   });
 
   it('what cannot be sent makes the task fail instead of waiting for ever', async () => {
-    const host = await start();
+    const host = await startHost();
     await host.worker('inmemory://w1');
     const client = await host.client('c');
     host.scheduler.enqueue({
@@ -680,7 +668,7 @@ describe('the end', () => {
   });
 
   it('an address that nothing speaks is refused with a hint', async () => {
-    const host = await start();
+    const host = await startHost();
     await expect(host.scheduler.listen('tpc://127.0.0.1:0')).rejects.toThrow(
       'no transport for the address "tpc://127.0.0.1:0"; did you mean "tcp"?',
     );
@@ -688,7 +676,7 @@ describe('the end', () => {
 });
 
 it('a task cannot be moved to more workers than a submission may name', async () => {
-  const host = await TestHost.start();
+  const host = await startHost();
   const workers = Array.from({ length: 10_001 }, (_, at) => `w${at}`);
   const changes = [{ key: 'task', workers }];
   expect(() => host.scheduler.enqueue({ op: 'set-restrictions', changes })).toThrow(/10000 items/);

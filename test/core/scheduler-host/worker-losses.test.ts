@@ -1,23 +1,10 @@
-import { afterEach, expect, it } from 'vitest';
-import { TestHost } from './kit.ts';
-
-const hosts: TestHost[] = [];
-
-async function start(): Promise<TestHost> {
-  const config = { scheduler: { validate: true, allowedFailures: 1 } };
-  const host = await TestHost.start({ config });
-  hosts.push(host);
-  return host;
-}
-
-afterEach(async () => {
-  for (const host of hosts.splice(0)) await host.close();
-});
+import { expect, it } from 'vitest';
+import { startHost } from './kit.ts';
 
 const spec = { module: 'm', name: 'f', version: '1', args: new Uint8Array() };
 
 it('workers whose connections break in the same turn leave together, so that a task does not hop among them', async () => {
-  const host = await start();
+  const host = await startHost({ allowedFailures: 1 });
   const addresses = ['w1', 'w2', 'w3', 'w4'].map((name) => `inmemory://${name}`);
   const workers = await Promise.all(addresses.map((address) => host.worker(address)));
   const client = await host.client();
@@ -35,7 +22,7 @@ it('workers whose connections break in the same turn leave together, so that a t
 });
 
 it('a worker whose connection broke can take its seat again at once', async () => {
-  const host = await start();
+  const host = await startHost({ allowedFailures: 1 });
   const worker = await host.worker('inmemory://w1');
   const next = await host.peer();
   await next.hello('worker');

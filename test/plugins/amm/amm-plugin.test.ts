@@ -9,17 +9,12 @@ import {
 } from '../../../core/api/index.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
 import { builtins } from '../../../adapters/app/builtin-extensions.ts';
-import { type RawPeer, TestHost } from '../../core/scheduler-host/kit.ts';
+import { type RawPeer, TestHost, startHost } from '../../core/scheduler-host/kit.ts';
 
-const hosts: TestHost[] = [];
 const folders: string[] = [];
 
-async function start(activeMemoryManager: object, scheduler: object = {}): Promise<TestHost> {
-  const config = { scheduler: { validate: true, activeMemoryManager, ...scheduler } };
-  const host = await TestHost.start({ config });
-  hosts.push(host);
-  return host;
-}
+const start = (activeMemoryManager: object, scheduler: object = {}): Promise<TestHost> =>
+  startHost({ activeMemoryManager, ...scheduler });
 
 /** Three workers, and a result on the first two. */
 async function cluster(host: TestHost): Promise<RawPeer[]> {
@@ -36,7 +31,6 @@ const holders = (host: TestHost): string[] =>
   (host.scheduler.cluster.tasks.get('x')?.whoHas.items ?? []).map(({ address }) => address);
 
 afterEach(async () => {
-  for (const host of hosts.splice(0)) await host.close();
   for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
 });
 
@@ -124,7 +118,6 @@ describe('the Active Memory Manager in a scheduler', () => {
       return file;
     };
     const host = await TestHost.start({ config: await write('inmemory://w2') });
-    hosts.push(host);
     await cluster(host);
     host.scheduler.command('amm.runOnce');
     expect(holders(host)).toEqual(['inmemory://w1']);

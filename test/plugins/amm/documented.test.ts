@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   ActiveMemoryManagerPolicy,
   type AmmView,
@@ -9,24 +9,14 @@ import {
   type SuggestionGenerator,
   type WorkerView,
 } from '../../../core/api/index.ts';
-import { type RawPeer, TestHost } from '../../core/scheduler-host/kit.ts';
+import type { TestHost } from '../../core/scheduler-host/kit.ts';
+import { type RawPeer, startHost } from '../../core/scheduler-host/kit.ts';
 
 // What the documents about the Active Memory Manager promise authors of policies, sentence by sentence,
 // as far as no other test of this folder is about it.
 
-const hosts: TestHost[] = [];
-afterEach(async () => {
-  for (const host of hosts.splice(0)) await host.close();
-});
-
-async function start(policies: readonly (string | object)[], more: object = {}): Promise<TestHost> {
-  const activeMemoryManager = { interval: '1s', policies, ...more };
-  const host = await TestHost.start({
-    config: { scheduler: { validate: true, activeMemoryManager } },
-  });
-  hosts.push(host);
-  return host;
-}
+const start = (policies: readonly (string | object)[], more: object = {}): Promise<TestHost> =>
+  startHost({ activeMemoryManager: { interval: '1s', policies, ...more } });
 
 const holders = (host: TestHost, key: string): string[] =>
   [...(host.scheduler.cluster.tasks.get(key)?.whoHas ?? [])].map(({ address }) => address);

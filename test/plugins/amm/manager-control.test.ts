@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   ACTIVE_MEMORY_MANAGER,
   type ActiveMemoryManager,
@@ -11,19 +11,11 @@ import {
 } from '../../../core/api/index.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
 import { RetireWorker } from '../../../policies/amm/retire-worker.ts';
-import { TestHost } from '../../core/scheduler-host/kit.ts';
+import type { TestHost } from '../../core/scheduler-host/kit.ts';
+import { startHost } from '../../core/scheduler-host/kit.ts';
 
-const hosts: TestHost[] = [];
-afterEach(async () => {
-  for (const host of hosts.splice(0)) await host.close();
-});
-
-async function start(activeMemoryManager: object = {}, scheduler: object = {}): Promise<TestHost> {
-  const config = { scheduler: { validate: true, activeMemoryManager, ...scheduler } };
-  const host = await TestHost.start({ config });
-  hosts.push(host);
-  return host;
-}
+const start = (activeMemoryManager: object = {}, scheduler: object = {}): Promise<TestHost> =>
+  startHost({ activeMemoryManager, ...scheduler });
 
 /** Two workers, and a result of 5 MB on each, as copies. */
 async function withCopies(host: TestHost): Promise<void> {

@@ -1,16 +1,11 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import { type RawPeer, TestHost } from '../../core/scheduler-host/kit.ts';
+import { describe, expect, it } from 'vitest';
+import { type RawPeer, TestHost, startHost } from '../../core/scheduler-host/kit.ts';
 
-const hosts: TestHost[] = [];
 const FIRST = 'inmemory://w1';
 const SECOND = 'inmemory://w2';
 
-async function start(workStealing: object = {}, scheduler: object = {}): Promise<TestHost> {
-  const config = { scheduler: { validate: true, workStealing, ...scheduler } };
-  const host = await TestHost.start({ config });
-  hosts.push(host);
-  return host;
-}
+const start = (workStealing: object = {}, scheduler: object = {}): Promise<TestHost> =>
+  startHost({ workStealing, ...scheduler });
 
 /** A worker with a number of tasks, which prefer it, and one that joins when it has them. */
 async function loaded(host: TestHost, tasks: number): Promise<RawPeer[]> {
@@ -34,10 +29,6 @@ const requests = (worker: RawPeer | undefined): string[] =>
 
 const counts = (host: TestHost): number[] =>
   [...host.scheduler.cluster.workers.values()].map(({ processing }) => processing.size);
-
-afterEach(async () => {
-  for (const host of hosts.splice(0)) await host.close();
-});
 
 describe('work stealing in a scheduler', () => {
   it('is on, and steals every 100 ms for a worker that has joined', async () => {
@@ -138,7 +129,6 @@ describe('work stealing in a scheduler', () => {
     const host = await start({}, { validate: false });
     await loaded(host, 9_000);
     const ending = host.close();
-    hosts.pop();
     await host.clock.advanceAsync(1_000);
     await ending;
     expect(host.clock.timerCount).toBe(0);

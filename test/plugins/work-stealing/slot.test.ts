@@ -1,29 +1,19 @@
 import { readFileSync } from 'node:fs';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   definePlugin,
   PLUGIN_API_VERSION,
   type Stealing,
   type WorkerView,
 } from '../../../core/api/index.ts';
-import { TestHost } from '../../core/scheduler-host/kit.ts';
+import type { TestHost } from '../../core/scheduler-host/kit.ts';
+import { startHost } from '../../core/scheduler-host/kit.ts';
 import { numbered } from '../../kit/graph.ts';
 import { StealEnv } from './kit.ts';
 import longTasks from './long-tasks.ts';
 
 const FIRST = 'inmemory://w1';
 const SECOND = 'inmemory://w2';
-
-const hosts: TestHost[] = [];
-afterEach(async () => {
-  for (const host of hosts.splice(0)) await host.close();
-});
-
-async function start(scheduler: object): Promise<TestHost> {
-  const host = await TestHost.start({ config: { scheduler } });
-  hosts.push(host);
-  return host;
-}
 
 /** Twenty tasks on the first worker; the second has just joined. */
 async function loaded(host: TestHost, prefix = 'x'): Promise<TestHost> {
@@ -52,35 +42,35 @@ const CALM = { use: 'calm', options: { horizonMs: 0 } };
 
 describe('the slot stealing', () => {
   it('is filled by dask, and named wherever slots are', async () => {
-    const host = await start({});
+    const host = await startHost({});
     expect(host.scheduler.policies.current.stealing).toBe('dask');
     expect(host.scheduler.bootReport()).toContain('- stealing: dask');
     await expect(
-      start({ policies: { stealing: { use: { admits: () => true } } } }),
+      startHost({ policies: { stealing: { use: { admits: () => true } } } }),
     ).rejects.toThrow('it has no method mayTake or victims or levelOf or order or pays');
   });
 
   it('is filled by the configuration, and in the old way by the mode of workStealing', async () => {
-    const bySlot = await start({ policies: { stealing: CALM } });
-    const byMode = await start({ workStealing: { mode: 'calm', horizon: 0 } });
+    const bySlot = await startHost({ policies: { stealing: CALM } });
+    const byMode = await startHost({ workStealing: { mode: 'calm', horizon: 0 } });
     for (const host of [bySlot, byMode]) {
       expect(host.scheduler.policies.current.stealing).toBe('calm');
       expect(await nextRound(await loaded(host))).toBe(1);
     }
-    const eager = await start({ workStealing: { mode: 'eager' } });
+    const eager = await startHost({ workStealing: { mode: 'eager' } });
     expect(eager.scheduler.policies.current.stealing).toBe('dask');
   });
 
   it('is not filled in both ways at once', async () => {
     await expect(
-      start({ workStealing: { mode: 'eager' }, policies: { stealing: 'calm' } }),
+      startHost({ workStealing: { mode: 'eager' }, policies: { stealing: 'calm' } }),
     ).rejects.toThrow(
       'scheduler.workStealing.mode fills the slot that scheduler.policies.stealing fills as well',
     );
   });
 
   it('is replaced and restored while the scheduler runs, from one round to the next', async () => {
-    const host = await start({ workStealing: { mode: 'calm', horizon: 0 } });
+    const host = await startHost({ workStealing: { mode: 'calm', horizon: 0 } });
     await loaded(host);
     const { policies } = host.scheduler;
     await policies.replace('stealing', 'dask');
@@ -92,7 +82,7 @@ describe('the slot stealing', () => {
   });
 
   it('is filled by clients with what the operator offers', async () => {
-    const host = await start({ clientPolicies: { stealing: { long: longTasks } } });
+    const host = await startHost({ clientPolicies: { stealing: { long: longTasks } } });
     const client = await host.client('other');
     const replacing = client.request('command', {
       command: 'replace-policy',
@@ -109,7 +99,7 @@ describe('the slot stealing', () => {
       apiVersion: PLUGIN_API_VERSION,
       setup: (context) => context.providePolicy('stealing', { mayTake: () => false }),
     });
-    const host = await loaded(await start({ plugins: [plugin] }));
+    const host = await loaded(await startHost({ plugins: [plugin] }));
     expect(host.scheduler.policies.current.stealing).toBe('keeper');
     expect(await nextRound(host)).toBe(0);
     await host.scheduler.removePlugin('keeper');
@@ -117,10 +107,10 @@ describe('the slot stealing', () => {
   });
 
   it('has no shadows, neither by configuration nor by call', async () => {
-    await expect(start({ shadows: { stealing: 'calm' } })).rejects.toThrow(
+    await expect(startHost({ shadows: { stealing: 'calm' } })).rejects.toThrow(
       'scheduler.shadows.stealing cannot be set. The slot stealing has no shadows',
     );
-    const { policies } = (await start({})).scheduler;
+    const { policies } = (await startHost({})).scheduler;
     const refusal = { code: 'ERR_SLOT', message: /^the slot stealing has no shadows/ };
     await expect(policies.startShadow('stealing', 'calm')).rejects.toMatchObject({
       code: refusal.code,
@@ -146,7 +136,7 @@ describe('a policy of ten lines', () => {
     'leaves tasks where they are that take less than a second: %s',
     async (prefix, time, asked) => {
       const defaultTaskDurations = { [prefix]: time };
-      const host = await start({
+      const host = await startHost({
         defaultTaskDurations,
         policies: { stealing: { use: longTasks } },
       });
@@ -256,7 +246,7 @@ describe('a policy that fails', () => {
 
   it.each(faults)('and %s is reported, and dask decides the round', async (_, methods, what) => {
     const policy = { name: 'mine', ...methods };
-    const host = await loaded(await start({ policies: { stealing: { use: policy } } }));
+    const host = await loaded(await startHost({ policies: { stealing: { use: policy } } }));
     expect(await nextRound(host)).toBe(5);
     const messages = host.log.lines.map(({ message = '' }) => message);
     const reports = messages.filter((message) => message.includes('"mine"'));
@@ -270,7 +260,7 @@ describe('a policy that fails', () => {
 
   it('in every round is reported the 1st, 2nd, 4th and 8th time, and anew after it was replaced', async () => {
     const policy = { name: 'mine', begin: boom, pays: boom };
-    const host = await loaded(await start({ policies: { stealing: { use: policy } } }));
+    const host = await loaded(await startHost({ policies: { stealing: { use: policy } } }));
     const reports = (): string[] =>
       host.log.lines.flatMap(({ message = '' }) => (message.includes('"mine"') ? [message] : []));
     for (let round = 0; round < 9; round++) await nextRound(host);
@@ -293,7 +283,7 @@ describe('a policy that fails', () => {
       },
       pays: () => false,
     };
-    const host = await loaded(await start({ policies: { stealing: { use: policy } } }));
+    const host = await loaded(await startHost({ policies: { stealing: { use: policy } } }));
     expect([await nextRound(host), await nextRound(host), rounds]).toEqual([5, 0, 2]);
   });
 

@@ -2,7 +2,7 @@ import { createHash, hash, randomUUID } from 'node:crypto';
 import { type FunctionSpec, YardmasterError } from '../../core/api/index.ts';
 import { sharedMemoryOf } from '../../core/util/bytes.ts';
 import { isWellFormed } from '../codecs/msgpack.ts';
-import { commonName, ContentHash, isCanonical } from '../tasks/index.ts';
+import { commonName, ContentHash, isCanonical, notSerialisable } from '../tasks/index.ts';
 
 /** Hex digits of a hash in a key: 128 bits. */
 const HASH_DIGITS = 32;
@@ -16,11 +16,15 @@ export type Definition = Pick<FunctionSpec, 'module' | 'name' | 'version' | 'arg
 /**
  * Equal exactly when the same source is called with the same arguments.
  * @param content - what `args` are the bytes of
+ * @throws YardmasterError `ERR_NOT_SERIALISABLE` when a part of it would arrive empty
  */
 export function hashOf({ module, name, version, args }: Definition, content: unknown): string {
   const prefix = hashOfFunction(module, name, version);
   if (!isCanonical(args)) {
-    return hashOfContent(prefix, content, sharedMemoryOf(args) !== undefined);
+    const given = Array.isArray(content) ? content : (content as { readonly args: unknown }).args;
+    return hashOfContent(prefix, content, sharedMemoryOf(args) !== undefined, () =>
+      notSerialisable(given, 'arguments'),
+    );
   }
   const length = prefix.byteLength + args.byteLength;
   const bytes = scratch.subarray(0, length);
@@ -55,15 +59,23 @@ function hashOfFunction(module: string, name: string, version: string): Uint8Arr
 
 /**
  * Hash of a value that is given to the cluster as it is. Equal values have equal hashes.
+ * @param what - how a message calls the value
  * @param isSharing - whether shared memory stays what it is: then it is equal to itself alone
+ * @throws YardmasterError `ERR_NOT_SERIALISABLE` when a part of it would arrive empty
  */
-export function hashOfValue(value: unknown, isSharing: boolean): string {
-  return hashOfContent(NO_PREFIX, value, isSharing);
+export function hashOfValue(value: unknown, what: string, isSharing: boolean): string {
+  return hashOfContent(NO_PREFIX, value, isSharing, () => notSerialisable(value, what));
 }
 
-function hashOfContent(prefix: Uint8Array, content: unknown, isSharing: boolean): string {
+function hashOfContent(
+  prefix: Uint8Array,
+  content: unknown,
+  isSharing: boolean,
+  hollow: () => YardmasterError,
+): string {
   const hashing = new ContentHash(prefix, isSharing);
   hashing.add(content);
+  if (hashing.hasHollow) throw hollow();
   return hashing.digest().slice(0, HASH_DIGITS);
 }
 

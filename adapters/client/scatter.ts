@@ -73,7 +73,7 @@ export class Scatterer {
     const items = values.map((value, index) => {
       const bytes = this.serialised(value, `values[${index}]`);
       const type = typeName(value);
-      const definition = hashOfValue(value, this.session.sharesMemory);
+      const definition = hashOfValue(value, `values[${index}]`, this.session.sharesMemory);
       const key = hash ? `${type}-${definition}` : uniqueKey(type);
       return { key, bytes, type, definition, workers: [] };
     });
@@ -92,7 +92,7 @@ export class Scatterer {
         key,
         bytes,
         type: typeName(value),
-        definition: hashOfValue(value, this.session.sharesMemory),
+        definition: hashOfValue(value, name, this.session.sharesMemory),
         workers: [],
       };
     });

@@ -1,5 +1,6 @@
 import { createHash, type Hash, randomUUID } from 'node:crypto';
 import { types } from 'node:util';
+import { isHollow } from './serialise.ts';
 
 const BLOCK_BYTES = 4096;
 /** Bytes that are hashed with one call: above 2 GiB Node refuses, or hashes a part only. */
@@ -23,6 +24,8 @@ export class ContentHash {
   private readonly hashing: Hash;
   private readonly block = Buffer.allocUnsafe(BLOCK_BYTES);
   private end = 0;
+  /** True when a part of what was added would arrive empty. */
+  hasHollow = false;
   /** Containers by the order in which they were met: one that is met again is named, which ends cycles. */
   private readonly seen = new Map<object, number>();
 
@@ -92,7 +95,10 @@ export class ContentHash {
     else if (types.isAnyArrayBuffer(value)) this.addBytes('A', new Uint8Array(value));
     else if (value instanceof Date) this.addText('D', String(value.getTime()));
     else if (value instanceof RegExp) this.addText('R', String(value));
-    else return this.beginProperties('o', value, Object.keys(value));
+    else {
+      this.hasHollow ||= isHollow(value);
+      return this.beginProperties('o', value, Object.keys(value));
+    }
     return undefined;
   }
 

@@ -41,5 +41,5 @@ export { ScatteredValue } from './pieces.ts';
 export { refusalBytes } from './context.ts';
 export { memoriesOf, withSharedMemory } from './small-values.ts';
 export { typeName } from '../../core/util/values.ts';
-export { deserialise, isCanonical, serialise } from './serialise.ts';
+export { deserialise, isCanonical, notSerialisable, serialise } from './serialise.ts';
 export { sourceVersion } from './modules.ts';

@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 
 import { YardmasterError } from '../../core/api/index.ts';
-import { typeName } from '../../core/util/values.ts';
+import { isPlainObject, typeName } from '../../core/util/values.ts';
 import { PiecesReader, PiecesWriter, type ScatteredValue } from './pieces.ts';
 import { checkRefusal } from './context.ts';
 import { isSmall, readSmall, writeSmall } from './small-values.ts';
@@ -13,7 +13,8 @@ const SEARCHED_VALUES_MAX = 100_000;
  * Turns a value into bytes with V8's structured serialisation: plain objects, arrays, Map, Set,
  * Date, RegExp, BigInt, ArrayBuffer, typed arrays, Buffer, Error (name, message, stack, cause),
  * cycles and shared references. Instances of other classes become plain objects with their
- * enumerable own properties, as with `structuredClone`. `-0`, NaN and `undefined` survive.
+ * enumerable own properties, as with `structuredClone`; one without any, such as a `URL`, is refused. `-0`, NaN and
+ * `undefined` survive.
  *
  * Large typed arrays, Buffers and DataViews, anywhere in the value, are copied once, directly to
  * their final place. So are ArrayBuffers that are the value itself or one of its direct members.
@@ -33,6 +34,7 @@ export function serialise(
 ): Uint8Array {
   const small = writeSmall(value);
   if (small !== undefined) return small;
+  if (isHollow(value)) throw notSerialisable(value, what);
   const writer = new PiecesWriter(value, isSharing);
   try {
     return writer.write(allocate);
@@ -41,6 +43,23 @@ export function serialise(
     throw notSerialisable(value, what, thrown);
   }
 }
+
+/**
+ * True for an instance of a class of which nothing would arrive, and V8 does not mind: what it holds is private, or the
+ * engine's. To look for them in a whole value costs more than V8 does, so this is left to those who look at all of it.
+ */
+export function isHollow(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  if (isPlainObject(value) || types.isProxy(value) || KEPT.some((is) => is(value))) return false;
+  return Object.keys(value).length === 0;
+}
+
+/** The kinds of objects that V8 keeps as what they are. */
+const KEPT: readonly ((value: object) => boolean)[] = [
+  (value) => ArrayBuffer.isView(value),
+  ...[types.isMap, types.isSet, types.isDate, types.isRegExp],
+  ...[types.isAnyArrayBuffer, types.isNativeError, types.isBoxedPrimitive],
+];
 
 /**
  * True when equal values always have these bytes. The bytes of larger values show how the engine holds them: hash the
@@ -79,16 +98,17 @@ function newBytes(nbytes: number): Uint8Array {
   return new Uint8Array(nbytes);
 }
 
-function notSerialisable(value: unknown, what: string, cause: unknown): YardmasterError {
+/** For what cannot travel, with the path of the part that is at fault. */
+export function notSerialisable(value: unknown, what: string, cause?: unknown): YardmasterError {
   const found = findOffender(value, what);
   const where = found?.path ?? what;
   const isDeep = cause instanceof RangeError && /call stack/i.test(cause.message);
   const kind = found?.kind ?? (isDeep ? 'nested too deeply' : 'a value that V8 refuses');
   return new YardmasterError(
     'ERR_NOT_SERIALISABLE',
-    `${where} is ${kind}, which cannot be serialised; use plain data (objects, arrays, Map, Set, Date, typed arrays)`,
+    `${where} is ${kind}, which cannot be serialised; use plain data (objects, arrays, Map, Set, Date, typed arrays; the text of a URL)`,
     { path: where, kind },
-    { cause },
+    cause === undefined ? {} : { cause },
   );
 }
 
@@ -125,6 +145,7 @@ function unserialisableKind(value: unknown): string | undefined {
   if (types.isWeakMap(value) || types.isWeakSet(value)) return `a ${typeName(value)}`;
   if (types.isGeneratorObject(value)) return 'a generator';
   if (types.isSharedArrayBuffer(value)) return 'a SharedArrayBuffer';
+  if (isHollow(value)) return `an instance of ${typeName(value)} without properties of its own`;
   return undefined;
 }
 

@@ -151,7 +151,7 @@ describe('scattered values', () => {
       const { address } = cluster.worker(holder!);
       return (await passing(peers.getData(address, ['lent'], (_, n) => new Uint8Array(n)))).size;
     };
-    const parameters = { keys: ['lent'], fingerprints: [hashOfValue('value', true)] };
+    const parameters = { keys: ['lent'], fingerprints: [hashOfValue('value', 'value', true)] };
     await passing(other.command('reserve-data', parameters));
     lent.release();
     await passing(one.submit(count, 'released').result());

@@ -146,8 +146,62 @@ describe('an argument of a call that cannot be sent is an error of the call', ()
     }
   });
 
+  class Order {
+    at = 0;
+    site = new URL('http://a/');
+  }
+  test.each<[string, () => unknown, string]>([
+    [
+      'an argument',
+      () => cluster.client.submit(total, new URL('http://a/') as never),
+      'arguments[0]',
+    ],
+    [
+      'a part of one',
+      () => cluster.client.submit(total, [{ site: new URL('http://a/') }] as never),
+      'arguments[0][0].site',
+    ],
+    [
+      'a part beside a future',
+      () =>
+        cluster.client.submit(total, [
+          cluster.client.submit(inc, 2),
+          new URL('http://a/'),
+        ] as never),
+      'arguments[0][1]',
+    ],
+    [
+      'an argument of a call that is not pure',
+      () =>
+        cluster.client
+          .with({ pure: false })
+          .submit(total, new Map([['k', new URL('http://a/')]]) as never),
+      'arguments[0].get("k")',
+    ],
+    [
+      'a part of an instance',
+      () => cluster.client.submit(total, new Order() as never),
+      'arguments[0].site',
+    ],
+    [
+      'a scattered value',
+      () => cluster.client.scatter([{ site: new URL('http://a/') }]),
+      'values[0].site',
+    ],
+    ['a named value', () => cluster.client.scatter({ sites: [new URL('http://a/')] }), 'sites[0]'],
+  ])('%s that would arrive empty is refused, with its path', async (_what, call, path) => {
+    expect(await errorOf(call)).toMatchObject({
+      code: 'ERR_NOT_SERIALISABLE',
+      message: expect.stringContaining(`${path} is an instance of URL`) as string,
+    });
+  });
+
   test('the class of a scattered value may have any name', async () => {
-    const Odd = { [HALF]: class {} }[HALF] as new () => object;
+    const Odd = {
+      [HALF]: class {
+        x = 1;
+      },
+    }[HALF] as new () => object;
     expect(await errorOf(() => cluster.client.scatter([new Odd()]))).toBeUndefined();
   });
 });

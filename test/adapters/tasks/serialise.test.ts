@@ -76,6 +76,17 @@ describe('serialise with shared memory', () => {
   });
 });
 
+/** Has nothing that could travel. */
+class Money {
+  readonly #cents: number;
+  constructor(cents: number) {
+    this.#cents = cents;
+  }
+  get cents(): number {
+    return this.#cents;
+  }
+}
+
 describe('serialise', () => {
   it('copies a typed array over shared memory, and refuses the shared memory itself', () => {
     const shared = new SharedArrayBuffer(8);
@@ -167,6 +178,10 @@ describe('serialise', () => {
     ['result.a.b is a WeakMap', { a: { b: new WeakMap() } }],
     ['result is a generator', (function* () {})()], // eslint-disable-line @typescript-eslint/no-empty-function
     ['result.p is a Proxy', { p: new Proxy({}, {}) }],
+    ['result is an instance of URL', new URL('http://a/')],
+    ['result is an instance of URLSearchParams', new URLSearchParams()],
+    ['result is an instance of NumberFormat', new Intl.NumberFormat()],
+    ['result is an instance of Money', new Money(5)],
     [
       'result is an object with a getter that throws (Error: no)',
       {

@@ -1,3 +1,4 @@
+import type { FunctionSpec } from '../messages/protocol.ts';
 import type { GraphTask } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
 import { NO_TASKS, type TaskState } from '../state/task.ts';
@@ -30,10 +31,18 @@ export function isTakenBy(known: TaskState, runSpec: unknown): boolean {
   return other !== undefined && other !== definition;
 }
 
-/** The only part of a run specification that the kernel reads. */
+/** True for the computation of a result that is read from a store instead, for which no inputs are needed. */
+export function isKeptResult(runSpec: unknown): boolean {
+  return partsOf(runSpec).persist?.isKept === true;
+}
+
 function definitionIn(runSpec: unknown): unknown {
-  if (typeof runSpec !== 'object' || runSpec === null) return undefined;
-  return (runSpec as { readonly definition?: unknown }).definition;
+  return partsOf(runSpec).definition;
+}
+
+/** The only parts of a run specification that the kernel reads. */
+function partsOf(runSpec: unknown): Partial<Pick<FunctionSpec, 'definition' | 'persist'>> {
+  return typeof runSpec === 'object' && runSpec !== null ? runSpec : {};
 }
 
 /**

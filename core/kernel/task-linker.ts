@@ -3,7 +3,13 @@ import type { GraphTask, TaskLimitDescription, UpdateGraph } from '../messages/s
 import { linkDependencies, setWantedReplicas } from '../state/relations.ts';
 import type { Restrictions, TaskState } from '../state/task.ts';
 import type { GraphPlan } from './graph-intake.ts';
-import { DependencyRows, isPlaceholder, isTakenBy, wantsGraphs } from './graph-table.ts';
+import {
+  DependencyRows,
+  isKeptResult,
+  isPlaceholder,
+  isTakenBy,
+  wantsGraphs,
+} from './graph-table.ts';
 import { Resubmission, timeLimitOf } from './on-keys.ts';
 import { generationOf, setGenerations, submissionOf } from './priorities.ts';
 import type { KernelScope } from './scope.ts';
@@ -170,6 +176,8 @@ function warnIfOther(scope: KernelScope, known: TaskState, description: GraphTas
     new Set(description.dependencies).size === before.size &&
     description.dependencies.every((key) => before.has(key));
   if (same || known.hasLostDependencies) return;
+  // Of a result that a store has, its client leaves the inputs out.
+  if (isKeptResult(known.runSpec) || isKeptResult(description.runSpec)) return;
   scope.outbox.event('scheduler', {
     action: 'key-collision',
     key: known.key,

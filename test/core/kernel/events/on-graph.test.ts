@@ -116,6 +116,22 @@ it('a known key keeps its first definition, and the collision is reported', () =
   expect(Object.keys(env.states)).toEqual(['a', 'b']);
 });
 
+it('a result that is read from a store needs no inputs, so that it is no collision without them', () => {
+  const persist = { store: { folder: '/results' }, key: 'hash' };
+  const computed = { runSpec: { persist } };
+  const kept = { runSpec: { persist: { ...persist, isKept: true } } };
+  for (const [first, second] of [
+    [{ a: [], b: { deps: ['a'], ...computed } }, { b: { deps: [], ...kept } }],
+    [{ b: { deps: [], ...kept } }, { a: [], b: { deps: ['a'], ...computed } }],
+  ] as const) {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    env.submit(first);
+    env.submit(second);
+    expect(env.takeEvents()).toEqual([]);
+  }
+});
+
 it('the same definition once more is no collision', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);

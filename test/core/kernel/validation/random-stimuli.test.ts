@@ -7,7 +7,7 @@ import { kernelFor, play } from '../../../kit/random-world.ts';
 it('whatever happens, the state stays consistent and everything wanted is done in the end', () => {
   fc.assert(
     fc.property(scenario, (next) => void play(next, kernelFor(next))),
-    effort(80),
+    effort(300),
   );
 });
 

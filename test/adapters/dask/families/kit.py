@@ -1,10 +1,13 @@
-"""What cases share: marks, errors as values, and values that can be compared as JSON."""
+"""What cases share: marks, errors as values, values that can be compared as JSON, and further workers."""
 
 import dataclasses
 import datetime
 import importlib
 import math
 import re
+import subprocess
+import sys
+import time
 
 import distributed
 
@@ -130,3 +133,44 @@ def names(client):
 
 def address_of(client, name):
     return next(address for address, found in names(client).items() if found == name)
+
+
+def until(holds, seconds=30):
+    for _ in range(seconds * 50):
+        if holds():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+class Joined:
+    """One more worker, with one thread and no nanny, until the end of the block."""
+
+    def __init__(self, client, name="carol", memory="1GiB", flags=("--no-nanny",)):
+        self.client = client
+        self.name = name
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address, "--name", name]
+        flags = ["--nthreads", "1", "--no-dashboard", "--memory-limit", memory, *flags]
+        self.process = subprocess.Popen(command + flags, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    @property
+    def address(self):
+        return address_of(self.client, self.name)
+
+    def is_there(self):
+        return self.name in names(self.client).values()
+
+    def kill(self):
+        self.process.kill()
+
+    def __enter__(self):
+        assert until(self.is_there, 40), f"{self.name} did not come"
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        until(lambda: not self.is_there())

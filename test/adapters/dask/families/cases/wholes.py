@@ -1,62 +1,28 @@
 """What concerns the cluster as a whole: workers that come and go, copies, restarts, settings."""
 
-import subprocess
-import sys
-import time
-
 import distributed
 from distributed import wait
-from kit import address_of, brief, failure, names, slow
+from kit import Joined, address_of, brief, failure, names, slow, until
 
 
 def inc(x):
     return x + 1
 
 
-def until(holds, seconds=30):
-    for _ in range(seconds * 50):
-        if holds():
-            return True
-        time.sleep(0.02)
-    return False
-
-
-class Third:
-    """A third worker, without a nanny."""
-
-    def __init__(self, client, *flags):
-        self.client = client
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address, "--name", "carol"]
-        flags = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "1GiB", *flags]
-        self.process = subprocess.Popen(command + flags, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def __enter__(self):
-        self.client.wait_for_workers(3, timeout=40)
-        return address_of(self.client, "carol")
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-        until(lambda: len(self.client.nthreads()) == 2)
-
-
 @slow
 def case_retired_workers_hand_on_their_results(client):
-    with Third(client) as carol:
-        futures = client.map(inc, range(5), workers=[carol], pure=False)
+    with Joined(client) as carol:
+        futures = client.map(inc, range(5), workers=[carol.address], pure=False)
         wait(futures)
-        retired = client.retire_workers([carol], close_workers=True, remove=True)
+        retired = client.retire_workers([carol.address], close_workers=True, remove=True)
         known = names(client)
         return len(retired), until(lambda: "carol" not in known.values()), client.gather(futures), len(client.nthreads())
 
 
 @slow
 def case_results_of_a_dead_worker_are_computed_again(client):
-    with Third(client) as carol:
-        futures = client.map(inc, range(5), workers=[carol], allow_other_workers=True, pure=False)
+    with Joined(client) as carol:
+        futures = client.map(inc, range(5), workers=[carol.address], allow_other_workers=True, pure=False)
         wait(futures)
     return client.gather(futures)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import brief, needs
+from kit import brief, needs, slow
 
 
 def data_set():
@@ -48,3 +48,30 @@ def case_persisted(client):
 
 def case_map_blocks(client):
     return float(data_set().map_blocks(lambda part: part * 2).t.sum().compute())
+
+
+def weather():
+    """Two years on a small map, each fifth day."""
+    xarray = needs("xarray")
+    import pandas as pd
+
+    days = pd.date_range("2001-01-01", periods=146, freq="5D")
+    values = np.arange(146.0 * 8 * 6).reshape(146, 8, 6) * 7 % 61
+    coordinates = {"time": days, "x": np.arange(8), "y": np.arange(6)}
+    found = xarray.DataArray(values, dims=("time", "x", "y"), coords=coordinates, name="t")
+    return found.chunk({"time": 73})
+
+
+@brief
+def case_quantiles(client):
+    found = weather().chunk({"time": -1, "x": 4}).quantile([0.1, 0.5, 0.9], dim="time")
+    return found.compute().values
+
+
+@slow
+def case_climatology(client):
+    groups = weather().groupby("time.dayofyear")
+    means = groups.mean("time")
+    anomalies = groups - means
+    monthly = weather().resample(time="MS").mean().groupby("time.month").mean()
+    return means.compute().values[::9].sum(axis=1), float(anomalies.std()), monthly.compute().values.sum(axis=(1, 2))

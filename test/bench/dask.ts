@@ -4,8 +4,8 @@
  *     npm run bench -- dask [--python /usr/bin/python3] [--rounds 3] [--scenarios latency,map]
  *       [--tasks 10000] [--warm-up 200]
  *
- * One JSON line for each scenario: tasks per second (or milliseconds) of both, and what the processes
- * of the schedulers used, medians of the rounds.
+ * One JSON line for each scenario: tasks per second (or milliseconds) of both, and what the schedulers
+ * used with all processes that they start, medians of the rounds.
  */
 import { execFile } from 'node:child_process';
 import { parseArgs, promisify } from 'node:util';
@@ -21,9 +21,10 @@ type Peer = (typeof PEERS)[number];
 interface Measured {
   readonly seconds: number;
   readonly tasks: number;
+  /** Of the scheduler's process and the Pythons that it has started, together. */
   readonly cpu: number;
   readonly memoryMB: number;
-  /** Of the Python that reads graphs, which Dask's scheduler does not have. */
+  /** The part of the Pythons that read graphs, which Dask's scheduler does not have. */
   readonly helperCpu: number;
   readonly helperMemoryMB: number;
 }
@@ -32,7 +33,7 @@ const { values: flags } = parseArgs({
   options: {
     python: { type: 'string', default: findDaskPython()?.command ?? 'python3' },
     rounds: { type: 'string', default: '3' },
-    scenarios: { type: 'string', default: 'latency,map,tree,shuffle,array' },
+    scenarios: { type: 'string', default: 'latency,map,tree,array,query' },
     tasks: { type: 'string', default: '10000' },
     'warm-up': { type: 'string', default: '200' },
     only: { type: 'string' },
@@ -98,9 +99,7 @@ function describe(name: string, measured: Measured): Result {
     cpuS: cpu,
     cpuUsPerTask: usPerTask(cpu),
     memoryMB,
-    ...(helperMemoryMB === 0
-      ? {}
-      : { helperCpuS: helperCpu, helperCpuUsPerTask: usPerTask(helperCpu), helperMemoryMB }),
+    ...(helperMemoryMB === 0 ? {} : { ofHelpersS: helperCpu, helperMemoryMB }),
   };
 }
 

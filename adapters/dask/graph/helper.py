@@ -56,6 +56,7 @@ import pickle
 import signal
 import struct
 import sys
+import threading
 import time
 from io import BytesIO
 from types import FunctionType
@@ -106,27 +107,28 @@ def main() -> None:
     # them, and among the modules, is a quarter of the work.
     gc.freeze()
     gc.set_threshold(GARBAGE_OBJECTS)
-    if len(sys.argv) > 1:
-        limit_memory(int(sys.argv[1]))
+    is_busy = limit_memory(int(sys.argv[1])) if len(sys.argv) > 1 else threading.Event()
     write(answers, {"ready": True, "versions": versions})
     answers.flush()
     while True:
         frames = read(requests)
         if frames is None:
             return
+        is_busy.set()
         try:
             answer(frames, answers)
+            answers.flush()
         except BrokenPipeError:
             return
-        answers.flush()
+        is_busy.clear()
 
 
-def limit_memory(limit) -> None:
-    """Ends the process when it uses more than this many bytes."""
-    import threading
+def limit_memory(limit) -> threading.Event:
+    """Ends the process when it uses more than this many bytes while the returned event is set."""
+    is_busy = threading.Event()
 
     def watch():
-        while True:
+        while is_busy.wait():
             if memory_used() > limit:
                 os.write(
                     2,
@@ -137,6 +139,7 @@ def limit_memory(limit) -> None:
             time.sleep(MEMORY_INTERVAL)
 
     threading.Thread(target=watch, name="memory", daemon=True).start()
+    return is_busy
 
 
 def memory_used() -> int:

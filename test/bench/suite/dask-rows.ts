@@ -1,6 +1,6 @@
 /** Dask's own client and workers, with our scheduler and with Dask's in turn. */
 import type { Result } from '../side-by-side.ts';
-import { atLeast, atMost, type Figure, type Line, number, type Row } from './row.ts';
+import { atLeast, type Line, number, type Row } from './row.ts';
 
 type Figures = (scenario: Scenario) => readonly Line[];
 
@@ -12,14 +12,22 @@ interface Scenario {
   readonly theirs: Result;
 }
 
-/** Tasks that do nothing. A scheduler lives for days: as many come before, unmeasured. */
+/**
+ * What each workload costs the scheduler and the Python that reads its graphs together. A scheduler lives
+ * for days: as many tasks come before, unmeasured.
+ */
 export const served: Row = {
   name: 'dask tasks',
   needs: 'served',
   figures: (measure, { isFull }) => {
     if (!isFull) return Promise.resolve([]);
     const args = ['--tasks', 10_000, '--warm-up', 10_000, '--rounds', 3];
-    return scenarios(measure('dask', ['--scenarios', 'rounds,map', ...args]), { map, rounds });
+    return scenarios(measure('dask', ['--scenarios', 'map,tree,array,query', ...args]), {
+      map: workload("Dask's workers: a map of no-ops", { rate: 5, cpu: 15 }),
+      tree: workload("Dask's workers: a tree of small sums", { rate: 5, cpu: 10 }),
+      array: workload("Dask's workers: reductions of arrays", { rate: 3, cpu: 5 }),
+      query: workload("Dask's workers: a query of joined dataframes", { rate: 1, cpu: 1 }),
+    });
   },
 };
 
@@ -37,54 +45,23 @@ export const servedData: Row = {
   },
 };
 
-function map(scenario: Scenario): readonly Line[] {
-  const what = "Dask's workers: a map of no-ops";
-  return [tasksPerS(what, scenario, 5), ...cpu(what, scenario)];
-}
-
-function rounds(scenario: Scenario): readonly Line[] {
-  const what = "Dask's workers: rounds of map and gather";
-  const { ours } = scenario;
-  const helper = 'the Python that reads graphs';
-  return [
-    ...cpu(what, scenario),
-    {
-      what: `${what}, ${helper}`,
-      unit: 'µs of CPU per task',
-      value: number(ours, 'helperCpuUsPerTask'),
-      goal: atMost(10),
-    },
-    {
-      what: `${what}, ${helper}`,
-      unit: 'MB',
-      value: number(ours, 'helperMemoryMB'),
-      goal: atMost(120),
-    },
-  ];
-}
-
-function tasksPerS(what: string, { ratio, ours, theirs }: Scenario, goal: number): Figure {
-  return {
-    what,
-    unit: 'times the tasks per s',
-    value: ratio,
-    goal: atLeast(goal),
-    ours: number(ours, 'tasksPerS'),
-    theirs: number(theirs, 'tasksPerS'),
-  };
-}
-
-/** Of the process of the scheduler. */
-function cpu(what: string, { cpuRatio, ours, theirs }: Scenario): readonly Figure[] {
-  const own = number(ours, 'cpuUsPerTask');
-  return [
-    { what, unit: 'µs of CPU per task', value: own, goal: atMost(60) },
+/** Tasks per second and CPU per task, beside the peer. */
+function workload(what: string, goals: { readonly rate: number; readonly cpu: number }): Figures {
+  return ({ ratio, cpuRatio, ours, theirs }) => [
     {
       what,
-      unit: 'times less CPU',
+      unit: 'times the tasks per s',
+      value: ratio,
+      goal: atLeast(goals.rate),
+      ours: number(ours, 'tasksPerS'),
+      theirs: number(theirs, 'tasksPerS'),
+    },
+    {
+      what,
+      unit: 'times less CPU, with the Python that reads graphs',
       value: cpuRatio,
-      goal: atLeast(15),
-      ours: own,
+      goal: atLeast(goals.cpu),
+      ours: number(ours, 'cpuUsPerTask'),
       theirs: number(theirs, 'cpuUsPerTask'),
     },
   ];

@@ -115,7 +115,11 @@ const { output } = await bundle.write({
         priority: 1,
       },
       // What is only needed by some: few files rather than one for each module.
-      { name: 'commands', test: /dist\/adapters\/cli\/(?!main\.js)/ },
+      // What every command line loads; each command is loaded when it is called.
+      {
+        name: 'command-line',
+        test: /dist\/adapters\/cli\/(program|define-\w+|cluster-flags|command-line|setting-flags|terminal)\.js/,
+      },
       { name: 'policies', test: /dist\/policies\// },
       { name: 'pages', test: /dist\/adapters\/dashboard\// },
       { name: 'engine', test: /dist\/adapters\/dask\/(?!wire\/python\.js)/ },

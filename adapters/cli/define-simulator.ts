@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander';
+import { clusterFlags } from './cluster-flags.ts';
 import { common, type CommonOptions, count, positive, run } from './command-line.ts';
 import type { CalibrateFlags, CompareFlags, WorstCaseFlags } from './commands/lab.ts';
 import type { SimulateFlags } from './commands/simulate.ts';
-import { clusterFlags } from './flags.ts';
 
 const WORKLOADS =
   'such as numpy-50K-50, tree:8@100ms,10MB, a recording (.ylog), an instance of WfCommons (.json), or a module (.js)';

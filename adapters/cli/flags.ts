@@ -1,11 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
-import { type Command, InvalidArgumentError } from 'commander';
 import { type Logger, YardmasterError } from '../../core/api/index.ts';
 import type { ConfigLayers } from '../../core/config/load.ts';
 import { type DaskSettings, readDaskSettings } from '../app/dask-settings.ts';
 import { hostOfInterface } from '../dask/wire/listener.ts';
-import type { SimulationOptions } from '../simulator/index.ts';
-import { common, fromHere, positive, size } from './command-line.ts';
+import { fromHere } from './command-line.ts';
 import { SCHEDULER_SETTINGS, settingsFrom } from './setting-flags.ts';
 import type { LogFlags } from './terminal.ts';
 
@@ -161,60 +159,6 @@ function hostPartsOf(text: string): { host?: string; port?: number; protocol?: s
 
 function refused(message: string): YardmasterError {
   return new YardmasterError('ERR_CONFIG', message);
-}
-
-/** Flags that say what cluster is simulated. */
-export interface ClusterFlags {
-  readonly workers: number;
-  readonly threads: number;
-  readonly memory?: number;
-  readonly bandwidth?: number;
-  readonly latency?: number;
-  readonly spread?: number;
-  readonly validate?: boolean;
-}
-
-/** Adds the flags of a simulated cluster to a command. */
-export function clusterFlags(command: Command): Command {
-  return common(command)
-    .option('-w, --workers <n>', 'workers', positive, 4)
-    .option('-t, --threads <n>', 'threads of each worker', positive, 1)
-    .option('-m, --memory <size>', 'memory limit of each worker (default: none)', size)
-    .option(
-      '--bandwidth <size>',
-      'bytes per second of the link of each worker (default: 125MB)',
-      rate,
-    )
-    .option('--latency <ms>', 'milliseconds that a message takes (default: 0.5)', amount)
-    .option('--spread <x>', 'by how much durations differ from run to run, such as 0.2', amount)
-    .option('--validate', 'check every invariant after each event (slow)');
-}
-
-/** The options of the flags. */
-export function clusterOptions(flags: ClusterFlags): SimulationOptions {
-  const { workers, threads, memory, bandwidth, latency, spread, validate } = flags;
-  return {
-    workers,
-    worker: { threads, memoryLimitBytes: memory },
-    network: {
-      ...(bandwidth === undefined ? {} : { bandwidth }),
-      ...(latency === undefined ? {} : { latencyMs: latency }),
-    },
-    ...(spread === undefined ? {} : { durations: { spread } }),
-    ...(validate === undefined ? {} : { validate }),
-  };
-}
-
-function rate(text: string): number {
-  const bytes = size(text);
-  if (bytes > 0) return bytes;
-  throw new InvalidArgumentError('It must be more than 0.');
-}
-
-function amount(text: string): number {
-  const value = Number(text);
-  if (text !== '' && Number.isFinite(value) && value >= 0) return value;
-  throw new InvalidArgumentError('It must be a number, 0 or more.');
 }
 
 /** Flags of `scheduler`. */

@@ -9,7 +9,7 @@ import {
   worstCase,
 } from '../../simulator/index.ts';
 import { cells, COLUMNS, htmlPage } from '../../simulator/lab/compare.ts';
-import { type ClusterFlags, clusterOptions } from '../flags.ts';
+import { type ClusterFlags, clusterOptions } from '../cluster-flags.ts';
 import { say, sizeText, textTable } from '../terminal.ts';
 
 /** Flags of `lab calibrate`. */

@@ -4,7 +4,7 @@ import {
   simulate,
   type SimulationReport,
 } from '../../simulator/index.ts';
-import { type ClusterFlags, clusterOptions } from '../flags.ts';
+import { type ClusterFlags, clusterOptions } from '../cluster-flags.ts';
 import { say, sizeText } from '../terminal.ts';
 
 /** Flags of `simulate`. */

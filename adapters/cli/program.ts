@@ -1,0 +1,213 @@
+import { Command } from 'commander';
+import { VERSION } from '../../core/api/plugin.ts';
+import {
+  common,
+  type CommonOptions,
+  count,
+  port as inspectPort,
+  positive,
+  run,
+  size,
+} from './command-line.ts';
+import type { CheckConfigFlags } from './commands/check-config.ts';
+import type { DemoFlags } from './demo-run.ts';
+import type { WhyFlags } from './commands/why.ts';
+import { defineAccess } from './define-access.ts';
+import { defineOperations } from './define-operations.ts';
+import { defineRecordings } from './define-recordings.ts';
+import { defineScheduler } from './define-scheduler.ts';
+import { defineSimulator } from './define-simulator.ts';
+import type { ZeroWorkersFlags } from './commands/zero-workers.ts';
+import type { WorkerFlags } from './commands/worker.ts';
+import { addSettings, WORKER_SETTINGS } from './setting-flags.ts';
+
+/** The command line: all commands and their flags. What a command does is loaded when it is called. */
+export const program = new Command('yardmaster')
+  .description('A scheduler for graphs of tasks, and the workers that compute them.')
+  .version(VERSION)
+  .showHelpAfterError('(add --help for what can be said)')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ yardmaster demo                                    find near-duplicate texts on two worker processes
+  $ yardmaster scheduler --port 8786                   start a scheduler on this machine
+  $ yardmaster worker tls://127.0.0.1:8786             start a worker for it
+  $ yardmaster check-config cluster.yaml               see what a configuration would start
+
+Results go to stdout, logs and progress to stderr. Ctrl-C closes in good order; a second one does not wait.`,
+  );
+
+defineScheduler(program);
+defineAccess(program);
+
+addSettings(
+  common(program.command('worker'))
+    .description('Start a worker that computes for a scheduler.')
+    .argument('<address>', 'address of the scheduler, such as tls://127.0.0.1:8786')
+    .option('-c, --config <file>', 'configuration file; flags win over it')
+    .option('-n, --name <name>', 'name for people and for restrictions (default: the address)')
+    .option(
+      '--host <host>',
+      'host under which others reach this worker (default: the address by which it reaches the scheduler)',
+    )
+    .option('--insecure', 'listen beyond this machine without encryption or credentials')
+    .option('--spill-folder <folder>', 'folder for spilled results (default: the temporary folder)')
+    .option(
+      '--code-root <folder>',
+      'project in which modules are looked for that clients name relative to theirs (default: this project)',
+    )
+    .option(
+      '--inspect [port]',
+      'have a debugger attach to the worker, on this machine only (default port: 9229; 0: any)',
+      inspectPort,
+    ),
+  WORKER_SETTINGS,
+)
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ yardmaster worker tls://127.0.0.1:8786 --threads 4
+  $ yardmaster worker tls://127.0.0.1:8786 --name gpu-1 --resources 'GPU=1' --memory-limit 8GiB`,
+  )
+  .action(async (address: string, options: CommonOptions & WorkerFlags) => {
+    const { workerCommand } = await import('./commands/worker.ts');
+    await run(options, () => workerCommand(address, options));
+  });
+
+program.command('worker-process <name>', { hidden: true }).action(async () => {
+  const { workerProcessCommand } = await import('./commands/worker.ts');
+  await workerProcessCommand();
+});
+
+common(program.command('demo'))
+  .description(
+    'Find texts that nearly repeat each other with hundreds of tasks, and check the result.',
+  )
+  .option(
+    '-c, --config <file>',
+    'configuration of the scheduler and its policies; flags win over it',
+  )
+  .option('--path <folder>', 'folder with text, .gz too (default: manual pages, else node_modules)')
+  .option('-w, --workers <n>', 'worker processes', positive, 2)
+  .option('-t, --threads <n>', 'tasks at once per worker', positive, 1)
+  .option(
+    '--limit-files <n>',
+    'files to compare, spread evenly over all (default: as many as have 90 MB of text)',
+    positive,
+  )
+  .option('--chaos [kills]', 'kill workers at random moments, so often (default: 10)', positive)
+  .option(
+    '--chaos-scheduler [kills]',
+    'kill the scheduler, which keeps a journal, and workers besides (default: 20)',
+    positive,
+  )
+  .option('--seed <n>', 'of the moments (default: by the clock)', count)
+  .option('--no-kill', 'let all workers live, which are killed otherwise: one at half time')
+  .option('--report <file>', 'page about how it went (default: in the folder for temporary files)')
+  .option('--record <file>', 'write a recording, for `yardmaster replay`')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ yardmaster demo
+  $ yardmaster demo --path node_modules --workers 4
+  $ yardmaster demo --path ~/notes --limit-files 500
+  $ yardmaster demo --chaos --seed 7                   kill a worker ten times meanwhile
+  $ yardmaster demo --chaos-scheduler 20 --seed 7      kill the scheduler twenty times, and workers
+  $ yardmaster demo --config cluster.yaml              see what other policies make of it
+
+Exit code 1 when the result differs from that of a plain pass in one thread.`,
+  )
+  .action(async (options: CommonOptions & DemoFlags) => {
+    const { demoCommand } = await import('./commands/demo.ts');
+    await run(options, () => demoCommand(options));
+  });
+
+common(program.command('demo-dask'))
+  .description(
+    "Run Dask's own client and workers with this scheduler, and check what they compute.",
+  )
+  .option('--python <command>', 'a Python that has dask and distributed (default: found)')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ yardmaster demo-dask
+  $ yardmaster demo-dask --python ~/venv/bin/python
+
+Exit code 1 when a result differs from that of NumPy or pandas.`,
+  )
+  .action(async (options: CommonOptions & { python?: string }) => {
+    const { demoDaskCommand } = await import('./commands/demo-dask.ts');
+    await run(options, () => demoDaskCommand(options));
+  });
+
+common(program.command('why'))
+  .description('Explain why a task is where it is, and how it got there.')
+  .argument('<key>', 'key of the task')
+  .requiredOption('-s, --scheduler <address>', 'address of the scheduler')
+  .option('-c, --config <file>', 'configuration file; its transport reaches the scheduler')
+  .option('--record <n>', 'from now on keep the newest n decisions with their candidates', count)
+  .option('--json', 'as JSON')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ yardmaster why sum-12 --scheduler tls://127.0.0.1:8786
+  $ yardmaster why sum-12 --scheduler tls://127.0.0.1:8786 --record 10000
+
+Candidates are shown for decisions that were recorded: with --record, or scheduler.decisionLogLength in
+the configuration. Exit code 1 when the scheduler does not know the key.`,
+  )
+  .action(async (key: string, options: CommonOptions & WhyFlags) => {
+    const { whyCommand } = await import('./commands/why.ts');
+    await run(options, () => whyCommand(key, options));
+  });
+
+defineOperations(program);
+defineRecordings(program);
+defineSimulator(program);
+
+common(program.command('zero-workers'))
+  .description('Start workers that compute nothing, to measure a scheduler alone.')
+  .argument('<address>', 'address of the scheduler, such as tls://127.0.0.1:8786')
+  .option('-w, --workers <n>', 'how many', positive, 100)
+  .option('-t, --threads <n>', 'tasks at once for each', positive, 1)
+  .option('-c, --config <file>', 'configuration file; its transport reaches the scheduler')
+  .option('--result-size <size>', 'bytes that they report for each result', size, 0)
+  .addHelpText(
+    'after',
+    `
+Example:
+  $ yardmaster zero-workers tls://127.0.0.1:8786 --workers 1000
+
+They report each task as finished at once and claim every replica. They have no results: clients can
+wait for tasks, and not gather them.`,
+  )
+  .action(async (address: string, options: CommonOptions & ZeroWorkersFlags) => {
+    const { zeroWorkersCommand } = await import('./commands/zero-workers.ts');
+    await run(options, () => zeroWorkersCommand(address, options));
+  });
+
+common(program.command('check-config'))
+  .description('Load a configuration and everything it names, and print what it would start.')
+  .argument('[file]', 'configuration file; may be left out with --dask')
+  .option('--dask', "with Dask's own configuration below it, as `scheduler --dask` takes it")
+  .option('--python <command>', 'Python whose environment may hold configuration of Dask')
+  .option('--json', "Dask's configuration as JSON")
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ yardmaster check-config cluster.yaml
+  $ yardmaster check-config --dask                     what Dask's configuration means here, and what is ignored
+
+Modules that the file names are loaded, but nothing is set up, and nothing listens.
+Exit code 1, with one line for each problem, when it is not usable.`,
+  )
+  .action(async (file: string | undefined, options: CommonOptions & CheckConfigFlags) => {
+    const { checkConfigCommand } = await import('./commands/check-config.ts');
+    await run(options, () => checkConfigCommand(file, options));
+  });

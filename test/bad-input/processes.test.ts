@@ -47,7 +47,7 @@ test('a scheduler survives peers that talk nonsense, and says what they said', a
   await talk(address, Buffer.concat([HELLO, Buffer.from([255, 255, 255, 255])]));
   await talk(address, Buffer.concat([HELLO, Buffer.from([0, 0, 0, 5]), Buffer.from('hello')]));
   await talk(address, Buffer.concat([HELLO, Buffer.from([0, 0, 0, 5]), Buffer.from('he')]), true);
-  await start('worker', address, '--threads', '1');
+  await start('worker', address, '--threads', '1', '--no-nanny');
   const client = await Client.connect(address);
   expect(await client.submit(bad.echo, 'still here').result()).toBe('still here');
   await client.close();
@@ -64,8 +64,10 @@ test('a scheduler survives peers that talk nonsense, and says what they said', a
 
 test('a worker whose name is taken is refused with the name', async () => {
   const { address } = await start('scheduler', '--port', '0', '--no-dashboard');
-  await start('worker', address, '--name', 'left', '--threads', '1');
-  await expect(start('worker', address, '--name', 'left', '--threads', '1')).rejects.toThrow(
+  await start('worker', address, '--name', 'left', '--threads', '1', '--no-nanny');
+  await expect(
+    start('worker', address, '--name', 'left', '--threads', '1', '--no-nanny'),
+  ).rejects.toThrow(
     'ERR_REGISTRATION: there is a worker with the name "left" already; stop it, or choose another',
   );
 });

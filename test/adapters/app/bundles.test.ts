@@ -84,6 +84,15 @@ describe('an application with Yardmaster inside, its tasks in threads, runs alon
     expect(await runAlone('esbuild')).toBe(PRINTED);
   });
 
+  test('esbuild, or says what is missing when it was not told of what threads run', async () => {
+    // As in the bundle before, but for one of the files.
+    cpSync(join(project, 'esbuild'), join(project, 'without'), { recursive: true });
+    rmSync(join(project, 'without/thread-main.js'));
+    await expect(runAlone('without')).rejects.toThrow(
+      /thread-main\.js, which does not exist: give the bundler node_modules\/yardmaster\/dist\/bundle\/thread-main/,
+    );
+  });
+
   test('rolldown, with the options of rollup', async () => {
     const bundle = await rolldown({
       input: {
@@ -145,15 +154,4 @@ test('messages of the package show import.meta.url as it is written, not a path 
   expect(code).toContain('write import.meta.url, or __filename');
   // The example in the documentation of `defineTasks` is no path of the bundle.
   expect(code).not.toMatch(/(?:write |defineTasks\()new URL\((?!'work\.js')/);
-});
-
-test('a bundle without what threads run says what is missing', async () => {
-  await build({
-    entryPoints: { app: join(project, 'app.js'), tasks: join(project, 'tasks.js') },
-    ...{ absWorkingDir: project, outdir: join(project, 'without'), logLevel: 'error' },
-    ...{ bundle: true, splitting: true, format: 'esm', platform: 'node' },
-  });
-  await expect(runAlone('without')).rejects.toThrow(
-    /thread-main\.js, which does not exist: give the bundler node_modules\/yardmaster\/dist\/bundle\/thread-main/,
-  );
 });

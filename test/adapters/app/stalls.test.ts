@@ -23,7 +23,7 @@ test('a scheduler that stands still for longer than a time to live loses no work
   const scheduler = runs.yardmaster('scheduler', '--port', '0', '--config', config);
   const address = await scheduler.firstLine();
   for (let worker = 0; worker < 2; worker++) {
-    await runs.yardmaster('worker', address, '--threads', '1').firstLine();
+    await runs.yardmaster('worker', address, '--threads', '1', '--no-nanny').firstLine();
   }
   const client = await Client.connect(address);
   stops.push(() => client.close());

@@ -186,7 +186,7 @@ test('keys are rotated while the cluster runs: connections stay, old keys are re
   const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
   const address = await addressOf(scheduler);
   const work = (name: string): Promise<string> =>
-    addressOf(runs.yardmaster('worker', address, '--threads', '1', '--name', name));
+    addressOf(runs.yardmaster('worker', address, '--threads', '1', '--name', name, '--no-nanny'));
   await work('old');
   const early = await Client.connect(address);
   const first = early.with({ workers: ['old'] }).submit(square, 3);

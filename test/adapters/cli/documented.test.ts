@@ -1,14 +1,10 @@
 /** The documents and the command line name the same commands and flags. */
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { beforeAll, expect, test } from 'vitest';
+import type { Command as CommandObject } from 'commander';
+import { expect, test } from 'vitest';
+import { program } from '../../../adapters/cli/program.ts';
 import { filesIn, ROOT } from '../../tidy/source-files.ts';
-
-const CLI = createRequire(import.meta.url).resolve('#cli');
-const run = promisify(execFile);
 
 /** What the help of a command says, its subcommands included. */
 interface Command {
@@ -16,7 +12,6 @@ interface Command {
   readonly subcommands: readonly string[];
 }
 
-const commands = new Map<string, Command>();
 const guide = readFileSync(join(ROOT, 'docs/cli.md'), 'utf8');
 const config = readFileSync(join(ROOT, 'docs/config.md'), 'utf8');
 const documents = [
@@ -24,30 +19,24 @@ const documents = [
   ...filesIn('docs', '.md'),
 ];
 
-async function helpOf(...path: readonly string[]): Promise<string> {
-  return (await run(process.execPath, [CLI, ...path, '--help'])).stdout;
+const visible = (command: CommandObject): readonly CommandObject[] =>
+  command
+    .createHelp()
+    .visibleCommands(command)
+    .filter((each) => each.name() !== 'help');
+
+function read(command: CommandObject): Command {
+  const subcommands = visible(command);
+  const options = [command, ...subcommands].flatMap((each) =>
+    each.createHelp().visibleOptions(each),
+  );
+  return {
+    flags: new Set(options.flatMap(({ long }) => long ?? [])),
+    subcommands: subcommands.map((each) => each.name()),
+  };
 }
 
-/** Names at the beginning of the lines below `Commands:`. */
-function commandsIn(help: string): string[] {
-  const [, list = ''] = /^Commands:\n((?: .*\n)+)/m.exec(help) ?? [];
-  return [...list.matchAll(/^ {2}([a-z][a-z-]*)/gm)]
-    .map(([, name]) => name as string)
-    .filter((name) => name !== 'help');
-}
-
-/** Long flags at the beginning of the lines below `Options:`. */
-function flagsIn(help: string): string[] {
-  return [...help.matchAll(/^ {2}(?:-\w, )?(--[a-z-]+)/gm)].map(([, flag]) => flag as string);
-}
-
-async function read(name: string): Promise<Command> {
-  const help = await helpOf(name);
-  const subcommands = commandsIn(help);
-  const helps = [help];
-  for (const subcommand of subcommands) helps.push(await helpOf(name, subcommand));
-  return { flags: new Set(helps.flatMap(flagsIn)), subcommands };
-}
+const commands = new Map(visible(program).map((command) => [command.name(), read(command)]));
 
 /** Whether a flag is a setting, which the guide to the configuration explains. */
 function isSetting(command: string, flag: string): boolean {
@@ -81,10 +70,6 @@ function unknownIn(call: string): string[] {
   const flags = [...call.matchAll(/(?<=\s)--[a-z-]+/g)].map(([flag]) => flag);
   return flags.filter((flag) => !command.flags.has(flag)).map((flag) => `${name} ${flag}`);
 }
-
-beforeAll(async () => {
-  for (const name of commandsIn(await helpOf())) commands.set(name, await read(name));
-});
 
 test('the list of commands in docs/cli.md is the list of commands', () => {
   const [, list = ''] = /```\n(yardmaster .*?)```/s.exec(guide) ?? [];

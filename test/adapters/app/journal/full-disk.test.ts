@@ -28,7 +28,7 @@ async function connect(address: string): Promise<Client> {
 it('is left behind when that is wanted: the scheduler says so, and promises nothing any more', async () => {
   const scheduler = limited(join(folder, 'continue'), 'continue');
   const address = await scheduler.firstLine();
-  const worker = runs.yardmaster('worker', address, '-t', '1');
+  const worker = runs.yardmaster('worker', address, '-t', '1', '--no-nanny');
   await worker.firstLine();
   const client = await connect(address);
   expect(await client.submit(square, 2).result()).toBe(4);
@@ -56,6 +56,6 @@ it('ends the scheduler otherwise, and the next one knows what was acknowledged',
   const { port } = new URL(address.replace('tcp:', 'http:'));
   const flags = ['--journal', journal, '--port', port, '--no-dashboard', '--insecure'];
   await runs.yardmaster('scheduler', ...flags).firstLine();
-  await runs.yardmaster('worker', address, '-t', '1').firstLine();
+  await runs.yardmaster('worker', address, '-t', '1', '--no-nanny').firstLine();
   expect(await kept.result()).toBe(4);
 });

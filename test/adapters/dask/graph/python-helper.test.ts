@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { SystemClock, VirtualClock } from '../../../../adapters/clocks/index.ts';
 import { decodeMessage, Opaque } from '../../../../adapters/dask/wire/codec.ts';
 import { FrameReader } from '../../../../adapters/dask/wire/frames.ts';
@@ -38,7 +38,13 @@ const context = {
 const unpackers: GraphUnpacker[] = [];
 
 function anUnpacker(options: Partial<HelperOptions> = {}): GraphUnpacker {
-  const unpacker = new GraphUnpacker(
+  const unpacker = makeUnpacker(options);
+  unpackers.push(unpacker);
+  return unpacker;
+}
+
+function makeUnpacker(options: Partial<HelperOptions> = {}): GraphUnpacker {
+  return new GraphUnpacker(
     {
       commands: [[python?.command ?? '']],
       timeoutMs: 60_000,
@@ -48,8 +54,6 @@ function anUnpacker(options: Partial<HelperOptions> = {}): GraphUnpacker {
     },
     context,
   );
-  unpackers.push(unpacker);
-  return unpacker;
 }
 
 /** Every dependency comes before its dependents in some order, and all are in the graph. */
@@ -70,6 +74,9 @@ afterEach(() => {
 
 describe.skipIf(python === undefined)(`graphs read by Python${skipReason(python)}`, () => {
   const graphs = {} as Record<(typeof NAMES)[number], GraphMessage>;
+  // Its process starts once for those that only ask it.
+  const shared = makeUnpacker();
+  afterAll(() => shared.close());
 
   beforeAll(() => {
     const made = spawnSync(python!.command, [MAKE_GRAPHS], { maxBuffer: 2 ** 28 });
@@ -79,25 +86,24 @@ describe.skipIf(python === undefined)(`graphs read by Python${skipReason(python)
       made.stdout,
     );
     NAMES.forEach((name, index) => (graphs[name] = messages[index]!));
-  }, 120_000);
+  });
 
   it('a chain has its two tasks and their dependency', async () => {
-    const graph = await anUnpacker().unpack(graphs.chained);
+    const graph = await shared.unpack(graphs.chained);
     expectComplete(graph);
     expect(graph.tasks.length).toBeGreaterThanOrEqual(1);
     expect(graph.keys).toHaveLength(1);
   });
 
   it('symbolic layers become tasks', async () => {
-    const unpacker = anUnpacker();
-    const graph = await unpacker.unpack(graphs.array);
+    const graph = await shared.unpack(graphs.array);
     expectComplete(graph);
     expect(graph.tasks.length).toBeGreaterThan(64);
-    expect(unpacker.versions).toMatchObject({ distributed: python!.version });
+    expect(shared.versions).toMatchObject({ distributed: python!.version });
   });
 
   it('annotations arrive, also those that are functions', async () => {
-    const { tasks } = await anUnpacker().unpack(graphs.annotated);
+    const { tasks } = await shared.unpack(graphs.annotated);
     expect(tasks.every(({ resources }) => resources?.['GPU'] === 1)).toBe(true);
     const annotated = tasks.filter(({ userPriority }) => userPriority === 3);
     expect(annotated.length).toBeGreaterThan(0);
@@ -105,7 +111,7 @@ describe.skipIf(python === undefined)(`graphs read by Python${skipReason(python)
   });
 
   it('a function that many tasks share is there once', async () => {
-    const graph = await anUnpacker().unpack(graphs.many);
+    const graph = await shared.unpack(graphs.many);
     expectComplete(graph);
     expect(graph.tasks).toHaveLength(5000);
     if (isCallSpec(graph.tasks[0]?.runSpec)) return; // The client lists them, each with its own.
@@ -191,7 +197,7 @@ describe.skipIf(python === undefined)(`graphs read by Python${skipReason(python)
   });
 
   it('an exception in Python is handed on as it was', async () => {
-    const failing = anUnpacker().unpack(graphs.broken);
+    const failing = shared.unpack(graphs.broken);
     await expect(failing).rejects.toMatchObject({
       code: 'ERR_GRAPH_INVALID',
       data: {
@@ -202,9 +208,12 @@ describe.skipIf(python === undefined)(`graphs read by Python${skipReason(python)
   });
 
   it('a graph that takes too long fails, and the next one does not', async () => {
-    const unpacker = anUnpacker({ timeoutMs: 5000, processesMax: 1 });
+    const clock = new VirtualClock();
+    const unpacker = anUnpacker({ clock, timeoutMs: 5000, processesMax: 1 });
+    await unpacker.packages();
     const slow = unpacker.unpack(graphs.slow);
     const behind = unpacker.unpack(graphs.array);
+    clock.advance(5000);
     await expect(slow).rejects.toMatchObject({ code: 'ERR_TIMEOUT' });
     expectComplete(await behind);
   });
@@ -218,11 +227,10 @@ describe.skipIf(python === undefined)(`graphs read by Python${skipReason(python)
   });
 
   it('an object of Python can be looked at', async () => {
-    const unpacker = anUnpacker();
-    const { tasks } = await unpacker.unpack(graphs.array);
+    const { tasks } = await shared.unpack(graphs.array);
     const spec = tasks.map(({ runSpec }) => runSpec).find((each) => each instanceof Opaque);
     if (spec === undefined) return; // Before 2023.8.1 there are only calls.
-    const seen = await unpacker.inspect(spec, ['key', 'nothing']);
+    const seen = await shared.inspect(spec, ['key', 'nothing']);
     expect(seen.type).not.toBe('');
     expect(seen.attributes).not.toHaveProperty('nothing');
   });

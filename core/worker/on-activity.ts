@@ -28,6 +28,9 @@ import { NO_TIMINGS, type WorkerTask } from './worker-task.ts';
 /** Failed transfers from the same peer in succession after which the scheduler is told. */
 const TRANSFER_ATTEMPTS = 3;
 
+/** A peer that has answered so often, one time after the other, that it is busy counts as unreachable: some minutes. */
+const BUSY_ANSWERS_MAX = 2000;
+
 export function onExecuteSuccess(scope: WorkerScope, event: ExecuteSuccess): void {
   const task = endRun(scope, event.key);
   if (task.state !== 'executing') {
@@ -90,6 +93,7 @@ function endRun(scope: WorkerScope, key: string): WorkerTask {
 export function onGatherSuccess(scope: WorkerScope, event: GatherSuccess): void {
   const arrived = new Map(event.keys.map((key, index) => [key, event.nbytes[index] ?? 0]));
   const runIds = new Map(event.keys.map((key, index) => [key, event.runIds?.[index] ?? -1]));
+  scope.tables.ensurePeer(event.worker).busyAnswers = 0;
   const tasks = endTransfer(scope, event.worker);
   scope.tables.failedTransfers.delete(event.worker);
   if (event.timing !== undefined) addTransfer(tasks, event.timing);
@@ -118,10 +122,18 @@ export function onGatherSuccess(scope: WorkerScope, event: GatherSuccess): void 
 /** Tries other holders at once. Where all are busy, the scheduler may know of more. */
 export function onGatherBusy(scope: WorkerScope, event: GatherBusy): void {
   const { tables } = scope;
-  tables.ensurePeer(event.worker).isBusy = true;
-  tables.failedTransfers.delete(event.worker);
+  const { worker, stimulusId } = event;
+  const peer = tables.ensurePeer(worker);
+  if (++peer.busyAnswers === BUSY_ANSWERS_MAX) {
+    tables.failedTransfers.set(worker, TRANSFER_ATTEMPTS - 1);
+    const reason = `it has answered ${BUSY_ANSWERS_MAX} times that it is busy`;
+    onGatherNetworkFailure(scope, { op: 'gather-network-failure', worker, reason, stimulusId });
+    return;
+  }
+  peer.isBusy = true;
+  tables.failedTransfers.delete(worker);
   const stuck: string[] = [];
-  for (const task of endTransfer(scope, event.worker)) {
+  for (const task of endTransfer(scope, worker)) {
     if (task.state !== 'flight') {
       scope.recommend(task, 'released');
       continue;
@@ -129,9 +141,8 @@ export function onGatherBusy(scope: WorkerScope, event: GatherBusy): void {
     scope.recommend(task, 'fetch');
     if (hasOnlyBusyHolders(scope, task)) stuck.push(task.key);
   }
-  scope.emit({ kind: 'retry-busy-later', worker: event.worker });
+  scope.emit({ kind: 'retry-busy-later', worker });
   if (stuck.length === 0) return;
-  const { stimulusId } = event;
   scope.report({ op: 'request-refresh-who-has', keys: stuck, stimulusId });
 }
 

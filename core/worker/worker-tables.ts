@@ -275,6 +275,8 @@ export class Peer {
   transfer: Transfer | undefined = undefined;
   /** It refused a transfer a moment ago. */
   isBusy = false;
+  /** Transfers that it refused one after the other. */
+  busyAnswers = 0;
   readonly host: string;
   /** Breaks ties between peers, differently on each worker, so that not all ask the same one. */
   readonly tieBreak: number;

@@ -501,6 +501,42 @@ describe('fetching', () => {
     expect(bench.send({ op: 'retry-busy-worker', worker: P1 })).toEqual([`gather ${P1} a`]);
   });
 
+  it('a peer that is busy for minutes on end counts as one that cannot be reached', () => {
+    const bench = new WorkerBench();
+    bench.compute('y', { a: [P1] });
+    let sent: readonly unknown[] = [];
+    let answers = 0;
+    for (; answers < 5000 && !JSON.stringify(sent).includes('unreachable'); answers++) {
+      sent = bench.instructions({ op: 'gather-busy', worker: P1 });
+      bench.send({ op: 'retry-busy-worker', worker: P1 });
+    }
+    expect(answers).toBe(2000);
+    const reason = 'it has answered 2000 times that it is busy';
+    expect(sent).toMatchObject([
+      {
+        message: {
+          op: 'request-refresh-who-has',
+          keys: ['a'],
+          unreachable: { address: P1, reason },
+        },
+      },
+    ]);
+    expect(bench.states).toMatchObject({ a: 'missing' });
+  });
+
+  it('a peer that is busy now and then is asked for ever', () => {
+    const bench = new WorkerBench();
+    for (let round = 0; round < 3; round++) {
+      bench.compute(`y-${round}`, { [`a-${round}`]: [P1] });
+      for (let answers = 0; answers < 1500; answers++) {
+        bench.send({ op: 'gather-busy', worker: P1 });
+        bench.send({ op: 'retry-busy-worker', worker: P1 });
+      }
+      expect(bench.states).toMatchObject({ [`a-${round}`]: 'flight' });
+      bench.send({ op: 'gather-success', worker: P1, keys: [`a-${round}`], nbytes: [1] });
+    }
+  });
+
   it('a peer whose connection breaks counts as gone with all it held', () => {
     const bench = new WorkerBench({ incomingTransfersMax: 1, throttleThresholdBytes: 0 });
     bench.compute('y', { a: [P1], b: [P1, P2] }, { priority: [0, 0, 0] });

@@ -8,7 +8,7 @@ import { startScheduler } from '../../adapters/app/start-scheduler.ts';
 import { startWorker } from '../../adapters/app/start-worker.ts';
 import { Client } from '../../adapters/client/index.ts';
 import { Channel, PROTOCOL } from '../../core/api/index.ts';
-import { MemoryLog } from '../core/scheduler-host/kit.ts';
+import { MemoryLog } from '../kit/test-host.ts';
 import { square } from '../adapters/cli/fixtures/tasks.js';
 import { bad } from '../bad-input/fixtures/bad-tasks.js';
 import { Runs } from '../kit/runs.ts';

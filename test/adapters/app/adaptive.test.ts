@@ -1,21 +1,8 @@
-import { afterEach, describe, expect, test } from 'vitest';
-import type { LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
+import { describe, expect, test } from 'vitest';
 import { AdaptivePlan } from '../../../policies/scaling/adaptive-plan.ts';
 import { bytes, never } from '../client/tasks.ts';
-import { VirtualCluster } from '../client/virtual-cluster.ts';
-
-const clusters: VirtualCluster[] = [];
-afterEach(async () => {
-  for (const cluster of clusters.splice(0)) await cluster.close();
-});
-
-async function start(
-  options: LocalClusterOptions & { readonly scheduler?: object },
-): Promise<VirtualCluster> {
-  const cluster = await VirtualCluster.start(undefined, options);
-  clusters.push(cluster);
-  return cluster;
-}
+import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import { startCluster } from '../../kit/virtual-cluster.ts';
 
 /** This many tasks that run until they are cancelled. */
 function work(cluster: VirtualCluster, count: number): () => void {
@@ -26,7 +13,7 @@ function work(cluster: VirtualCluster, count: number): () => void {
 
 describe('a cluster that adapts', () => {
   test('starts with the minimum, grows with the work, and shrinks when it is done', async () => {
-    const cluster = await start({ adapt: { minimum: 1, maximum: 4 } });
+    const cluster = await startCluster(undefined, { adapt: { minimum: 1, maximum: 4 } });
     expect(cluster.local.workerCount).toBe(1);
     const done = work(cluster, 100);
     await cluster.until(() => cluster.names.length === 4);
@@ -38,7 +25,7 @@ describe('a cluster that adapts', () => {
   });
 
   test('starts the first worker when there is work, and can do without any', async () => {
-    const cluster = await start({ adapt: {} });
+    const cluster = await startCluster(undefined, { adapt: {} });
     expect(cluster.local.workerCount).toBe(0);
     const done = work(cluster, 1);
     await cluster.until(() => cluster.names.length === 1);
@@ -47,7 +34,7 @@ describe('a cluster that adapts', () => {
   });
 
   test('loses no result when it shrinks', async () => {
-    const cluster = await start({ workers: 4, memoryLimitBytes: 1e6 });
+    const cluster = await startCluster(undefined, { workers: 4, memoryLimitBytes: 1e6 });
     const { client } = cluster;
     const each = [...cluster.local.scheduler.cluster.workers.keys()].map((address) =>
       client.with({ workers: [address], pure: false }).submit(bytes, 1000),
@@ -67,7 +54,7 @@ describe('a cluster that adapts', () => {
   });
 
   test('waits before it closes a worker', async () => {
-    const cluster = await start({ workers: 2 });
+    const cluster = await startCluster(undefined, { workers: 2 });
     await cluster.passing(cluster.local.adapt({ waitCount: 5, intervalMs: 100 }));
     await cluster.clock.advanceAsync(450);
     expect(cluster.local.workerCount).toBe(2);
@@ -75,14 +62,14 @@ describe('a cluster that adapts', () => {
   });
 
   test('stops adapting when it is scaled by hand', async () => {
-    const cluster = await start({ adapt: { minimum: 1 } });
+    const cluster = await startCluster(undefined, { adapt: { minimum: 1 } });
     await cluster.passing(cluster.local.scaleTo(3));
     await cluster.clock.advanceAsync(30_000);
     expect(cluster.local.workerCount).toBe(3);
   });
 
   test('closes while a worker retires', async () => {
-    const cluster = await start({
+    const cluster = await startCluster(undefined, {
       workers: 2,
       scheduler: { activeMemoryManager: { start: false } },
     });
@@ -101,7 +88,7 @@ describe('a cluster that adapts', () => {
     [{ targetDurationMs: Infinity }, 'targetDurationMs must be above 0 and finite'],
     [{ max: 3 }, 'there is no option "max"; did you mean "maximum"?; there are minimum, maximum'],
   ])('refuses %o', async (adapt, message) => {
-    const cluster = await start({ workers: 0 });
+    const cluster = await startCluster(undefined, { workers: 0 });
     await expect(cluster.local.adapt(adapt)).rejects.toMatchObject({
       code: 'ERR_CONFIG',
       message: expect.stringContaining(message) as string,
@@ -109,7 +96,7 @@ describe('a cluster that adapts', () => {
   });
 
   test('says that it cannot grow, more and more rarely, and continues', async () => {
-    const cluster = await start({ workers: 0 });
+    const cluster = await startCluster(undefined, { workers: 0 });
     const { local, log } = cluster;
     const broken = { starter: () => Promise.reject(new Error('no more processes')) };
     Object.assign(local, broken);

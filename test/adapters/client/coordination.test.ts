@@ -1,12 +1,8 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Client, Future } from '../../../adapters/client/index.ts';
 import { fail, inc, slow, total } from './tasks.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
-
-const clusters: VirtualCluster[] = [];
-afterEach(async () => {
-  for (const cluster of clusters.splice(0)) await cluster.close();
-});
+import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import { startCluster } from '../../kit/virtual-cluster.ts';
 
 interface Pair {
   readonly cluster: VirtualCluster;
@@ -18,8 +14,7 @@ interface Pair {
 }
 
 async function start(scheduler: object = {}, workers = 1): Promise<Pair> {
-  const cluster = await VirtualCluster.start(workers, { scheduler });
-  clusters.push(cluster);
+  const cluster = await startCluster(workers, { scheduler });
   const b = await cluster.passing(cluster.local.client({ name: 'b' }));
   return {
     cluster,
@@ -496,9 +491,9 @@ describe('a topic', () => {
   });
 
   test('does not fill the scheduler on account of a slow client', async () => {
-    const { a, b, passing } = await start();
+    const { cluster, a, b, passing } = await start();
     await passing(b.command('coordination.subscribe', { name: 't' })); // And fetches nothing.
-    const { scheduler } = clusters[0]!.local;
+    const { scheduler } = cluster.local;
     for (let n = 0; n < 10_005; n++) {
       scheduler.enqueue({ op: 'log-event', topics: ['t'], message: n });
     }

@@ -1,8 +1,9 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { type Client, type Future, ref, task } from '../../../adapters/client/index.ts';
 import { definePlugin, PLUGIN_API_VERSION } from '../../../core/api/index.ts';
 import { calls, count, gates, inc, slow, total } from './tasks.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
+import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import { startCluster } from '../../kit/virtual-cluster.ts';
 
 // What ends wants on its way to a client meets what the client has asked for in the meantime.
 
@@ -12,12 +13,10 @@ let other: Client;
 beforeEach(async () => {
   calls.clear();
   gates.clear();
-  cluster = await VirtualCluster.start(1);
+  cluster = await startCluster(1);
   client = cluster.client;
   other = await cluster.passing(cluster.local.client());
 });
-afterEach(() => cluster.close());
-
 const graph = {
   a: task(slow, 20, 1),
   b: task(total, [ref<number>('a')]),

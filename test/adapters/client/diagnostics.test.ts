@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { Client } from '../../../adapters/client/index.ts';
 import { VERSION } from '../../../core/api/index.ts';
-import { MemoryLog, TestHost } from '../../core/scheduler-host/kit.ts';
+import { MemoryLog, TestHost } from '../../kit/test-host.ts';
 import { fail, inc } from './tasks.ts';
 
 const SILENT = ['inmemory://silent-1', 'inmemory://silent-2'];

@@ -1,15 +1,14 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { calls, count, deaf, gates } from './tasks.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
+import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import { startCluster } from '../../kit/virtual-cluster.ts';
 
 let cluster: VirtualCluster;
 beforeEach(async () => {
   calls.clear();
   gates.clear();
-  cluster = await VirtualCluster.start(1);
+  cluster = await startCluster(1);
 });
-afterEach(() => cluster.close());
-
 test('a cancelled run that continues keeps its slot, and gives it back at its end', async () => {
   const { client } = cluster;
   const stubborn = client.submit(deaf, 'stubborn');

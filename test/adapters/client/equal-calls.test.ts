@@ -1,9 +1,10 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { asCompleted, type Future, task } from '../../../adapters/client/index.ts';
 import type { TaskView } from '../../../core/api/index.ts';
 import { failsFor, watch } from './retry-tasks.ts';
 import { calls, count, deaf, gates } from './tasks.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
+import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import { startCluster } from '../../kit/virtual-cluster.ts';
 
 // Each future is its own want: what ends one of them leaves the others of its key alone.
 
@@ -11,10 +12,8 @@ let cluster: VirtualCluster;
 beforeEach(async () => {
   calls.clear();
   gates.clear();
-  cluster = await VirtualCluster.start(1);
+  cluster = await startCluster(1);
 });
-afterEach(() => cluster.close());
-
 const known = (key: string): boolean => cluster.local.scheduler.cluster.tasks.has(key);
 
 test('cancel() of one future leaves an equal one its result', async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ref, task } from '../../../adapters/client/index.ts';
 import type { TaskOptions } from '../../../adapters/client/index.ts';
 import { running, visit, watch } from './limit-tasks.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
+import { VirtualCluster } from '../../kit/virtual-cluster.ts';
 
 let cluster: VirtualCluster;
 beforeAll(async () => {

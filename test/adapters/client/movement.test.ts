@@ -1,26 +1,12 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   ActiveMemoryManagerPolicy,
   replicate,
   type SuggestionGenerator,
 } from '../../../core/api/index.ts';
-import type { LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
 import { bytes, fail, inc, never, slow, total } from './tasks.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
-
-const clusters: VirtualCluster[] = [];
-afterEach(async () => {
-  for (const cluster of clusters.splice(0)) await cluster.close();
-});
-
-async function start(
-  workers: number,
-  options: LocalClusterOptions & { readonly scheduler?: object } = {},
-): Promise<VirtualCluster> {
-  const cluster = await VirtualCluster.start(workers, options);
-  clusters.push(cluster);
-  return cluster;
-}
+import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import { startCluster } from '../../kit/virtual-cluster.ts';
 
 /** Options that say: on this worker. */
 function there(cluster: VirtualCluster, name: string): { readonly workers: readonly string[] } {
@@ -39,7 +25,7 @@ async function withResults(cluster: VirtualCluster, count = 10) {
 
 describe('retiring', () => {
   test('ends with an error when the memory manager is removed, and the worker works on', async () => {
-    const cluster = await start(2);
+    const cluster = await startCluster(2);
     await withResults(cluster);
     const worker = cluster.worker('worker-0');
     const retiring = cluster.client.retireWorkers({ workers: [worker.address] });
@@ -51,7 +37,7 @@ describe('retiring', () => {
   });
 
   test('a worker moves its results away, then closes', async () => {
-    const cluster = await start(3);
+    const cluster = await startCluster(3);
     const { client } = cluster;
     const futures = await withResults(cluster);
     const [address] = [cluster.worker('worker-0').address];
@@ -66,7 +52,7 @@ describe('retiring', () => {
   });
 
   test('takes names as well, and several workers at once', async () => {
-    const cluster = await start(4);
+    const cluster = await startCluster(4);
     const futures = await withResults(cluster);
     const { client } = cluster;
     const names = ['worker-0', 'worker-2'];
@@ -77,7 +63,7 @@ describe('retiring', () => {
   });
 
   test('keeps a worker that is the only one, which works on', async () => {
-    const cluster = await start(1);
+    const cluster = await startCluster(1);
     const { client } = cluster;
     const [future] = await withResults(cluster, 1);
     const { address } = cluster.worker('worker-0');
@@ -89,7 +75,7 @@ describe('retiring', () => {
   });
 
   test('lets the only worker go when it holds nothing', async () => {
-    const cluster = await start(1);
+    const cluster = await startCluster(1);
     const { client } = cluster;
     const { retired } = await cluster.passing(client.retireWorkers({ names: ['worker-0'] }));
     expect(retired).toHaveLength(1);
@@ -97,7 +83,7 @@ describe('retiring', () => {
   });
 
   test('all workers at once keeps the one whose results no other worker can take', async () => {
-    const cluster = await start(3);
+    const cluster = await startCluster(3);
     const futures = await withResults(cluster, 3);
     const { client } = cluster;
     const names = ['worker-0', 'worker-1', 'worker-2'];
@@ -109,7 +95,7 @@ describe('retiring', () => {
   });
 
   test('an unknown worker is reported, and the others retire', async () => {
-    const cluster = await start(2);
+    const cluster = await startCluster(2);
     const { client } = cluster;
     const workers = ['nobody', 'worker-1', 'tcp://10.0.0.1:1'];
     const result = await cluster.passing(client.retireWorkers({ workers }));
@@ -125,7 +111,7 @@ describe('retiring', () => {
   });
 
   test('the same worker twice retires it once; both calls are answered alike', async () => {
-    const cluster = await start(2);
+    const cluster = await startCluster(2);
     const { client } = cluster;
     await withResults(cluster);
     const { address } = cluster.worker('worker-0');
@@ -141,7 +127,7 @@ describe('retiring', () => {
   });
 
   test('a worker that holds an actor is refused', async () => {
-    const cluster = await start(2);
+    const cluster = await startCluster(2);
     const { scheduler } = cluster.local;
     const worker = cluster.worker('worker-0');
     const task = { key: 'actor', dependencies: [], runSpec: 1, actor: true };
@@ -158,7 +144,7 @@ describe('retiring', () => {
   });
 
   test('happens when the memory manager is off, by a separate one, which then ends', async () => {
-    const cluster = await start(2, { scheduler: { activeMemoryManager: { start: false } } });
+    const cluster = await startCluster(2, { scheduler: { activeMemoryManager: { start: false } } });
     const { client } = cluster;
     const futures = await withResults(cluster);
     const { retired } = await cluster.passing(client.retireWorkers({ names: ['worker-0'] }));
@@ -168,7 +154,7 @@ describe('retiring', () => {
   });
 
   test('continues when the memory manager is stopped meanwhile', async () => {
-    const cluster = await start(2);
+    const cluster = await startCluster(2);
     const { client } = cluster;
     const running = client
       .with({ ...there(cluster, 'worker-0'), key: 'late' })
@@ -181,7 +167,7 @@ describe('retiring', () => {
   });
 
   test('without removing leaves the worker there, empty and out of service', async () => {
-    const cluster = await start(2);
+    const cluster = await startCluster(2);
     const { client } = cluster;
     await withResults(cluster);
     const { retired } = await cluster.passing(
@@ -197,7 +183,7 @@ describe('retiring', () => {
   });
 
   test('a task that runs there begins anew elsewhere, and is not suspicious', async () => {
-    const cluster = await start(2);
+    const cluster = await startCluster(2);
     const { client } = cluster;
     const mine = client.with({
       ...there(cluster, 'worker-0'),
@@ -213,7 +199,7 @@ describe('retiring', () => {
   });
 
   test('by number takes idle workers that hold the least', async () => {
-    const cluster = await start(3);
+    const cluster = await startCluster(3);
     const { client } = cluster;
     await withResults(cluster);
     const toClose = await cluster.passing(client.workersToClose({ n: 2 }));
@@ -224,7 +210,7 @@ describe('retiring', () => {
   });
 
   test('is refused with contradictory or unknown parameters', async () => {
-    const cluster = await start(1);
+    const cluster = await startCluster(1);
     const { client } = cluster;
     const refused = [
       client.retireWorkers({ workers: ['a'], names: ['b'] }),
@@ -238,7 +224,7 @@ describe('retiring', () => {
   });
 
   test('reports it in events', async () => {
-    const cluster = await start(2);
+    const cluster = await startCluster(2);
     const { address } = cluster.worker('worker-0');
     await cluster.passing(cluster.client.retireWorkers({ workers: [address] }));
     const events = (topic: string): Promise<unknown> =>
@@ -248,7 +234,7 @@ describe('retiring', () => {
   });
 
   test('fails when the scheduler closes before', async () => {
-    const cluster = await start(2, { scheduler: { activeMemoryManager: { start: false } } });
+    const cluster = await startCluster(2, { scheduler: { activeMemoryManager: { start: false } } });
     const { client } = cluster;
     await withResults(cluster);
     const retiring = client.retireWorkers({ names: ['worker-0'] });
@@ -261,7 +247,7 @@ describe('retiring', () => {
 
 describe('replicating', () => {
   test('makes copies on all workers, also on one that comes later, and they stay', async () => {
-    const cluster = await start(5);
+    const cluster = await startCluster(5);
     const { client } = cluster;
     const [future] = await withResults(cluster, 1);
     const copies = await cluster.passing(client.replicate(future));
@@ -272,7 +258,7 @@ describe('replicating', () => {
   });
 
   test('makes the requested number of copies, and drops further ones', async () => {
-    const cluster = await start(4);
+    const cluster = await startCluster(4);
     const { client } = cluster;
     const [future] = await withResults(cluster, 1);
     const count = async (n: number): Promise<number | undefined> =>
@@ -283,7 +269,7 @@ describe('replicating', () => {
   });
 
   test('uses the named workers alone', async () => {
-    const cluster = await start(4);
+    const cluster = await startCluster(4);
     const { client } = cluster;
     const [future] = await withResults(cluster, 1);
     const workers = ['worker-2', 'worker-3'];
@@ -295,7 +281,7 @@ describe('replicating', () => {
   });
 
   test('waits for results, and fails with what they fail with', async () => {
-    const cluster = await start(2);
+    const cluster = await startCluster(2);
     const { client } = cluster;
     const late = client.submit(slow, 20, 1);
     expect(await cluster.passing(client.replicate(late, { n: 2 }))).toEqual(
@@ -307,7 +293,7 @@ describe('replicating', () => {
   });
 
   test('is refused for less than one copy', async () => {
-    const cluster = await start(1);
+    const cluster = await startCluster(1);
     const [future] = await withResults(cluster, 1);
     await expect(cluster.passing(cluster.client.replicate(future, { n: 0 }))).rejects.toMatchObject(
       { code: 'ERR_PROTOCOL' },
@@ -315,7 +301,7 @@ describe('replicating', () => {
   });
 
   test('a task can ask for copies itself, and a lost one is made anew', async () => {
-    const cluster = await start(3);
+    const cluster = await startCluster(3);
     const { client } = cluster;
     const safe = client.with({ key: 'safe', replicas: 2, ...there(cluster, 'worker-0') });
     const future = safe.submit(bytes, 100);
@@ -332,7 +318,7 @@ describe('replicating', () => {
   });
 
   test('what was scattered to all stays there', async () => {
-    const cluster = await start(3);
+    const cluster = await startCluster(3);
     const { client } = cluster;
     const everywhere = await cluster.passing(client.scatter({ all: 1 }, { broadcast: true }));
     const twice = await cluster.passing(client.scatter({ two: 2 }, { broadcast: 2 }));
@@ -348,7 +334,7 @@ describe('rebalancing', () => {
   const even = { measure: 'managed', senderMin: 0, recipientMax: 1, gap: 0 } as const;
 
   test('moves results until the workers hold the same, and nothing is computed anew', async () => {
-    const cluster = await start(2);
+    const cluster = await startCluster(2);
     const { client } = cluster;
     const futures = await withResults(cluster);
     const { moved, stayed, missing } = await cluster.passing(client.rebalance(undefined, even));
@@ -363,12 +349,12 @@ describe('rebalancing', () => {
   test('goes by the configuration where the call does not say', async () => {
     const { gap: senderRecipientGap, ...rest } = even;
     const rebalance = { ...rest, senderRecipientGap };
-    const cluster = await start(2, { scheduler: { rebalance } });
+    const cluster = await startCluster(2, { scheduler: { rebalance } });
     const { client } = cluster;
     await withResults(cluster);
     const never = await cluster.passing(client.rebalance(undefined, { recipientMax: 0 }));
     expect(never.moved).toHaveLength(5); // Workers without a limit have room for everything.
-    const other = await start(2, {
+    const other = await startCluster(2, {
       scheduler: { rebalance: { ...rebalance, measure: 'spilled' } },
     });
     await withResults(other);
@@ -378,7 +364,7 @@ describe('rebalancing', () => {
   });
 
   test('moves these results alone, and waits for them', async () => {
-    const cluster = await start(2);
+    const cluster = await startCluster(2);
     const { client } = cluster;
     const futures = await withResults(cluster);
     const [first, second] = futures;
@@ -387,7 +373,7 @@ describe('rebalancing', () => {
   });
 
   test('leaves alone what a running task reads', async () => {
-    const cluster = await start(2);
+    const cluster = await startCluster(2);
     const { client } = cluster;
     const futures = await withResults(cluster);
     const here = client.with(there(cluster, 'worker-0'));
@@ -401,7 +387,7 @@ describe('rebalancing', () => {
   });
 
   test('is safe while tasks run', async () => {
-    const cluster = await start(3);
+    const cluster = await startCluster(3);
     const { client } = cluster;
     const futures = await withResults(cluster, 30);
     const work = Array.from({ length: 5 }, (_, round) =>
@@ -421,7 +407,7 @@ describe('rebalancing', () => {
   });
 
   test('moves nothing when a key is nowhere', async () => {
-    const cluster = await start(2);
+    const cluster = await startCluster(2);
     await withResults(cluster);
     const result = await cluster.passing(
       cluster.client.command('amm.rebalance', { ...even, keys: ['nowhere'] }),
@@ -430,7 +416,7 @@ describe('rebalancing', () => {
   });
 
   test('refuses workers and measures that do not exist', async () => {
-    const cluster = await start(1);
+    const cluster = await startCluster(1);
     const { client } = cluster;
     await expect(
       cluster.passing(client.rebalance(undefined, { workers: ['nobody'] })),
@@ -443,7 +429,7 @@ describe('rebalancing', () => {
 
 describe('asking where data is', () => {
   test('gives the results of each worker, and their sizes', async () => {
-    const cluster = await start(2);
+    const cluster = await startCluster(2);
     const { client } = cluster;
     const [first, second] = await withResults(cluster, 2);
     const hasWhat = await cluster.passing(client.hasWhat());
@@ -458,7 +444,7 @@ describe('asking where data is', () => {
   });
 
   test('how many workers there should be', async () => {
-    const cluster = await start(1);
+    const cluster = await startCluster(1);
     const { client } = cluster;
     const futures = client.map(
       never,
@@ -473,7 +459,7 @@ describe('asking where data is', () => {
 
 describe('the memory manager from afar', () => {
   test('returns its status, is configured, and adds and removes policies', async () => {
-    const cluster = await start(2, { scheduler: { activeMemoryManager: { start: false } } });
+    const cluster = await startCluster(2, { scheduler: { activeMemoryManager: { start: false } } });
     const { amm } = cluster.client;
     const key = 'model';
     const added = await cluster.passing(amm.addPolicy('ensure-broadcast', { key }));
@@ -493,7 +479,7 @@ describe('the memory manager from afar', () => {
   });
 
   test('why a suggestion was refused is reported by the round and, once, by why', async () => {
-    const cluster = await start(1, { scheduler: { activeMemoryManager: { start: false } } });
+    const cluster = await startCluster(1, { scheduler: { activeMemoryManager: { start: false } } });
     const { client } = cluster;
     await cluster.passing(client.policies.recordDecisions(100));
     const model = client.with({ key: 'model' }).submit(inc, 1);

@@ -1,8 +1,9 @@
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { whyText } from '../../../adapters/cli/commands/why.ts';
 import { definePolicy } from '../../../core/api/index.ts';
 import { add, inc, slow, total } from './tasks.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
+import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import { startCluster } from '../../kit/virtual-cluster.ts';
 
 /** Ranks as given, which is an order as long as graphs list dependencies first. */
 const asListed = definePolicy('ordering', {
@@ -10,16 +11,7 @@ const asListed = definePolicy('ordering', {
   create: () => ({ order: (tasks) => tasks.map((_task, index) => index) }),
 });
 
-const clusters: VirtualCluster[] = [];
-afterEach(async () => {
-  for (const cluster of clusters.splice(0)) await cluster.close();
-});
-
-async function start(scheduler: object = {}): Promise<VirtualCluster> {
-  const cluster = await VirtualCluster.start(3, { scheduler });
-  clusters.push(cluster);
-  return cluster;
-}
+const start = (scheduler: object = {}): Promise<VirtualCluster> => startCluster(3, { scheduler });
 
 /** Of workers that have nothing to do. */
 function slotsPerThread({ local }: VirtualCluster): number[] {

@@ -1,15 +1,14 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { type Future, task } from '../../../adapters/client/index.ts';
 import { inc, calls, count, total } from './tasks.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
+import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import { startCluster } from '../../kit/virtual-cluster.ts';
 
 let cluster: VirtualCluster;
 beforeEach(async () => {
   calls.clear();
-  cluster = await VirtualCluster.start(1);
+  cluster = await startCluster(1);
 });
-afterEach(() => cluster.close());
-
 const labels = 'abcdefgh'.split('');
 
 /**

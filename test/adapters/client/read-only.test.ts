@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   ActiveMemoryManagerPolicy,
   type ClusterView,
@@ -17,7 +17,8 @@ import {
   type YardmasterError,
 } from '../../../core/api/index.ts';
 import { add, inc, total } from './tasks.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
+import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import { startCluster } from '../../kit/virtual-cluster.ts';
 
 /** What an author writes who forgets that it is the state of the scheduler: `target.name = value`. */
 function assign(target: unknown, name: string, value: unknown): void {
@@ -29,19 +30,13 @@ function call(target: unknown, name: string, ...args: readonly unknown[]): void 
   (target as Record<string, (...given: readonly unknown[]) => unknown>)[name]!(...args);
 }
 
-const clusters: VirtualCluster[] = [];
-afterEach(async () => {
-  for (const cluster of clusters.splice(0)) await cluster.close();
-});
-
 async function start(
   scheduler: object = {},
 ): Promise<{ cluster: VirtualCluster; errors: YardmasterError[] }> {
-  const cluster = await VirtualCluster.start(3, {
+  const cluster = await startCluster(3, {
     // Where every invariant is checked, a policy that misbehaves ends the scheduler.
     scheduler: { validate: false, ...scheduler },
   });
-  clusters.push(cluster);
   const errors: YardmasterError[] = [];
   cluster.local.scheduler.events.on('error', (error) => errors.push(error));
   return { cluster, errors };

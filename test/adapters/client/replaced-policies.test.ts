@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { WorkerSelection } from '../../../core/api/policies.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
+import { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { inc } from './tasks.ts';
 
 const refusing: WorkerSelection = { admits: () => false, score: () => 0 };

@@ -4,7 +4,7 @@ import { retryDelayMs } from '../../../adapters/tasks/run-task.ts';
 import { waiting } from '../executors/fixtures/waiting-tasks.mjs';
 import { aborted, calledMs, failsFor, isTransient, waitsForAbort, watch } from './retry-tasks.ts';
 import { inc } from './tasks.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
+import { VirtualCluster } from '../../kit/virtual-cluster.ts';
 
 describe('retries by rules', () => {
   let cluster: VirtualCluster;

@@ -3,7 +3,7 @@ import type { Client } from '../../../adapters/client/index.ts';
 import { hashOfValue } from '../../../adapters/client/keys.ts';
 import type { Peers } from '../../../adapters/peers/peers.ts';
 import { deserialise, serialise } from '../../../adapters/tasks/index.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
+import { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { concat, count, inc, slow } from './tasks.ts';
 
 describe('scattered values', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { bytes, inc } from './tasks.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
+import { VirtualCluster } from '../../kit/virtual-cluster.ts';
 
 /** Connections to workers that the scheduler has opened to fetch results. */
 async function fetches(

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Client, ref, task } from '../../../adapters/client/index.ts';
 import { add, inc, total } from './tasks.ts';
 import { inc as incOfAnotherBuild } from './fixtures/another-build.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
+import { VirtualCluster } from '../../kit/virtual-cluster.ts';
 
 let cluster: VirtualCluster;
 let one: Client;

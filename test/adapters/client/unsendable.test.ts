@@ -8,7 +8,8 @@ import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { type ClientReport, YardmasterError } from '../../../core/api/index.ts';
 import { bytes, inc, total } from './tasks.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
+import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import { startCluster } from '../../kit/virtual-cluster.ts';
 
 const HALF = '\ud800';
 
@@ -24,12 +25,8 @@ function cyclic(): object {
 
 let cluster: VirtualCluster;
 beforeEach(async () => {
-  cluster = await VirtualCluster.start(1);
+  cluster = await startCluster(1);
 });
-afterEach(async () => {
-  await cluster.close();
-});
-
 /** The error of what is called; that the client still works afterwards. */
 async function errorOf(call: () => unknown): Promise<unknown> {
   let error: unknown;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { asCompleted, type Client, task, wait } from '../../../adapters/client/index.ts';
 import { inc, total } from './tasks.ts';
-import { VirtualCluster } from './virtual-cluster.ts';
+import { VirtualCluster } from '../../kit/virtual-cluster.ts';
 
 let cluster: VirtualCluster;
 let client: Client;

@@ -1,25 +1,17 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { ref, task } from '../../../adapters/client/index.ts';
 import { SchedulingApi, type Subtask } from '../../../adapters/mars/index.ts';
 import { add, calls, count, deaf, fail, flaky, gates, inc, never, total } from '../client/tasks.ts';
-import { VirtualCluster } from '../client/virtual-cluster.ts';
+import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import { startCluster } from '../../kit/virtual-cluster.ts';
 
 let cluster: VirtualCluster;
 let api: SchedulingApi;
-const clusters: VirtualCluster[] = [];
 beforeEach(() => {
   calls.clear();
 });
-afterEach(async () => {
-  for (const used of clusters.splice(0)) await used.close();
-});
-
-async function start(
-  workers = 1,
-  options: Parameters<typeof VirtualCluster.start>[1] = {},
-): Promise<void> {
-  cluster = await VirtualCluster.start(workers, options);
-  clusters.push(cluster);
+async function start(workers = 1, options: Parameters<typeof startCluster>[1] = {}): Promise<void> {
+  cluster = await startCluster(workers, options);
   api = new SchedulingApi(cluster.client, { sessionId: 's', clock: cluster.clock });
 }
 

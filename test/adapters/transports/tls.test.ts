@@ -21,7 +21,7 @@ import {
 } from '../../../adapters/transports/tls/index.ts';
 import { Channel, PROTOCOL, type Role } from '../../../core/api/index.ts';
 import { square } from '../cli/fixtures/tasks.js';
-import { MemoryLog } from '../../core/scheduler-host/kit.ts';
+import { MemoryLog } from '../../kit/test-host.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'yardmaster-access-'));
 const before = process.env['YARDMASTER_HOME'];

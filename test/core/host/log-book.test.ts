@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
 import { LogBook } from '../../../core/host/log.ts';
-import { MemoryLog } from '../scheduler-host/kit.ts';
+import { MemoryLog } from '../../kit/test-host.ts';
 
 it('passes every line on, and keeps the newest thousand from info up', () => {
   const log = new MemoryLog();

@@ -8,7 +8,7 @@ import {
   type YardmasterError,
 } from '../../../core/api/index.ts';
 import { HookRegistry, Observer } from '../../../core/plugin-host/hooks.ts';
-import { TestHost } from '../scheduler-host/kit.ts';
+import { TestHost } from '../../kit/test-host.ts';
 
 type Restarted = SchedulerHooks['restarted'];
 

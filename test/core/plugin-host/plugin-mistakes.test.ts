@@ -17,8 +17,8 @@ import { defineTasks } from '../../../adapters/tasks/define-tasks.ts';
 import { defineConfig } from '../../../core/config/types.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
 import { TransportTable } from '../../../core/scheduler-host/transport-table.ts';
-import type { TestHost } from '../scheduler-host/kit.ts';
-import { identityOf, startHost } from '../scheduler-host/kit.ts';
+import type { TestHost } from '../../kit/test-host.ts';
+import { identityOf, startHost } from '../../kit/test-host.ts';
 
 /** What the refusal of a plugin that is added at run time says. */
 async function refusal(plugin: object, options?: Record<string, unknown>): Promise<string> {

@@ -14,7 +14,7 @@ import {
 } from '../../../core/api/index.ts';
 import { checkConfig } from '../../../core/scheduler-host/create-scheduler.ts';
 import { builtins } from '../../../adapters/app/builtin-extensions.ts';
-import { identityOf, MemoryLog, settle, TestHost, startHost } from '../scheduler-host/kit.ts';
+import { identityOf, MemoryLog, settle, TestHost, startHost } from '../../kit/test-host.ts';
 import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { definePlugin, definePolicy, type SlotName } from '../../../core/api/index.ts';
-import { startHost } from '../scheduler-host/kit.ts';
+import { startHost } from '../../kit/test-host.ts';
 
 async function refusal(
   slot: SlotName,

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { TaskState } from '../../../core/state/task.ts';
-import { type RawPeer, TestHost } from './kit.ts';
+import { type RawPeer, TestHost } from '../../kit/test-host.ts';
 
 const hosts: TestHost[] = [];
 

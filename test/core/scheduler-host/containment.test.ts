@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 
 import type { NewStimulus } from '../../../core/api/index.ts';
-import { TestHost } from './kit.ts';
+import { TestHost } from '../../kit/test-host.ts';
 
 const RUN_SPEC = new Uint8Array([1]);
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { RawPeer } from './kit.ts';
-import { startHost } from './kit.ts';
+import type { RawPeer } from '../../kit/test-host.ts';
+import { startHost } from '../../kit/test-host.ts';
 
 /** Workers that have finished tasks which one client wants. */
 async function withResults(...held: (readonly string[])[]) {

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { expect, it } from 'vitest';
 
 import type { WireMessage } from '../../../core/api/index.ts';
-import { startHost } from './kit.ts';
+import { startHost } from '../../kit/test-host.ts';
 
 const SECRET = 'only the first one knows this';
 const OTHER = 'the second one knows only this';

@@ -14,7 +14,7 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { LocalConnection } from '../../../core/scheduler-host/sessions.ts';
-import { settle, TestHost } from './kit.ts';
+import { settle, TestHost } from '../../kit/test-host.ts';
 
 /** Not claimed by a connection that copies nothing and has no bytes. */
 const NOT_CLAIMED = [

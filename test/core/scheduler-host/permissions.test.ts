@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { definePlugin, type PeerRole, PLUGIN_API_VERSION } from '../../../core/api/index.ts';
-import { type RawPeer, TestHost } from './kit.ts';
+import { type RawPeer, TestHost } from '../../kit/test-host.ts';
 
 const counter = definePlugin({
   name: 'counter',

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { definePlugin, type NewStimulus, PLUGIN_API_VERSION } from '../../../core/api/index.ts';
-import { TestHost } from './kit.ts';
+import { TestHost } from '../../kit/test-host.ts';
 
 /** A scheduler with a plugin that enqueues the stimuli of a test. */
 async function withPlugin(): Promise<{ host: TestHost; say: (stimulus: unknown) => void }> {

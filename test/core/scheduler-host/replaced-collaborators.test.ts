@@ -9,7 +9,7 @@ import { StimulusQueue } from '../../../core/scheduler-host/stimulus-queue.ts';
 import { tokens } from '../../../adapters/app/entries/plugin.ts';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { CountingQueue } from './counting-queue.ts';
-import { TestHost, startHost } from './kit.ts';
+import { TestHost, startHost } from '../../kit/test-host.ts';
 
 const document = readFileSync(new URL('../../../docs/plugins.md', import.meta.url), 'utf8');
 

@@ -7,8 +7,8 @@ import {
 } from '../../../core/api/index.ts';
 import { VERSION } from '../../../core/api/plugin.ts';
 import manifest from '../../../package.json' with { type: 'json' };
-import type { TestHost } from './kit.ts';
-import { identityOf, type RawPeer, startHost } from './kit.ts';
+import type { TestHost } from '../../kit/test-host.ts';
+import { identityOf, type RawPeer, startHost } from '../../kit/test-host.ts';
 
 const spec = { module: 'm', name: 'f', version: '1', args: new Uint8Array() };
 const graphOf = (key: string, dependencies: string[] = []) => ({

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { startHost } from './kit.ts';
+import { startHost } from '../../kit/test-host.ts';
 
 const spec = { module: 'm', name: 'f', version: '1', args: new Uint8Array() };
 

@@ -22,7 +22,7 @@ import {
 import type { TaskState, WorkerState } from '../../../core/state/task.ts';
 import { type WorkerStatus, GenericWorker } from '../../../core/state/worker.ts';
 import { MemoryManager, type ReplicaMoves } from '../../../plugins/amm/memory-manager.ts';
-import { identityOf } from '../../core/scheduler-host/kit.ts';
+import { identityOf } from '../../kit/test-host.ts';
 
 /** A cluster of real state objects, without a scheduler. */
 export class AmmBench {

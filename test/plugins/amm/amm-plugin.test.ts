@@ -9,7 +9,7 @@ import {
 } from '../../../core/api/index.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
 import { builtins } from '../../../adapters/app/builtin-extensions.ts';
-import { type RawPeer, TestHost, startHost } from '../../core/scheduler-host/kit.ts';
+import { type RawPeer, TestHost, startHost } from '../../kit/test-host.ts';
 
 const folders: string[] = [];
 

@@ -9,8 +9,8 @@ import {
   type SuggestionGenerator,
   type WorkerView,
 } from '../../../core/api/index.ts';
-import type { TestHost } from '../../core/scheduler-host/kit.ts';
-import { type RawPeer, startHost } from '../../core/scheduler-host/kit.ts';
+import type { TestHost } from '../../kit/test-host.ts';
+import { type RawPeer, startHost } from '../../kit/test-host.ts';
 
 // What the documents about the Active Memory Manager promise authors of policies, sentence by sentence,
 // as far as no other test of this folder is about it.

@@ -11,8 +11,8 @@ import {
 } from '../../../core/api/index.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
 import { RetireWorker } from '../../../policies/amm/retire-worker.ts';
-import type { TestHost } from '../../core/scheduler-host/kit.ts';
-import { startHost } from '../../core/scheduler-host/kit.ts';
+import type { TestHost } from '../../kit/test-host.ts';
+import { startHost } from '../../kit/test-host.ts';
 
 const start = (activeMemoryManager: object = {}, scheduler: object = {}): Promise<TestHost> =>
   startHost({ activeMemoryManager, ...scheduler });

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { MemoryStore } from '../../../adapters/stores/index.ts';
 import type { Clock, ExecutionResult, Executor } from '../../../core/api/index.ts';
 import { createWorker, type HostedWorker } from '../../../core/worker-host/create-worker.ts';
-import { settle, TestHost } from '../../core/scheduler-host/kit.ts';
+import { settle, TestHost } from '../../kit/test-host.ts';
 
 const TASK_MS = 500;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type RawPeer, TestHost, startHost } from '../../core/scheduler-host/kit.ts';
+import { type RawPeer, TestHost, startHost } from '../../kit/test-host.ts';
 
 const FIRST = 'inmemory://w1';
 const SECOND = 'inmemory://w2';

@@ -6,8 +6,8 @@ import {
   type Stealing,
   type WorkerView,
 } from '../../../core/api/index.ts';
-import type { TestHost } from '../../core/scheduler-host/kit.ts';
-import { startHost } from '../../core/scheduler-host/kit.ts';
+import type { TestHost } from '../../kit/test-host.ts';
+import { startHost } from '../../kit/test-host.ts';
 import { numbered } from '../../kit/graph.ts';
 import { StealEnv } from './kit.ts';
 import longTasks from './long-tasks.ts';

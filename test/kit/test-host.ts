@@ -1,5 +1,5 @@
-import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
-import { VirtualClock } from '../../../adapters/clocks/index.ts';
+import { InMemoryTransport } from '../../adapters/transports/memory.ts';
+import { VirtualClock } from '../../adapters/clocks/index.ts';
 import {
   Channel,
   type Connection,
@@ -9,18 +9,15 @@ import {
   type PeerRole,
   PROTOCOL,
   type WireMessage,
-} from '../../../core/api/index.ts';
+} from '../../core/api/index.ts';
 import {
   createScheduler,
   type CreateSchedulerOptions,
   type Scheduler,
-} from '../../../core/scheduler-host/create-scheduler.ts';
-import type {
-  RegisterClientRequest,
-  RegisterWorkerRequest,
-} from '../../../core/messages/protocol.ts';
-import type { WorkerIdentity } from '../../../core/state/worker.ts';
-import { builtins } from '../../../adapters/app/builtin-extensions.ts';
+} from '../../core/scheduler-host/create-scheduler.ts';
+import type { RegisterClientRequest, RegisterWorkerRequest } from '../../core/messages/protocol.ts';
+import type { WorkerIdentity } from '../../core/state/worker.ts';
+import { builtins } from '../../adapters/app/builtin-extensions.ts';
 import { onTestFinished } from 'vitest';
 
 /** Log lines, to be looked at. */

@@ -1,19 +1,20 @@
 // What a cluster imports when it starts: no time shall pass while modules are read.
-import '../../../adapters/app/adaptive.ts';
-import '../../../adapters/app/start-local.ts';
-import '../../../adapters/executors/inline.ts';
-import '../../../plugins/active-memory-manager.ts';
-import '../../../plugins/coordination.ts';
-import '../../../policies/amm/reduce-replicas.ts';
-import '../../../policies/ordering/depth-first.ts';
-import '../../../policies/queuing/root-ish.ts';
-import '../../../policies/worker-selection/earliest-start.ts';
-import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
-import type { Client } from '../../../adapters/client/index.ts';
-import { VirtualClock } from '../../../adapters/clocks/index.ts';
-import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
-import { MemoryLog } from '../../bad-input/memory-log.ts';
-import type { WorkerView } from '../../../core/api/index.ts';
+import '../../adapters/app/adaptive.ts';
+import '../../adapters/app/start-local.ts';
+import '../../adapters/executors/inline.ts';
+import '../../plugins/active-memory-manager.ts';
+import '../../plugins/coordination.ts';
+import '../../policies/amm/reduce-replicas.ts';
+import '../../policies/ordering/depth-first.ts';
+import '../../policies/queuing/root-ish.ts';
+import '../../policies/worker-selection/earliest-start.ts';
+import { LocalCluster, type LocalClusterOptions } from '../../adapters/app/local-cluster.ts';
+import type { Client } from '../../adapters/client/index.ts';
+import { VirtualClock } from '../../adapters/clocks/index.ts';
+import { InMemoryTransport } from '../../adapters/transports/memory.ts';
+import { MemoryLog } from '../bad-input/memory-log.ts';
+import { onTestFinished } from 'vitest';
+import type { WorkerView } from '../../core/api/index.ts';
 
 /** Virtual time that a test waits at most. */
 const TIME_MS_MAX = 1_000_000;
@@ -91,4 +92,13 @@ export class VirtualCluster {
   async close(): Promise<void> {
     await this.passing(this.local.close());
   }
+}
+
+/** A cluster that the end of the test closes. */
+export async function startCluster(
+  ...given: Parameters<typeof VirtualCluster.start>
+): Promise<VirtualCluster> {
+  const cluster = await VirtualCluster.start(...given);
+  onTestFinished(() => cluster.close());
+  return cluster;
 }

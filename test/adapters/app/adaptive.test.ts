@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { AdaptivePlan } from '../../../policies/scaling/adaptive-plan.ts';
 import { bytes, never } from '../client/tasks.ts';
-import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import type { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { startCluster } from '../../kit/virtual-cluster.ts';
 
 /** This many tasks that run until they are cancelled. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Client, Future } from '../../../adapters/client/index.ts';
 import { fail, inc, slow, total } from './tasks.ts';
-import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import type { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { startCluster } from '../../kit/virtual-cluster.ts';
 
 interface Pair {

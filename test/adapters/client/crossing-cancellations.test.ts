@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { type Client, type Future, ref, task } from '../../../adapters/client/index.ts';
 import { definePlugin, PLUGIN_API_VERSION } from '../../../core/api/index.ts';
 import { calls, count, gates, inc, slow, total } from './tasks.ts';
-import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import type { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { startCluster } from '../../kit/virtual-cluster.ts';
 
 // What ends wants on its way to a client meets what the client has asked for in the meantime.

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { calls, count, deaf, gates } from './tasks.ts';
-import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import type { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { startCluster } from '../../kit/virtual-cluster.ts';
 
 let cluster: VirtualCluster;

@@ -3,7 +3,7 @@ import { asCompleted, type Future, task } from '../../../adapters/client/index.t
 import type { TaskView } from '../../../core/api/index.ts';
 import { failsFor, watch } from './retry-tasks.ts';
 import { calls, count, deaf, gates } from './tasks.ts';
-import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import type { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { startCluster } from '../../kit/virtual-cluster.ts';
 
 // Each future is its own want: what ends one of them leaves the others of its key alone.

@@ -5,7 +5,7 @@ import {
   type SuggestionGenerator,
 } from '../../../core/api/index.ts';
 import { bytes, fail, inc, never, slow, total } from './tasks.ts';
-import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import type { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { startCluster } from '../../kit/virtual-cluster.ts';
 
 /** Options that say: on this worker. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { whyText } from '../../../adapters/cli/commands/why.ts';
 import { definePolicy } from '../../../core/api/index.ts';
 import { add, inc, slow, total } from './tasks.ts';
-import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import type { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { startCluster } from '../../kit/virtual-cluster.ts';
 
 /** Ranks as given, which is an order as long as graphs list dependencies first. */

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { type Future, task } from '../../../adapters/client/index.ts';
 import { inc, calls, count, total } from './tasks.ts';
-import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import type { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { startCluster } from '../../kit/virtual-cluster.ts';
 
 let cluster: VirtualCluster;

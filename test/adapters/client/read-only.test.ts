@@ -17,7 +17,7 @@ import {
   type YardmasterError,
 } from '../../../core/api/index.ts';
 import { add, inc, total } from './tasks.ts';
-import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import type { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { startCluster } from '../../kit/virtual-cluster.ts';
 
 /** What an author writes who forgets that it is the state of the scheduler: `target.name = value`. */

@@ -8,7 +8,7 @@ import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { type ClientReport, YardmasterError } from '../../../core/api/index.ts';
 import { bytes, inc, total } from './tasks.ts';
-import type { VirtualCluster} from '../../kit/virtual-cluster.ts';
+import type { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { startCluster } from '../../kit/virtual-cluster.ts';
 
 const HALF = '\ud800';

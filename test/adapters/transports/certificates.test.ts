@@ -92,7 +92,14 @@ describe.skipIf(!hasOpenssl)('certificates of one’s own', () => {
     const scheduler = runs.yardmaster('scheduler', '--port', '0', ...flags(serving));
     const address = await scheduler.firstLine();
     const working = put(files['worker']!, 'worker');
-    const worker = runs.yardmaster('worker', address, '--threads', '1', ...flags(working));
+    const worker = runs.yardmaster(
+      'worker',
+      address,
+      '--threads',
+      '1',
+      '--no-nanny',
+      ...flags(working),
+    );
     await worker.firstLine();
     const early = await Client.connect(address, { tls: files['client']! });
     expect(await early.submit(square, 3).result()).toBe(9);

@@ -54,7 +54,7 @@ async function startWorkers(address: string, count: number): Promise<Run[]> {
   const config = join(folder, 'worker.yaml');
   writeFileSync(
     config,
-    'worker: { onSchedulerLost: reconnect, reconnectTimeout: 60s, threads: 2 }',
+    'worker: { onSchedulerLost: reconnect, reconnectTimeout: 60s, threads: 2, nanny: false }',
   );
   const args = ['worker', address, '--config', config, '--log-level', 'error'];
   const workers = Array.from({ length: count }, () => runs.yardmaster(...args));

@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as passed } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 
 import { startScheduler } from '../../adapters/app/start-scheduler.ts';
 import { startWorker } from '../../adapters/app/start-worker.ts';
@@ -11,16 +11,15 @@ import { Channel, PROTOCOL } from '../../core/api/index.ts';
 import { MemoryLog } from '../kit/test-host.ts';
 import { square } from '../adapters/cli/fixtures/tasks.js';
 import { bad } from '../bad-input/fixtures/bad-tasks.js';
+import { eventually } from '../kit/eventually.ts';
 import { Runs } from '../kit/runs.ts';
 import { residentBytes } from './attack.ts';
 import { WirePeer } from './wire-peer.ts';
 
 const CLI = createRequire(import.meta.url).resolve('#cli');
 const MIB = 1024 * 1024;
-const stops: (() => unknown)[] = [];
 const runs = new Runs();
 afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
   await runs.end('SIGKILL');
 });
 
@@ -45,7 +44,8 @@ describe('a scheduler', () => {
     }
     while (closed < 200) await passed(20);
     for (const socket of sockets) socket.destroy();
-    const client = await Client.connect(address);
+    // Until it has noticed that those are gone it may still refuse.
+    const client = await eventually(() => Client.connect(address));
     expect((await client.identity()).workers).toEqual([]);
     await client.close();
     const warnings = scheduler.stderr.match(/a connection was refused, because \d+ are open/g);
@@ -56,11 +56,11 @@ describe('a scheduler', () => {
 describe('a worker', () => {
   it('gives no further results to a peer that does not read them', async () => {
     const scheduler = await startScheduler({ log: new MemoryLog() }, 'tcp://127.0.0.1:0');
-    stops.push(() => scheduler.close());
+    onTestFinished(() => scheduler.close());
     const child = runs.yardmaster('worker', scheduler.address, '--threads', '1', '--no-nanny');
     await child.firstLine();
     const client = await Client.connect(scheduler.address);
-    stops.push(() => client.close());
+    onTestFinished(() => client.close());
     expect(await client.submit(square, 3).result()).toBe(9);
     const [big] = await client.scatter([new Uint8Array(MIB)]);
     const { workers } = await client.identity();
@@ -84,11 +84,11 @@ describe('a client', () => {
       { log: new MemoryLog(), config: { scheduler: { limits } } },
       'tcp://127.0.0.1:0',
     );
-    stops.push(() => scheduler.close());
+    onTestFinished(() => scheduler.close());
     const worker = await startWorker(scheduler.address, { executor: 'inline', isGuest: true });
-    stops.push(() => worker.close());
+    onTestFinished(() => worker.close());
     const client = await Client.connect(scheduler.address);
-    stops.push(() => client.close());
+    onTestFinished(() => client.close());
     return { client, address: scheduler.address, cluster: scheduler.scheduler.cluster };
   };
 
@@ -104,7 +104,7 @@ describe('a client', () => {
     const [again] = await client.scatter([new Uint8Array(2 * MIB)]);
     expect(((await first!.result()) as Uint8Array).byteLength).toBe(2 * MIB);
     const other = await Client.connect(address);
-    stops.push(() => other.close());
+    onTestFinished(() => other.close());
     await other.scatter([new Uint8Array(2 * MIB).fill(3)]);
     await expect(client.scatter([new Uint8Array(2 * MIB).fill(4)])).rejects.toMatchObject({
       code: 'ERR_QUOTA',
@@ -127,7 +127,7 @@ describe('a client', () => {
       message: expect.stringContaining('1000 topics') as string,
     });
     const other = await Client.connect(address);
-    stops.push(() => other.close());
+    onTestFinished(() => other.close());
     await other.logEvent('one-more', 2);
     expect(await other.command('events', { topic: 'one-more' })).toMatchObject([{ message: 2 }]);
   });
@@ -191,7 +191,7 @@ describe('a client', () => {
     await expect.poll(() => cluster.clients.has('checkpoint')).toBe(false);
     expect([...cluster.clients.keys()].filter((key) => key.endsWith('kept'))).toEqual([name]);
     const other = await Client.connect(address);
-    stops.push(() => other.close());
+    onTestFinished(() => other.close());
     const [kept] = await other.getPublished<[typeof future]>('kept');
     expect(await kept.result()).toBe(9);
   });
@@ -212,11 +212,11 @@ describe('a client', () => {
 
 it('an event of a worker that is too large is published without what it says', async () => {
   const scheduler = await startScheduler({ log: new MemoryLog() }, 'tcp://127.0.0.1:0');
-  stops.push(() => scheduler.close());
+  onTestFinished(() => scheduler.close());
   const worker = await startWorker(scheduler.address, { executor: 'inline', isGuest: true });
-  stops.push(() => worker.close());
+  onTestFinished(() => worker.close());
   const client = await Client.connect(scheduler.address);
-  stops.push(() => client.close());
+  onTestFinished(() => client.close());
   worker.logEvent(['large'], 'x'.repeat(2 * MIB));
   const events = (): Promise<unknown> => client.command('events', { topic: 'large' });
   await expect.poll(events).toMatchObject([{ message: { action: 'event-left-out' } }]);

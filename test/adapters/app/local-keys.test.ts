@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
 import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
 import { Client } from '../../../adapters/client/index.ts';
@@ -22,7 +22,6 @@ const folder = mkdtempSync(join(tmpdir(), 'yardmaster-local-keys-'));
 const VARIABLES = ['YARDMASTER_HOME', 'YARDMASTER_ACCESS', 'YARDMASTER_TLS_CERT'];
 const before = VARIABLES.map((name) => [name, process.env[name]] as const);
 const runs = new Runs();
-const open: { close(): Promise<unknown> }[] = [];
 let homes = 0;
 let home: string;
 
@@ -31,7 +30,6 @@ beforeEach(() => {
   process.env['YARDMASTER_HOME'] = home;
 });
 afterEach(async () => {
-  for (const one of open.splice(0).reverse()) await one.close();
   await runs.end('SIGKILL');
   for (const [name, value] of before) {
     if (value === undefined) Reflect.deleteProperty(process.env, name);
@@ -44,7 +42,7 @@ const files = (): string[] => readdirSync(join(home, 'access')).sort();
 
 async function started(options: LocalClusterOptions = {}): Promise<LocalCluster> {
   const cluster = await LocalCluster.start({ mode: 'processes', workers: 2, ...options });
-  open.push(cluster);
+  onTestFinished(() => cluster.close());
   return cluster;
 }
 

@@ -3,7 +3,7 @@ import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test, onTestFinished } from 'vitest';
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { Client } from '../../../adapters/client/index.ts';
 import { slowSquare } from '../cli/fixtures/tasks.js';
@@ -17,11 +17,6 @@ const ROUNDS = 4;
 const TASK_MS = 300;
 const FILES_MAX = 31;
 
-const stops: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
-
 function documentedFiles(): string[] {
   const guide = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8');
   const [, section = ''] = guide.split('## The way of a `task-finished`');
@@ -31,7 +26,7 @@ function documentedFiles(): string[] {
 
 test('a task that finishes passes the files that the architecture lists, and no others', async () => {
   const scheduler = fork(PROGRAM);
-  stops.push(() => scheduler.kill());
+  onTestFinished(() => void scheduler.kill());
   const next = <T>(): Promise<T> => {
     return new Promise((resolve, reject) => {
       scheduler.once('message', resolve);
@@ -40,9 +35,9 @@ test('a task that finishes passes the files that the architecture lists, and no 
   };
   const { address } = await next<{ address: string }>();
   const worker = await startWorker(address, { threads: 1 });
-  stops.push(() => worker.close());
+  onTestFinished(() => worker.close());
   const client = await Client.connect(address);
-  stops.push(() => client.close());
+  onTestFinished(() => client.close());
   const rounds: Set<string>[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const future = client.submit(slowSquare, TASK_MS, round);

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ts from 'typescript';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
 import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { Client } from '../../../adapters/client/index.ts';
@@ -25,14 +25,9 @@ const ENTRY = new URL('../../../dist/adapters/app/entries/transport.js', import.
 writeFileSync(MODULE, outputText.replace('../../../adapters/app/entries/transport.ts', ENTRY));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const open: { close(): Promise<unknown> }[] = [];
-afterEach(async () => {
-  for (const one of open.splice(0).reverse()) await one.close();
-});
-
 async function computes(options: LocalClusterOptions): Promise<LocalCluster> {
   const cluster = await LocalCluster.start({ workers: 2, ...options });
-  open.push(cluster);
+  onTestFinished(() => cluster.close());
   const client = await cluster.client();
   const squares = client.map(bad.echo, [1, 2, 3]);
   expect(await client.gather(squares)).toEqual([1, 2, 3]);
@@ -110,7 +105,7 @@ describe('yardmaster worker', () => {
         `scheduler:\n  transport: { use: ${MODULE}, options: { folder: ${folder} } }\n`,
       );
       const running = await startScheduler({ config }, 'uds://scheduler:0');
-      open.push(running);
+      onTestFinished(() => running.close());
       const worker = spawn(process.execPath, [
         CLI,
         'worker',
@@ -124,10 +119,13 @@ describe('yardmaster worker', () => {
       let errors = '';
       worker.stderr.on('data', (text: Buffer) => (errors += text.toString()));
       const gone = new Promise((resolve) => worker.once('close', resolve));
-      open.push({ close: () => (worker.kill('SIGTERM'), gone) });
+      onTestFinished(async () => {
+        worker.kill('SIGTERM');
+        await gone;
+      });
       const transports = [uds.create({ clock: new SystemClock() }, { folder })];
       const client = await Client.connect(running.address, { transports });
-      open.push(client);
+      onTestFinished(() => client.close());
       expect(await client.submit(bad.echo, 5).result()).toBe(5);
       expect(errors).toBe('');
     },
@@ -150,7 +148,7 @@ it.each([
   const transport = `{ use: ${MODULE}, options: { folder: ${folder} } }`;
   writeFileSync(config, `scheduler:\n  transport: ${transport}\n`);
   const running = await startScheduler({ config }, 'uds://scheduler:0');
-  open.push(running);
+  onTestFinished(() => running.close());
   const args = [CLI, ...command, '-s', running.address, '--config', config];
   const child = spawn(process.execPath, args);
   let written = '';

@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from 'vitest';
+import { expect, test, onTestFinished } from 'vitest';
 // What a cluster imports when it starts: no time shall pass while modules are read.
 import '../../../adapters/executors/inline.ts';
 import '../../../plugins/active-memory-manager.ts';
@@ -39,7 +39,7 @@ class World {
         ADDRESS,
       ),
     );
-    stops.push(() => this.passing(this.running.close()));
+    onTestFinished(() => this.passing(this.running.close()));
   }
 
   async startWorker(): Promise<BreakableTransport> {
@@ -56,7 +56,7 @@ class World {
         validate: true,
       }),
     );
-    stops.push(() => this.passing(worker.close()));
+    onTestFinished(() => this.passing(worker.close()));
     return line;
   }
 
@@ -74,7 +74,7 @@ class World {
         clock,
       }),
     );
-    stops.push(() => this.passing(client.close()));
+    onTestFinished(() => this.passing(client.close()));
     return { client, line };
   }
 
@@ -102,11 +102,6 @@ class World {
     return this.running.scheduler.cluster.tasks.size;
   }
 }
-
-const stops: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
 
 test('a broken connection costs nothing: finished tasks stay, open ones continue', async () => {
   const world = new World();

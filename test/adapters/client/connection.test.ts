@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test, onTestFinished } from 'vitest';
 import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
 import { Client, Future, wait } from '../../../adapters/client/index.ts';
@@ -19,13 +19,13 @@ async function start(config: object = {}) {
     },
     'inmemory://scheduler',
   );
-  stops.push(() => passing(clock, running.close()));
+  onTestFinished(() => passing(clock, running.close()));
   const connect = async (): Promise<Client> => {
     const client = await passing(
       clock,
       Client.connect(running.address, { transports: [transport], clock }),
     );
-    stops.push(() => passing(clock, client.close()));
+    onTestFinished(() => passing(clock, client.close()));
     return client;
   };
   return { clock, running, connect, transport };
@@ -39,11 +39,6 @@ async function passing<T>(clock: VirtualClock, promise: Promise<T>): Promise<T> 
   await clock.runUntil(() => isSettled);
   return promise;
 }
-
-const stops: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
 
 describe('a client', () => {
   test('cannot connect where no process listens', async () => {

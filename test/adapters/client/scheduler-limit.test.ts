@@ -1,5 +1,5 @@
 /** Limits of the messages between a scheduler and its workers, as its clients meet them. */
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { Client, task } from '../../../adapters/client/index.ts';
@@ -12,19 +12,14 @@ const LIMIT = 64 * 1024;
 const SIZE = 100_000;
 
 const clock = new SystemClock();
-const opened: { close(): Promise<void> }[] = [];
-
-afterEach(async () => {
-  for (const each of opened.splice(0).toReversed()) await each.close();
-});
 
 /** A scheduler with one worker; messages between them are limited. */
 async function limited(inMemory: InMemoryTransport): Promise<readonly [tcp: string, here: string]> {
   const transports = [new TcpTransport(clock, { frameBytesMax: LIMIT }), inMemory];
   const running = await startScheduler({ clock, transports }, 'tcp://127.0.0.1:0');
-  opened.push(running);
+  onTestFinished(() => running.close());
   const worker = await startWorker(running.address, { executor: 'inline', clock });
-  opened.push(worker);
+  onTestFinished(() => worker.close());
   return [running.address, await running.scheduler.listen('inmemory://scheduler')];
 }
 
@@ -45,7 +40,7 @@ describe('a value above the limit of the scheduler is an error of the call, thou
     const [, here] = await limited(inMemory);
     const transports = [inMemory, new TcpTransport(clock)];
     const client = await Client.connect(here, { clock, transports });
-    opened.push(client);
+    onTestFinished(() => client.close());
     await expect(Promise.resolve().then(() => call(client))).rejects.toMatchObject({
       code: 'ERR_FRAME',
       message: expect.stringMatching(/of 100\d{3} bytes .* leaves 64\d{3} bytes/) as string,
@@ -57,7 +52,7 @@ describe('a value above the limit of the scheduler is an error of the call, thou
     const [tcp] = await limited(new InMemoryTransport(clock));
     const transports = [new TcpTransport(clock)];
     const client = await Client.connect(tcp, { clock, transports });
-    opened.push(client);
+    onTestFinished(() => client.close());
     expect(() => client.submit(bytes, value as unknown as number)).toThrow(
       expect.objectContaining({ code: 'ERR_FRAME' }) as Error,
     );

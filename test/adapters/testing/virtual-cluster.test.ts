@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   drive,
   FaultyTransport,
@@ -12,14 +12,9 @@ import { type Connection, definePlugin } from '../../../core/api/index.ts';
 import { never, slow } from '../client/tasks.ts';
 import { bad } from '../../bad-input/fixtures/bad-tasks.js';
 
-const clusters: VirtualCluster[] = [];
-afterEach(async () => {
-  for (const cluster of clusters.splice(0)) await cluster.close();
-});
-
 async function start(options: VirtualClusterOptions = {}): Promise<VirtualCluster> {
   const cluster = await VirtualCluster.start(options);
-  clusters.push(cluster);
+  onTestFinished(() => cluster.close());
   return cluster;
 }
 

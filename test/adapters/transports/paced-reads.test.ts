@@ -1,6 +1,6 @@
 import { connect as connectSocket, createServer, type Socket } from 'node:net';
 import { once } from 'node:events';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
 import { tcp } from '../../../adapters/transports/tcp/index.ts';
 import { PacedReads } from '../../../adapters/transports/tcp/connection.ts';
@@ -16,11 +16,6 @@ class LoopClock extends HandClock {
   }
 }
 
-const cleanups: (() => void)[] = [];
-afterEach(() => {
-  for (const clean of cleanups.splice(0)) clean();
-});
-
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Both ends of a connection over loopback. */
@@ -31,7 +26,7 @@ async function pair(): Promise<readonly [Socket, Socket]> {
   const there = connectSocket({ port: (server.address() as { port: number }).port });
   const [here] = (await once(server, 'connection')) as [Socket];
   for (const socket of [here, there]) socket.on('error', () => undefined);
-  cleanups.push(() => {
+  onTestFinished(() => {
     here.destroy();
     there.destroy();
     server.close();
@@ -122,7 +117,7 @@ describe('connections that bring more than a turn can take', () => {
       const deaf = () => ({ onMessages: () => undefined, onClose: () => undefined });
       connections.push(await transport.connect(listener.address, deaf));
     }
-    cleanups.push(() => {
+    onTestFinished(() => {
       for (const connection of connections) connection.abort(new Error('the test is over'));
       void listener.close();
     });

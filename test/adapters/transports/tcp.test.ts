@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect as connectSocket, createServer, type Server, type Socket } from 'node:net';
 
 import { encode as encodeMsgpack } from '@msgpack/msgpack';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { SystemClock, VirtualClock } from '../../../adapters/clocks/index.ts';
 import {
@@ -53,11 +53,6 @@ class End implements ConnectionHandlers {
   }
 }
 
-const cleanups: (() => void)[] = [];
-afterEach(() => {
-  for (const clean of cleanups.splice(0)) clean();
-});
-
 /** A listener of ours, and what it accepted. */
 class Bench {
   private constructor(
@@ -77,7 +72,7 @@ class Bench {
       for (const resolve of waiters.splice(0)) resolve();
       return end;
     });
-    cleanups.push(() => {
+    onTestFinished(() => {
       for (const end of ends) end.connection.abort(new Error('the test is over'));
       void listener.close();
     });
@@ -93,7 +88,7 @@ class Bench {
     const count = this.ends.length;
     const socket = connectSocket({ port: this.port, host: '127.0.0.1', allowHalfOpen: true });
     socket.on('error', () => undefined);
-    cleanups.push(() => socket.destroy());
+    onTestFinished(() => void socket.destroy());
     while (this.ends.length === count) {
       await new Promise<void>((resolve) => this.waiters.push(resolve));
     }
@@ -411,7 +406,7 @@ describe('a frame that has begun', () => {
   it('and of which a byte comes now and then is ended, too', async () => {
     const frame = await begun();
     const drip = setInterval(() => frame.socket.write('x'), 1);
-    cleanups.push(() => clearInterval(drip));
+    onTestFinished(() => clearInterval(drip));
     expect(await endOf(frame)).toMatchObject({ code: 'ERR_TIMEOUT' });
   });
 
@@ -442,7 +437,7 @@ describe('connect', () => {
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
-    cleanups.push(() => {
+    onTestFinished(() => {
       for (const socket of sockets) socket.destroy();
       server.close();
     });
@@ -640,7 +635,7 @@ describe('a listener with a handler of foreign callers', () => {
     };
     const answer = (caller: ForeignCaller): void => {
       foreign.push(caller);
-      cleanups.push(() => caller.socket.destroy());
+      onTestFinished(() => void caller.socket.destroy());
       wake();
     };
     const transport = new TcpTransport(clock, {}, { answer });
@@ -650,7 +645,7 @@ describe('a listener with a handler of foreign callers', () => {
       wake();
       return end;
     });
-    cleanups.push(() => void listener.close());
+    onTestFinished(() => void listener.close());
     const port = Number(listener.address.split(':').at(-1));
     const next = (): Promise<void> => new Promise<void>((resolve) => waiters.push(resolve));
     return { port, address: listener.address, foreign, ends, next };
@@ -659,7 +654,7 @@ describe('a listener with a handler of foreign callers', () => {
   function call(port: number): Socket {
     const socket = connectSocket({ port, host: '127.0.0.1' });
     socket.on('error', () => undefined);
-    cleanups.push(() => socket.destroy());
+    onTestFinished(() => void socket.destroy());
     return socket;
   }
 

@@ -1,22 +1,17 @@
-import { afterEach, expect, test } from 'vitest';
+import { expect, test, onTestFinished } from 'vitest';
 import { type RunningScheduler, startScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { Client, wait } from '../../../adapters/client/index.ts';
 import { startZeroWorkers, type ZeroWorkers } from '../../../adapters/zero-worker/index.ts';
 import { inc, total } from '../client/tasks.ts';
 
-const running: { close(): Promise<void> }[] = [];
-afterEach(async () => {
-  for (const one of running.splice(0).reverse()) await one.close();
-});
-
 async function start(workers: number): Promise<[RunningScheduler, ZeroWorkers, Client]> {
   const config = { scheduler: { validate: true } };
   const scheduler = await startScheduler({ config }, 'tcp://127.0.0.1:0');
-  running.push(scheduler);
+  onTestFinished(() => scheduler.close());
   const zero = await startZeroWorkers(scheduler.address, { workers, threads: 2 });
-  running.push(zero);
+  onTestFinished(() => zero.close());
   const client = await Client.connect(scheduler.address);
-  running.push(client);
+  onTestFinished(() => client.close());
   return [scheduler, zero, client];
 }
 

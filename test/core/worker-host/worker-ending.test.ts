@@ -1,5 +1,5 @@
 /** A worker whose kernel breaks ends, says why, and costs nothing but time. */
-import { afterEach, expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { Client } from '../../../adapters/client/index.ts';
@@ -10,11 +10,6 @@ import type { Instruction, WorkerEvent } from '../../../core/worker/events.ts';
 import { WorkerKernel } from '../../../core/worker/worker-kernel.ts';
 import { slowSquare } from '../../adapters/cli/fixtures/tasks.js';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
-
-const stops: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
 
 /** Throws at every event once it is broken. */
 class BreakingKernel extends WorkerKernel {
@@ -29,7 +24,7 @@ class BreakingKernel extends WorkerKernel {
 it('a worker whose kernel throws ends with the reason, and its tasks and results are computed elsewhere', async () => {
   const log = new MemoryLog();
   const scheduler = await startScheduler({ log: new MemoryLog() }, 'tcp://127.0.0.1:0');
-  stops.push(() => scheduler.close());
+  onTestFinished(() => scheduler.close());
   const { cluster } = scheduler.scheduler;
   let kernel: BreakingKernel | undefined;
   const planted = byFactory(WorkerKernel, (services) => {
@@ -42,11 +37,11 @@ it('a worker whose kernel throws ends with the reason, and its tasks and results
     ...{ ...common, name: 'breaking', log, provide: [planted] },
   });
   const client = await Client.connect(scheduler.address);
-  stops.push(() => client.close());
+  onTestFinished(() => client.close());
   const held = client.map(slowSquare, Array(4).fill(1), [1, 2, 3, 4]);
   expect(await client.gather(held)).toEqual([1, 4, 9, 16]);
   const sound = await startWorker(scheduler.address, { ...common, name: 'sound', log });
-  stops.push(() => sound.close());
+  onTestFinished(() => sound.close());
   const running = client.map(
     slowSquare,
     Array(12).fill(50),

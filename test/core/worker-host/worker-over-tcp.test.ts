@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 
 import { SystemClock } from '../../../adapters/clocks/index.ts';
 import { ThreadExecutor } from '../../../adapters/executors/threads/index.ts';
@@ -39,7 +39,7 @@ class Desk {
       });
       return channel;
     });
-    cleanUp.push(() => listener.close());
+    onTestFinished(() => listener.close());
     return listener.address;
   }
 
@@ -73,11 +73,6 @@ class Desk {
   }
 }
 
-const cleanUp: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const step of cleanUp.splice(0).reverse()) await step();
-});
-
 async function startWorker(schedulerAddress: string, name: string): Promise<HostedWorker> {
   const worker = await createWorker({
     schedulerAddress,
@@ -90,7 +85,7 @@ async function startWorker(schedulerAddress: string, name: string): Promise<Host
     log,
     validate: true,
   });
-  cleanUp.push(() => worker.close());
+  onTestFinished(() => worker.close());
   return worker;
 }
 

@@ -155,7 +155,27 @@ export function makeEvents(context: DaskContext): DaskExtension {
     const event = [context.nowS(), message];
     for (const id of ids) clients.get(id)?.send({ op: 'event', topic, event });
   };
-  const stop = plugin.observe({ eventLogged: onEvent });
+  const stop = plugin.observe({
+    eventLogged: onEvent,
+    workerAdded: ({ address }) => {
+      const message = { action: 'add-worker' };
+      plugin.enqueue({ op: 'log-event', topics: [address], message });
+      plugin.enqueue({
+        op: 'log-event',
+        topics: ['all'],
+        message: { ...message, worker: address },
+      });
+    },
+    graphUpdated: ({ client, tasks, stimulusId }) => {
+      const message = {
+        action: 'update-graph',
+        stimulus_id: stimulusId,
+        metrics: { tasks: tasks.length },
+        status: 'OK',
+      };
+      plugin.enqueue({ op: 'log-event', topics: ['scheduler', client], message });
+    },
+  });
   return {
     rpc: {
       events: (request) => events(context, request['topic']),

@@ -14,13 +14,7 @@ import { openDashboard } from '../dashboard/index.ts';
 import { inBackground } from '../../core/shared/timers.ts';
 import { heartbeatIntervalMs } from '../../core/util/event-loop.ts';
 import { Relay } from './dask-peer.ts';
-import {
-  type BridgedClient,
-  type BridgedWorker,
-  type BridgeHost,
-  hostOf,
-  stimulusOf,
-} from './translate.ts';
+import { type BridgedClient, type BridgedWorker, type BridgeHost, hostOf } from './translate.ts';
 import type { Comm } from './wire/comm.ts';
 import { CommPool } from './wire/comm-pool.ts';
 import { Companion, type CompanionHost, makeCompanion, makeTallies, Tallies } from './companion.ts';
@@ -345,11 +339,6 @@ export class Front implements BridgeHost, CompanionHost {
 
   graphSubmitted(client: DaskClient, keys: readonly string[], message: Fields): void {
     for (const observe of this.graphObservers) observe(client, keys, message);
-    this.plugin.enqueue({
-      op: 'log-event',
-      topics: ['scheduler', client.id],
-      message: { action: 'update-graph', stimulus_id: stimulusOf(message), status: 'OK' },
-    });
   }
 
   taskDone(message: Fields, key: string, worker: DaskWorker): void {

@@ -98,6 +98,8 @@ async function gather(request: Fields, context: DaskContext, fetched: unknown[])
       }),
     );
   }
+  const message = { action: 'gather', count: wanted.size };
+  context.plugin.enqueue({ op: 'log-event', topics: ['all'], message });
   const missing = [...wanted].filter((key) => !data.has(key));
   if (missing.length === 0) {
     return {

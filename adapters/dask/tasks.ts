@@ -315,7 +315,10 @@ export function makeTasks(context: DaskContext): DaskExtension {
       retry: (request, context) => {
         const keys = context.keys.textsOf(request['keys'] ?? []);
         const restarted = erredBehind(context, keys);
-        context.plugin.enqueue({ op: 'retry', client: String(request['client']), keys });
+        const client = String(request['client']);
+        context.plugin.enqueue({ op: 'retry', client, keys });
+        const message = { action: 'retry', count: keys.length };
+        context.plugin.enqueue({ op: 'log-event', topics: [client], message });
         return context.keys.wiresOf(restarted);
       },
       set_restrictions: (request, context) => {

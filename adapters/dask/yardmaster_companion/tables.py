@@ -147,7 +147,7 @@ class StateTables:
 
     @property
     def total_occupancy(self):
-        return self._ask("state.numbers")["total_occupancy"]
+        return float(self._ask("state.numbers")["total_occupancy"])
 
     @property
     def total_memory(self):

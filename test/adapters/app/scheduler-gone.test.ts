@@ -60,7 +60,7 @@ test('a scheduler that is killed and started again finds its worker, and its cli
     config,
     'worker: { onSchedulerLost: reconnect, reconnectTimeout: 20s, threads: 1 }',
   );
-  const first = runs.yardmaster('scheduler', '--port', '0');
+  const first = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
   const address = await first.firstLine();
   await runs.yardmaster('worker', address, '--config', config, '--log-level', 'error').firstLine();
   const returns: Reconnected[] = [];

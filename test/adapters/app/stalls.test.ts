@@ -56,7 +56,7 @@ test('a scheduler that stands still for longer than a time to live loses no work
 });
 
 test('a client and a worker notice a scheduler that does not answer, and do as they are configured', async () => {
-  const scheduler = runs.yardmaster('scheduler', '--port', '0');
+  const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
   const address = await scheduler.firstLine();
   const config = join(folder, 'worker.yaml');
   writeFileSync(config, 'worker: { schedulerTtl: 3s, nanny: false, threads: 1 }');

@@ -140,7 +140,7 @@ test('a scheduler that other machines reach has keys by default', async () => {
 });
 
 test('on one machine scheduler, worker, client and commands find the keys by themselves, and other users do not', async () => {
-  const scheduler = runs.yardmaster('scheduler', '--port', '0');
+  const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
   const address = await addressOf(scheduler);
   expect(address).toMatch(/^tls:\/\/127\.0\.0\.1:/);
   const file = path(`access/${new URL(address).port}.json`);
@@ -223,7 +223,7 @@ test('--insecure listens without keys, and a scheduler that cannot write its key
   expect(plain).toMatch(/^tcp:\/\/127\.0\.0\.1:/);
   writeFileSync(path('no-folder'), '');
   const homeless = new Runs({ YARDMASTER_HOME: path('no-folder') });
-  const failing = homeless.yardmaster('scheduler', '--port', '0');
+  const failing = homeless.yardmaster('scheduler', '--port', '0', '--no-dashboard');
   expect(await failing.exit).toBe(1);
   expect(failing.stderr).toContain('ERR_ACCESS: the keys of the cluster cannot be written to');
   expect(failing.stderr).toContain('--insecure');

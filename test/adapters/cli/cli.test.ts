@@ -125,7 +125,7 @@ describe('check-config', () => {
 
 describe('scheduler and worker', () => {
   test('compute for a client, and end in good order', async () => {
-    const scheduler = runs.yardmaster('scheduler', '--port', '0');
+    const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
     const address = await scheduler.firstLine();
     expect(address).toMatch(/^tls:\/\/127\.0\.0\.1:\d+$/);
     const worker = runs.yardmaster(
@@ -150,7 +150,7 @@ describe('scheduler and worker', () => {
   });
 
   test('end when the other is gone: the worker says so', async () => {
-    const scheduler = runs.yardmaster('scheduler', '--port', '0');
+    const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
     const address = await scheduler.firstLine();
     const [told, abandoned] = [
       runs.yardmaster('worker', address, '-t', '1', '--no-nanny'),
@@ -165,7 +165,7 @@ describe('scheduler and worker', () => {
   });
 
   test('keep what is known: a worker that is asked to end gives its results away first', async () => {
-    const scheduler = runs.yardmaster('scheduler', '--port', '0');
+    const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
     const address = await scheduler.firstLine();
     const [leaver, stayer] = [
       runs.yardmaster('worker', address, '-t', '1', '-n', 'leaver'),
@@ -185,7 +185,7 @@ describe('scheduler and worker', () => {
   });
 
   test('keep what is known when the signal reaches worker and nanny, as from systemd or SLURM', async () => {
-    const scheduler = runs.yardmaster('scheduler', '--port', '0');
+    const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
     const address = await scheduler.firstLine();
     const leaver = runs.group('worker', address, '-t', '1', '-n', 'leaver');
     const stayer = runs.yardmaster('worker', address, '-t', '1', '-n', 'stayer', '--no-nanny');
@@ -201,7 +201,7 @@ describe('scheduler and worker', () => {
   });
 
   test('are whole again when the process of the worker is killed, and end without a rest', async () => {
-    const scheduler = runs.yardmaster('scheduler', '--port', '0');
+    const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
     const address = await scheduler.firstLine();
     const worker = runs.yardmaster(
       'worker',
@@ -247,7 +247,7 @@ describe('scheduler and worker', () => {
   });
 
   test('end together when the scheduler is asked to', async () => {
-    const scheduler = runs.yardmaster('scheduler', '--port', '0');
+    const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
     const worker = runs.yardmaster('worker', await scheduler.firstLine(), '-t', '1');
     await worker.firstLine();
     scheduler.child.kill('SIGTERM');

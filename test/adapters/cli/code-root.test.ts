@@ -45,7 +45,7 @@ beforeAll(async () => {
   }
   cpSync(here, there, { recursive: true });
   writeFileSync(join(there, 'src/changed.js'), `${WHERE}// changed\n`);
-  address = await runs.yardmaster('scheduler', '--port', '0').firstLine();
+  address = await runs.yardmaster('scheduler', '--port', '0', '--no-dashboard').firstLine();
   const worker = ['worker', address, '--threads', '1', '--no-nanny', '--code-root', there];
   await runs.yardmaster(...worker).firstLine();
   client = await Client.connect(address);

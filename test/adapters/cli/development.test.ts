@@ -36,7 +36,7 @@ async function attach(worker: Run): Promise<readonly { readonly type: string }[]
 test.each(['--nanny', '--no-nanny'])(
   'a debugger can attach to a worker with --inspect and %s',
   async (nanny) => {
-    const address = await runs.yardmaster('scheduler', '--port', '0').firstLine();
+    const address = await runs.yardmaster('scheduler', '--port', '0', '--no-dashboard').firstLine();
     const worker = runs.yardmaster('worker', address, '--inspect=0', nanny);
     expect(await attach(worker)).toMatchObject([{ type: 'node' }]);
   },
@@ -80,7 +80,7 @@ console.log(await client.submit(answer).result().catch(({ code }) => code));
 await client.close();`,
   );
   save('old');
-  const address = await runs.yardmaster('scheduler', '--port', '0').firstLine();
+  const address = await runs.yardmaster('scheduler', '--port', '0', '--no-dashboard').firstLine();
   await runs.yardmaster('worker', address, '--code-root', project).firstLine();
   const main = async (...args: string[]): Promise<string> => {
     const all = [join(project, 'main.js'), address, ...args];

@@ -35,7 +35,7 @@ const variables = taskOf(pathToFileURL(path).href, function variables(): readonl
 test.each(['--nanny', '--no-nanny'])(
   'a worker process with %s loads no module from outside of its project unless it permits it',
   async (nanny) => {
-    const scheduler = runs.yardmaster('scheduler', '--port', '0');
+    const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
     const address = await scheduler.firstLine();
     const worker = runs.yardmaster('worker', address, '--threads', '1', nanny);
     await worker.firstLine();
@@ -54,7 +54,7 @@ test('a worker process loads no other module through functions of Yardmaster, wh
     createRequire(import.meta.url)
       .resolve('#cli')
       .replace('cli.js', name);
-  const address = await runs.yardmaster('scheduler', '--port', '0').firstLine();
+  const address = await runs.yardmaster('scheduler', '--port', '0', '--no-dashboard').firstLine();
   await runs.yardmaster('worker', address, '--threads', '1', '--allow-modules', '*').firstLine();
   const client = await Client.connect(address);
   rmSync(marker, { force: true });
@@ -75,7 +75,7 @@ test('a worker process loads no other module through functions of Yardmaster, wh
 });
 
 test('a worker process runs modules that it permits, with the variables of its environment that it permits', async () => {
-  const scheduler = runs.yardmaster('scheduler', '--port', '0');
+  const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
   const address = await scheduler.firstLine();
   const permitted = ['--allow-modules', folder, '--env', 'KEPT'];
   await runs.yardmaster('worker', address, '--threads', '1', ...permitted).firstLine();

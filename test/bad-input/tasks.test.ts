@@ -4,6 +4,8 @@ import { type ClusterMode, LocalCluster } from '../../adapters/app/local-cluster
 import { bad } from './fixtures/bad-tasks.js';
 import { MemoryLog } from './memory-log.ts';
 
+/** A busy machine may take long to start a process: only the limit of the test ends that. */
+const PATIENT = { timeoutMs: 280_000 };
 const MODES: readonly ClusterMode[] = ['inline', 'threads', 'processes'];
 
 describe.each(MODES)('with %s, a task', (mode) => {
@@ -12,7 +14,7 @@ describe.each(MODES)('with %s, a task', (mode) => {
   let client: Client;
 
   beforeAll(async () => {
-    cluster = await LocalCluster.start({ mode, workers: 1, log });
+    cluster = await LocalCluster.start({ ...PATIENT, mode, workers: 1, log });
     client = await cluster.client();
   });
   afterAll(() => cluster.close());
@@ -87,7 +89,7 @@ test('a hundred thousand tasks are submitted at once, and closing ends those tha
 
 test('of a graph, what kills each worker is blamed with its dependents, and the rest is computed', async () => {
   const log = new MemoryLog();
-  const cluster = await LocalCluster.start({ mode: 'processes', workers: 2, log });
+  const cluster = await LocalCluster.start({ ...PATIENT, mode: 'processes', workers: 2, log });
   try {
     const client = await cluster.client();
     const items = Array.from({ length: 40 }, (_, index) => index);
@@ -115,7 +117,13 @@ test('of a graph, what kills each worker is blamed with its dependents, and the 
 test('a task that kills each worker is blamed in the end, and the others continue', async () => {
   const log = new MemoryLog();
   const config = { scheduler: { allowedFailures: 1 } };
-  const cluster = await LocalCluster.start({ mode: 'processes', workers: 2, log, config });
+  const cluster = await LocalCluster.start({
+    ...PATIENT,
+    mode: 'processes',
+    workers: 2,
+    log,
+    config,
+  });
   try {
     const client = await cluster.client();
     await expect(client.submit(bad.killWorker).result()).rejects.toMatchObject({

@@ -1,14 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Client } from '../../adapters/client/index.ts';
-import { type Run, Runs } from '../kit/runs.ts';
+import type { Run } from '../kit/runs.ts';
+import { useLive } from '../kit/live.ts';
 import { bad } from './fixtures/bad-tasks.js';
 
-const runs = new Runs();
-afterEach(() => runs.end('SIGKILL'));
+const { folder, runs } = useLive('processes');
 
 /** A command that prints its address once it is up. */
 async function start(...args: string[]): Promise<{ readonly run: Run; readonly address: string }> {
@@ -103,12 +102,10 @@ test('a scheduler without workers says that tasks wait', async () => {
 });
 
 test('a plugin with an error of syntax is named, with a way to find the place', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'yardmaster-syntax-'));
   const config = join(folder, 'cluster.yaml');
   writeFileSync(join(folder, 'broken.mjs'), 'export default {');
   writeFileSync(config, 'scheduler: { plugins: [{ use: ./broken.mjs }] }');
   await expect(start('check-config', config)).rejects.toThrow(
     `"node --check ${join(folder, 'broken.mjs')}" shows where`,
   );
-  rmSync(folder, { recursive: true });
 });

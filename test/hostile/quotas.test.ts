@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as passed } from 'node:timers/promises';
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { startScheduler } from '../../adapters/app/start-scheduler.ts';
 import { startWorker } from '../../adapters/app/start-worker.ts';
@@ -12,16 +12,14 @@ import { MemoryLog } from '../kit/test-host.ts';
 import { square } from '../adapters/cli/fixtures/tasks.js';
 import { bad } from '../bad-input/fixtures/bad-tasks.js';
 import { eventually } from '../kit/eventually.ts';
-import { Runs } from '../kit/runs.ts';
+import { useLive } from '../kit/live.ts';
 import { residentBytes } from './attack.ts';
 import { WirePeer } from './wire-peer.ts';
 
 const CLI = createRequire(import.meta.url).resolve('#cli');
 const MIB = 1024 * 1024;
-const runs = new Runs();
-afterEach(async () => {
-  await runs.end('SIGKILL');
-});
+
+const { runs } = useLive('quotas');
 
 describe('a scheduler', () => {
   it('survives running out of file descriptors, says so 1, 2, 4, 8 times, and serves again', async () => {

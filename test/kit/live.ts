@@ -14,10 +14,13 @@ export interface Live {
   readonly stops: (() => unknown)[];
 }
 
-/** Processes, connections and files for the tests of one file; ends them. */
-export function useLive(name: string): Live {
+/**
+ * Processes, connections and files for the tests of one file; ends them.
+ * @param env - variables of the processes, besides those of this one
+ */
+export function useLive(name: string, env?: NodeJS.ProcessEnv): Live {
   const folder = mkdtempSync(join(tmpdir(), `yardmaster-${name}-`));
-  const runs = new Runs();
+  const runs = new Runs(env);
   const stops: (() => unknown)[] = [];
   afterEach(async () => {
     for (const stop of stops.splice(0).reverse()) await stop();

@@ -12,8 +12,11 @@ import { ROOT } from '../../tidy/source-files.ts';
 const PROGRAM = fileURLToPath(new URL('./fixtures/measured-scheduler.mjs', import.meta.url));
 /** Data structures, which each step uses, and what timers do meanwhile. */
 const BESIDE_THE_WAY = /^(core\/(state|util)|adapters\/clocks|plugins|policies)\//;
-/** What a heartbeat or timer of one round does is not there in another: a round is shorter than their interval. */
-const ROUNDS = 4;
+/**
+ * What a heartbeat or timer of one round does is not there in another: a round is shorter than their interval, or on a
+ * busy machine nearly as short.
+ */
+const ROUNDS_MAX = 40;
 const TASK_MS = 300;
 const FILES_MAX = 31;
 
@@ -38,18 +41,18 @@ test('a task that finishes passes the files that the architecture lists, and no 
   onTestFinished(() => worker.close());
   const client = await Client.connect(address);
   onTestFinished(() => client.close());
-  const rounds: Set<string>[] = [];
-  for (let round = 0; round < ROUNDS; round++) {
+  const documented = documentedFiles().sort();
+  let always: string[] | undefined;
+  for (let round = 0; round < ROUNDS_MAX; round++) {
     const future = client.submit(slowSquare, TASK_MS, round);
     scheduler.send('arm');
     await next();
     await future.result();
     scheduler.send('read');
     const { files } = await next<{ files: string[] }>();
-    rounds.push(new Set(files.filter((path) => !BESIDE_THE_WAY.test(path))));
+    always = (always ?? files).filter((path) => files.includes(path) && !BESIDE_THE_WAY.test(path));
+    if (always.length <= documented.length) break;
   }
-  const [first, ...others] = rounds;
-  const always = [...first!].filter((path) => others.every((round) => round.has(path)));
-  expect(always.sort()).toEqual(documentedFiles().sort());
-  expect(always.length).toBeLessThan(FILES_MAX);
+  expect(always!.sort()).toEqual(documented);
+  expect(always!.length).toBeLessThan(FILES_MAX);
 });

@@ -1,19 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Client } from '../../../adapters/client/index.ts';
 import { SocketProxy } from '../../../adapters/testing/socket-proxy.ts';
-import { Runs } from '../../kit/runs.ts';
+import { useLive } from '../../kit/live.ts';
 import { processId, square } from './fixtures/tasks.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'yardmaster-cli-'));
-const runs = new Runs();
-
-afterEach(() => runs.end('SIGKILL'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const { folder, runs } = useLive('cli');
 
 function isAlive(pid: number): boolean {
   try {

@@ -1,23 +1,16 @@
 /** What a worker process permits to clients. */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-import { afterAll, afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 
 import { Client } from '../../../adapters/client/index.ts';
 import { taskOf } from '../../../adapters/tasks/index.ts';
-import { Runs } from '../../kit/runs.ts';
+import { useLive } from '../../kit/live.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'yardmaster-limits-'));
-const runs = new Runs({ SECRET_OF_ANOTHER: 'x', KEPT: 'y' });
-
-afterEach(() => runs.end('SIGKILL'));
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const { folder, runs } = useLive('limits', { SECRET_OF_ANOTHER: 'x', KEPT: 'y' });
 
 const marker = join(folder, 'was-loaded');
 const source = `

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import type { Future } from '../../../adapters/client/index.ts';
 import { startCluster } from './bench.ts';
-import { hasBrowser, misdeedsOf, startBrowser, violationsIn } from './browser.ts';
+import { hasBrowser, misdeedsOf, startBrowser, violationsIn, openPage } from './browser.ts';
 import { add, fail, spin } from './fixtures/tasks.mjs';
 
 const PAGES = ['status', 'tasks', 'graph', 'memory', 'decisions', 'workers', 'log'];
@@ -29,7 +29,7 @@ describe.skipIf(!hasBrowser)('the dashboard in a browser', () => {
     await Promise.all(held.map((future) => future.settled()));
     expect(failed.status).toBe('error');
     browser = await startBrowser();
-    page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+    page = await openPage(browser, { viewport: { width: 1280, height: 800 } });
     misdeeds = misdeedsOf(page, at);
   });
   afterAll(async () => {

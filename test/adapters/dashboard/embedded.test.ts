@@ -1,19 +1,17 @@
-import { existsSync } from 'node:fs';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Browser, chromium } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { startCluster } from './bench.ts';
 import { spin } from './fixtures/tasks.mjs';
-
-const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
+import { openPage, hasBrowser, startBrowser } from './browser.ts';
 
 /** Where a notebook server puts what it passes on. */
 const PREFIX = '/user/ada/proxy/8787';
 
-describe.skipIf(!existsSync(CHROMIUM))('the dashboard in JupyterLab', () => {
+describe.skipIf(!hasBrowser)('the dashboard in JupyterLab', () => {
   let cluster: LocalCluster;
   let at: string;
   let browser: Browser;
@@ -26,7 +24,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the dashboard in JupyterLab', () => {
     await client.with({ key: 'load-1' }).submit(spin, 1).result();
     notebook = await notebookServer(at);
     outside = `http://localhost:${(notebook.address() as AddressInfo).port}`;
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+    browser = await startBrowser();
   });
   afterAll(async () => {
     await browser.close();
@@ -36,7 +34,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the dashboard in JupyterLab', () => {
   });
 
   it('works below another path, as a notebook server passes it on', async () => {
-    const page = await browser.newPage();
+    const page = await openPage(browser);
     const failed: string[] = [];
     page.on('response', (response) => {
       if (response.status() >= 400) failed.push(response.url());
@@ -53,7 +51,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the dashboard in JupyterLab', () => {
   });
 
   it('is shown in a frame of a page of this machine, without its header, and changes nothing there', async () => {
-    const page = await browser.newPage();
+    const page = await openPage(browser);
     await page.goto(`${outside}/lab?show=${at}/individual-decisions`);
     const frame = page.frameLocator('iframe');
     await frame.getByText('Policies in charge').waitFor();
@@ -70,7 +68,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the dashboard in JupyterLab', () => {
   it('is not shown in a frame of a page from elsewhere', async () => {
     const elsewhere = await notebookServer(at, '127.0.0.2');
     const { port } = elsewhere.address() as AddressInfo;
-    const page = await browser.newPage();
+    const page = await openPage(browser);
     await page.goto(`http://127.0.0.2:${port}/lab?show=${at}/individual-progress`);
     await expect.poll(() => page.frames()[1]?.url()).toContain('chrome-error');
     await page.close();

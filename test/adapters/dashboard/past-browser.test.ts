@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { openPast } from '../../../adapters/app/past.ts';
 import { openPastDashboard, type PastDashboard } from '../../../adapters/dashboard/past.ts';
-import { hasBrowser, misdeedsOf, startBrowser, violationsIn } from './browser.ts';
+import { hasBrowser, misdeedsOf, startBrowser, violationsIn, openPage } from './browser.ts';
 import { expectPicture } from './pictures.ts';
 import { recordSimulation } from './simulated-recording.ts';
 
@@ -29,12 +29,10 @@ describe.skipIf(!hasBrowser)('the dashboard over a recording, in a browser', () 
     dashboard = await openPastDashboard(await openPast(file), { host: '127.0.0.1', port: 0 });
     at = new URL(dashboard.url).origin;
     browser = await startBrowser();
-    const context = await browser.newContext({
+    page = await openPage(browser, {
       ...{ viewport: { width: 1280, height: 900 }, timezoneId: 'UTC', locale: 'en-GB' },
       ...{ reducedMotion: 'reduce', deviceScaleFactor: 1 },
     });
-    page = await context.newPage();
-    page.setDefaultTimeout(20_000);
     misdeeds = misdeedsOf(page, at);
   });
   afterAll(async () => {

@@ -10,6 +10,7 @@ import type { History } from '../../../adapters/report/history.ts';
 import { html } from '../../../adapters/report/report-html.ts';
 import { reportOf } from '../../../adapters/report/report.ts';
 import { type BriefRun, historyOf } from './synthetic.ts';
+import { openPage } from '../dashboard/browser.ts';
 
 /** Debian's; `.ci/run` installs it. */
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
@@ -62,7 +63,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the page of a report in a browser', () =
   beforeAll(async () => {
     writeFileSync(file, await pageOf(manyTasks(120_000)));
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
-    page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+    page = await openPage(browser, { viewport: { width: 1280, height: 800 } });
     page.on('console', (message) => {
       if (message.type() === 'error') errors.push(message.text());
     });

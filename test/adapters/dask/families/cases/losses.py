@@ -28,7 +28,8 @@ def table():
 
 
 def p2p():
-    return dask.config.set({"dataframe.shuffle.method": "p2p", "dataframe.shuffle.algorithm": "p2p", "array.rechunk.method": "p2p"})
+    names = ("dataframe.shuffle.method", "dataframe.shuffle.algorithm", "array.rechunk.method")
+    return dask.config.set(dict.fromkeys(names, "p2p"))
 
 
 def while_a_worker_is_killed(client, collection):

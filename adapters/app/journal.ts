@@ -215,7 +215,7 @@ export class Journal implements SchedulerJournal {
       // Its client does not report it again, not even what is left out.
       this.noteReport(entry);
       // Keys that were given up may return with another meaning.
-      while (kernel.isUnsettled && !queue.isStopped) queue.put({ op: 'continue-settling' });
+      while (kernel.isUnsettled && !queue.isStopped) queue.put({ op: 'continue' });
       if (queue.isStopped) return;
     }
     this.readingAt = undefined;
@@ -443,7 +443,7 @@ export class Journal implements SchedulerJournal {
     const nbytes = this.writer?.nbytes ?? 0;
     const least = Math.max(this.checkpointBytes + segmentBytes, GROWTH * this.checkpointBytes);
     // A graph that is being taken in is in the journal, and not yet in the kernel.
-    return nbytes > least && kernel.intake === undefined && this.writer?.isIdle === true;
+    return nbytes > least && !kernel.isUnsettled && this.writer?.isIdle === true;
   }
 
   private rotate(): void {

@@ -340,7 +340,7 @@ class JournalPlayer {
     const { payload: entry, timeMs } = frame;
     kernel.handle(entry, timeMs);
     while (kernel.isUnsettled) {
-      kernel.handle({ op: 'continue-settling', stimulusId: entry.stimulusId }, timeMs);
+      kernel.handle({ op: 'continue', stimulusId: entry.stimulusId }, timeMs);
     }
   }
 

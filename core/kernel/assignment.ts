@@ -134,7 +134,7 @@ function refuseOversized(scope: KernelScope, task: TaskState, worker: WorkerStat
       dependentCount: task.dependents.length,
     },
   );
-  task.blame = { task, failure };
+  scope.blame(task, failure);
   scope.recommend(task, 'erred');
   return true;
 }

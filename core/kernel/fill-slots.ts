@@ -1,11 +1,12 @@
 import type { TaskView } from '../api/views.ts';
 import type { TaskLimit, TaskLimits } from '../state/task-limits.ts';
 import { byPriority, type TaskState, type WorkerState } from '../state/task.ts';
+import { isLeft, targetOfSuperfluous } from './agenda.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
 import { isRootish } from './placement.ts';
 import { isSuited } from './queues.ts';
 import type { KernelScope } from './scope.ts';
-import { settle } from './transitions.ts';
+import { settle, transition } from './transitions.ts';
 
 // Queued tasks leave the queue when workers have open slots.
 
@@ -29,8 +30,7 @@ export function refillFromQueue(scope: KernelScope): void {
       return;
     }
     if (!task.isNeeded) {
-      scope.recommend(task, 'released');
-      settle(scope);
+      leaveAtOnce(scope, task);
       continue;
     }
     // It was queued before workers of another language came: it is placed as if it were new.
@@ -92,10 +92,21 @@ function fill(scope: KernelScope, limit: TaskLimit, end: number): boolean {
       scope.isRefillLeft = true;
       return false;
     }
-    scope.recommend(task, task.isNeeded ? 'processing' : 'released');
-    settle(scope);
+    if (task.isNeeded) {
+      scope.recommend(task, 'processing');
+      settle(scope);
+    } else {
+      leaveAtOnce(scope, task);
+    }
   }
   return true;
+}
+
+/** Nobody needs the task that is next: it is released now, also if that was left to a later stimulus. */
+function leaveAtOnce(scope: KernelScope, task: TaskState): void {
+  if (isLeft(task)) scope.recommendations.left.remove(task);
+  transition(scope, task, targetOfSuperfluous(task, 'released'));
+  settle(scope);
 }
 
 /** The best task of a limit decides its turn, so that no order of a set does. */

@@ -6,10 +6,10 @@ import { isDone } from '../state/state-names.ts';
 import { byPriority, type ClientState, isSortedByPriority, type TaskState } from '../state/task.ts';
 import { sortInSlices } from '../util/steps.ts';
 import { GraphTable, isPlaceholder, OUTSIDE, showGraph } from './graph-table.ts';
+import { unassignedSince } from './on-membership.ts';
 import { schedulerFailure } from './ports.ts';
 import { findRanks } from './priorities.ts';
-import { PendingStarts } from './recommendations.ts';
-import type { CancellationCause, KernelScope, PendingIntake } from './scope.ts';
+import type { CancellationCause, KernelScope } from './scope.ts';
 import { releaseUnwanted, reportState } from './task-effects.ts';
 import { TaskLinker } from './task-linker.ts';
 import { settle } from './transitions.ts';
@@ -18,8 +18,8 @@ import { settle } from './transitions.ts';
 // by the stimulus that brings it. A large one is taken in by slices, between which other stimuli are
 // handled; it comes to the same.
 
-/** Work that is done in slices: everything between two `yield`s belongs to one stimulus. */
-type Slices = Generator<undefined, void, undefined>;
+/** Everything between two `yield`s belongs to one stimulus. */
+type Steps = Generator<undefined, void, undefined>;
 
 const NO_PAUSES: readonly undefined[] = [];
 
@@ -30,10 +30,10 @@ const NO_PAUSES: readonly undefined[] = [];
  * tasks that need a task keep it. Its tasks are not listed once more: a million tasks in a set are 40 MB,
  * and are hashed twice.
  */
-export class GraphIntake implements PendingIntake {
-  /** Undefined for a graph that one stimulus takes in. */
+export class GraphIntake {
+  /** The pseudo-client that keeps alive all that the graph names; undefined for a graph that one stimulus takes in. */
   readonly holder: ClientState | undefined;
-  private readonly slices: Slices;
+  readonly steps: Steps;
   private readonly sliceTasks: number;
   private walk: GraphWalk | undefined;
   private readonly heldOutside: TaskState[] = [];
@@ -41,8 +41,8 @@ export class GraphIntake implements PendingIntake {
   private outside: readonly TaskState[] | undefined;
   private outsideSeen = 0;
   private linker: TaskLinker | undefined;
-  private starts: PendingStarts | undefined;
-  private hasFreedWorker = false;
+  /** The tasks that have started, the best first; undefined: none yet. */
+  private started: readonly TaskState[] | undefined;
   /** Keys that were cancelled meanwhile, with the reason. */
   private cancelled: Map<string, CancellationCause> | undefined;
 
@@ -50,14 +50,14 @@ export class GraphIntake implements PendingIntake {
     private readonly scope: KernelScope,
     private readonly stimulus: UpdateGraph,
     readonly client: ClientState,
+    isSliced: boolean,
   ) {
-    const { sliceTasks } = stimulus;
-    this.sliceTasks = sliceTasks ?? Infinity;
-    if (sliceTasks !== undefined) {
+    this.sliceTasks = isSliced ? scope.options.sliceTransitions : Infinity;
+    if (isSliced) {
       const key = `a graph of ${client.key}`;
       this.holder = new GenericClient<TaskState>(key, scope.nowMs, {}, true);
     }
-    this.slices = this.takeIn();
+    this.steps = isSliced ? this.inTurn() : this.takeIn();
   }
 
   get stimulusId(): string {
@@ -68,10 +68,7 @@ export class GraphIntake implements PendingIntake {
     return this.stimulus.keys;
   }
 
-  advance(): boolean {
-    return this.slices.next().done === true;
-  }
-
+  /** Every client has to give these up, so this client does not get them. */
   cancel(tasks: Iterable<TaskState>, cause: CancellationCause): void {
     const { holder, client } = this;
     for (const task of tasks) {
@@ -82,15 +79,28 @@ export class GraphIntake implements PendingIntake {
     }
   }
 
+  /** A stimulus failed: nothing of it is continued. What it has begun is seen to elsewhere. */
   abandon(): void {
+    this.end();
     this.walk?.restoreIndices();
-    this.starts?.clear();
   }
 
+  /** The client is gone, or everything is: what nothing else needs is forgotten. O(tasks). */
   drop(): void {
+    this.end();
+    this.release();
+  }
+
+  private end(): void {
+    const { agenda, intakes } = this.scope;
+    const index = intakes.indexOf(this);
+    if (index >= 0) intakes.splice(index, 1);
+    for (const work of agenda) if (work.rest === this.steps) work.rest = undefined;
+  }
+
+  private release(): void {
     const { scope } = this;
-    const begun = this.starts?.rest ?? this.linker?.touched ?? [];
-    this.starts?.clear();
+    const begun = this.started !== undefined ? [] : (this.linker?.touched ?? []);
     const held = [...(this.walk?.states ?? []), ...this.heldOutside].filter((task) =>
       this.free(task),
     );
@@ -98,13 +108,21 @@ export class GraphIntake implements PendingIntake {
     for (const task of held) if (isPlaceholder(task)) scope.recommend(task, 'forgotten');
     settle(scope);
     for (const task of begun) {
-      const isDeferred = task.state === 'released' && task.runSpec !== undefined;
-      if (isDeferred && task.isNeeded) scope.recommend(task, 'waiting');
+      const isReady = task.state === 'released' && task.runSpec !== undefined;
+      if (isReady && task.isNeeded) scope.recommend(task, 'waiting');
     }
     settle(scope);
   }
 
-  private *takeIn(): Slices {
+  /** Large graphs are taken in one after the other. */
+  private *inTurn(): Steps {
+    const { scope } = this;
+    while (scope.intakes[0] !== this) yield;
+    yield* this.takeIn();
+    scope.intakes.shift();
+  }
+
+  private *takeIn(): Steps {
     const { scope, client, stimulus, holder } = this;
     const { tasks, keys } = stimulus;
     const { length } = tasks;
@@ -124,12 +142,11 @@ export class GraphIntake implements PendingIntake {
     }
     if (holder === undefined) return;
     yield* this.endHolds(walk);
-    scope.hasFreedWorker ||= this.hasFreedWorker;
     scope.holdsQueue = false;
   }
 
   /** The steps from the order on. */
-  private *link(walk: GraphWalk): Slices {
+  private *link(walk: GraphWalk): Steps {
     const { scope, client, stimulus, holder } = this;
     const { keys, order } = walk;
     const isSliced = holder !== undefined;
@@ -140,13 +157,14 @@ export class GraphIntake implements PendingIntake {
     yield* this.inSlices(order.length, (from, to) => linker.take(from, to));
     const { taken } = linker;
     if (taken !== undefined) {
-      this.drop();
+      this.release();
       walk.restoreIndices();
       refuseTaken(scope, client, keys, taken);
       return;
     }
     linker.finish();
     walk.restoreIndices();
+    if (stimulus.firstRunIds !== undefined) noteFirstRuns(scope, stimulus, stimulus.firstRunIds);
     const settled: TaskState[] = [];
     yield* this.inSlices(keys.length, (from, to) => this.want(keys, from, to, settled));
     const { touched, fresh } = linker;
@@ -155,13 +173,14 @@ export class GraphIntake implements PendingIntake {
     const sorted = isSortedByPriority(touched)
       ? touched
       : yield* sortInSlices(touched, byPriority, this.sliceTasks);
-    const starts = new PendingStarts(sorted);
-    this.starts = starts;
-    if (isSliced) yield* this.inSlices(sorted.length, (from, to) => this.join(starts, from, to));
+    if (isSliced) yield;
     reportSubmitted(scope, client, keys, touched);
-    while (!starts.isOver) {
-      this.start(starts);
-      if (isSliced) yield;
+    this.start(sorted);
+    if (isSliced) {
+      const work = scope.work();
+      // The starts go on as long as any of them is left.
+      do yield;
+      while (work.leftCount > 0);
     }
     // What gets its result or its failure from now on is reported by its transition.
     yield* this.inSlices(settled.length, (from, to) => {
@@ -212,30 +231,21 @@ export class GraphIntake implements PendingIntake {
     }
   }
 
-  /** Holds the tasks that an earlier stimulus has left to be released; they start with the others. */
-  private join(starts: PendingStarts, from: number, to: number): void {
-    const { deferredReleases } = this.scope.recommendations;
-    for (let index = from; index < to; index++) {
-      deferredReleases.keep(starts.tasks[index] as TaskState);
-    }
-    starts.join(from, to);
-  }
-
-  private start(starts: PendingStarts): void {
+  /** The best one last, so that it is followed first. */
+  private start(tasks: readonly TaskState[]): void {
     const { scope } = this;
-    scope.recommendations.line = starts;
-    starts.advance(this.sliceTasks, scope);
+    this.started = tasks;
+    const isStartable = ({ state, runSpec }: TaskState): boolean =>
+      state === 'released' && runSpec !== undefined;
+    scope.recommendAll(tasks.filter(isStartable).reverse(), 'waiting');
     settle(scope);
-    scope.recommendations.line = undefined;
-    if (this.holder === undefined) return;
     // What is queued comes after what starts with the same graph.
-    scope.holdsQueue = true;
-    this.hasFreedWorker ||= scope.hasFreedWorker;
+    if (this.holder !== undefined) scope.holdsQueue = true;
   }
 
   /** Ends the holds. The task that started last and is not needed is given up first, as in a graph that is taken in at once. */
-  private *endHolds({ states }: GraphWalk): Slices {
-    for (const held of [this.starts?.tasks ?? [], states, this.heldOutside]) {
+  private *endHolds({ states }: GraphWalk): Steps {
+    for (const held of [this.started ?? [], states, this.heldOutside]) {
       const { length } = held;
       yield* this.inSlices(length, (from, to) => {
         // From the end, and the newest recommendation is followed first.
@@ -273,7 +283,7 @@ export class GraphIntake implements PendingIntake {
     return NO_PAUSES;
   }
 
-  private *sliced(length: number, take: (from: number, to: number) => void): Slices {
+  private *sliced(length: number, take: (from: number, to: number) => void): Steps {
     for (let from = 0; from < length; from += this.sliceTasks) {
       take(from, Math.min(length, from + this.sliceTasks));
       yield;
@@ -284,11 +294,8 @@ export class GraphIntake implements PendingIntake {
 /** Cancels the pending graphs of this client, or of all clients. */
 export function dropIntakes(scope: KernelScope, client?: ClientState): void {
   const { intakes } = scope;
-  for (let index = intakes.length - 1; index >= 0; index--) {
-    const intake = intakes[index] as PendingIntake;
-    if (client !== undefined && intake.client !== client) continue;
-    intakes.splice(index, 1);
-    intake.drop();
+  for (const intake of [...intakes].reverse()) {
+    if (client === undefined || intake.client === client) intake.drop();
   }
 }
 
@@ -343,6 +350,19 @@ function refuseCycle(
       continue;
     }
     scope.outbox.toClient(client, { op: 'task-erred', key, blame: cycle[0] as string, failure });
+  }
+}
+
+/** From a journal: proofs for results of workers that come back. O(tasks). */
+function noteFirstRuns(
+  { cluster }: KernelScope,
+  { tasks }: UpdateGraph,
+  firstRunIds: readonly number[],
+): void {
+  for (let index = 0; index < tasks.length; index++) {
+    const task = cluster.tasks.get((tasks[index] as GraphTask).key);
+    const firstRunId = firstRunIds[index] ?? firstRunIds[0] ?? 0;
+    if (task?.runId === -1) task.runId = unassignedSince(firstRunId);
   }
 }
 

@@ -6,17 +6,13 @@ import { showKnownTasks } from './graph-table.ts';
 import { Insight } from './insight.ts';
 import { checkIdleSaturated } from './occupancy.ts';
 import {
-  onCancelKeys,
   onClientDesiresKeys,
   onClientReleasesKeys,
-  onContinueGraph,
-  onContinueSettling,
   onHeartbeatClient,
   onRegisterClient,
   onRemoveClient,
   onReportKey,
   onRestart,
-  onRetry,
   onUpdateGraph,
 } from './on-client.ts';
 import {
@@ -27,7 +23,14 @@ import {
   onUpdateData,
   onWantReplicas,
 } from './on-data.ts';
-import { onReleaseTasks, onSetPriority, onSetRestrictions, onSubmitAgain } from './on-keys.ts';
+import {
+  onCancelKeys,
+  onReleaseTasks,
+  onRetry,
+  onSetPriority,
+  onSetRestrictions,
+  onSubmitAgain,
+} from './on-keys.ts';
 import {
   onCheckNoWorkersTimeout,
   onCheckWorkerTtl,
@@ -69,7 +72,7 @@ import { KernelScope } from './scope.ts';
 import type { StatePart } from './state-parts.ts';
 import type { TransitionRecord } from './story.ts';
 import { takeSnapshot } from './take-snapshot.ts';
-import { settle, settleUnproven } from './transitions.ts';
+import { onContinue, settle, settleUnproven } from './transitions.ts';
 import { validateCluster } from './validate.ts';
 
 /**
@@ -97,33 +100,19 @@ export class SchedulerKernel {
     return this.scope.options;
   }
 
-  /**
-   * The client and the stimulus id of the pending graph. While there is one, it advances with each
-   * `continue-graph` of that id.
-   */
-  get intake(): { readonly client: string; readonly stimulusId: string } | undefined {
-    const [intake] = this.scope.intakes;
-    return intake === undefined
-      ? undefined
-      : { client: intake.client.key, stimulusId: intake.stimulusId };
-  }
-
-  /** True when the graph of this stimulus is being submitted, or waits for that. */
-  isTakingIn(stimulusId: string): boolean {
-    return this.scope.intakes.some((intake) => intake.stimulusId === stimulusId);
-  }
-
-  /** True when a stimulus has left work to `continue-settling`. */
+  /** True when stimuli have left work to `continue`. */
   get isUnsettled(): boolean {
-    const { isRefillLeft, recommendations, visits, continuations } = this.scope;
-    if (isRefillLeft || !recommendations.deferredReleases.isEmpty) return true;
-    return !visits.isEmpty || continuations.length > 0;
+    return this.scope.agenda.length > 0 || this.scope.isRefillLeft;
   }
 
-  /** True when nothing is under way that a later stimulus continues: no graph, no slice, no recovery. */
+  /** True while something that this client has said is not done. */
+  isBusyFor(client: string): boolean {
+    return this.scope.agenda.some((work) => work.client === client);
+  }
+
+  /** True when nothing is under way that a later stimulus continues: no long work, no recovery. */
   get isQuiet(): boolean {
-    const { intakes, recovery } = this.scope;
-    return !this.isUnsettled && intakes.length === 0 && recovery === undefined;
+    return !this.isUnsettled && this.scope.recovery === undefined;
   }
 
   /** All that later decisions depend on: see `takeSnapshot`. Only while it {@link isQuiet}. */
@@ -162,25 +151,13 @@ export class SchedulerKernel {
    */
   handle(stimulus: Stimulus, nowMs: number): Outbox {
     const { scope } = this;
-    scope.outbox.clear();
-    scope.nowMs = nowMs;
-    scope.stimulusId = stimulus.stimulusId;
-    scope.story.begin(stimulus.stimulusId);
-    scope.firstRunId = scope.nextRunId;
-    scope.stepping = undefined;
-    scope.isHandled = false;
-    scope.killTimeoutMs = undefined;
-    scope.hasFreedWorker = false;
-    scope.hasNewMetrics = false;
-    scope.isQueueRefused = false;
-    scope.holdsQueue = false;
-    scope.isRefillLeft = false;
-    scope.sliceEnd = scope.transitionCounter + scope.options.sliceTransitions;
+    scope.begin(stimulus, nowMs);
     if (scope.recovery === undefined || !isDeferredUntilRecovered(scope, stimulus)) {
       this.dispatch(stimulus);
     }
     scope.isHandled = true;
     this.finish();
+    scope.end();
     if (scope.options.validate) validateCluster(scope);
     return scope.outbox;
   }
@@ -198,6 +175,7 @@ export class SchedulerKernel {
       this.finish();
       validateCluster(scope);
     });
+    scope.end();
     return scope.outbox;
   }
 
@@ -299,8 +277,7 @@ const HANDLERS: {
   'scheduler-stalled': onSchedulerStalled,
   'check-worker-ttl': onCheckWorkerTtl,
   'check-no-workers-timeout': onCheckNoWorkersTimeout,
-  'continue-graph': onContinueGraph,
-  'continue-settling': onContinueSettling,
+  continue: onContinue,
   'begin-recovery': onBeginRecovery,
   'end-recovery': onEndRecovery,
   'restore-tasks': onRestoreTasks,

@@ -154,7 +154,7 @@ function giveUpComputing(
     scope.outbox.retractFreeKeys(task.key, holder, mark);
     if (endRun(cluster, holder, task.runId)) checkIdleSaturated(scope, holder);
   }
-  scope.recommendations.withdraw(task);
+  scope.withdraw(task);
   becomeInactive(scope, task);
   task.blame = undefined;
   task.isActor = false;
@@ -292,7 +292,7 @@ function moveDependents(
         'Each worker has to reach the addresses of all others; see --host of yardmaster worker.',
       { key: task.key, worker: worker.address, peer: address, attempts },
     );
-    scope.recommendations.withdraw(task);
+    scope.withdraw(task);
     transition(scope, task, 'erred', { cause: task.key, failure });
   }
 }

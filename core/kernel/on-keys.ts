@@ -9,18 +9,24 @@ import type {
 } from '../messages/stimulus.ts';
 import type { ClientState, Priority, Restrictions, TaskState, WorkerState } from '../state/task.ts';
 import { IdSet } from '../util/collections.ts';
+import { begin, Pace } from './agenda.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
-import { Pace } from './ports.ts';
 import { queueOf } from './queues.ts';
 import type { CancellationCause, KernelScope } from './scope.ts';
 import { releaseWants } from './task-effects.ts';
 import { settle } from './transitions.ts';
 
 /**
- * Cancels keys and their dependents, `sliceTransitions` of them before each pause. The stimulus runs it to
- * its first pause; later ones continue it. O(dependents).
+ * Cancels the tasks that only this client wants, and their dependents; with `force` also tasks that
+ * other clients want. Running code is not interrupted here: the worker receives a message that the
+ * result is not needed. O(dependents).
  */
-export function* cancelKeys(
+export function onCancelKeys(scope: KernelScope, stimulus: CancelKeys): void {
+  const client = scope.cluster.clients.get(stimulus.client);
+  if (client !== undefined) begin(scope, cancelKeys(scope, stimulus, client));
+}
+
+function* cancelKeys(
   scope: KernelScope,
   stimulus: CancelKeys,
   client: ClientState,
@@ -289,21 +295,26 @@ function keyOf(task: TaskState): string {
 }
 
 /**
- * Failed tasks without a failed dependency start again, and what failed with them follows. Pauses like a
- * cancellation; what it has not come to yet is still failed, and what fails meanwhile is not retried. O(keys + failed ancestors).
+ * Failed tasks without a failed dependency start again, and what failed with them follows. A failure that has not
+ * reached all its dependents does so first: the retry is for them, too. O(keys + failed ancestors).
  */
-export function retryKeys(scope: KernelScope, stimulus: Retry): Generator<void, void> {
-  return retryFailedBefore(scope, stimulus, scope.visits.begin());
+export function onRetry(scope: KernelScope, stimulus: Retry): void {
+  const retry = retryKeys(scope, stimulus, scope.failureNumber);
+  if (scope.recommendations.left.isEmpty) begin(scope, retry);
+  else scope.work().rest = retry;
 }
 
-function* retryFailedBefore(
+/** @param lastFailure - the number of the last failure when the client asked */
+function* retryKeys(
   scope: KernelScope,
   { keys }: Retry,
-  epoch: number,
+  lastFailure: number,
 ): Generator<void, void> {
   const pace = new Pace(scope.options.sliceTransitions);
   const seen = new IdSet();
   const stack: TaskState[] = [];
+  const isErred = ({ state, blame }: TaskState): boolean =>
+    state === 'erred' && blame !== undefined && blame.failureNumber <= lastFailure;
   for (const key of keys) {
     const task = scope.cluster.tasks.get(key);
     if (task !== undefined && seen.add(task.id)) stack.push(task);
@@ -311,29 +322,13 @@ function* retryFailedBefore(
   }
   const roots: TaskState[] = [];
   for (let task = stack.pop(); task !== undefined; task = stack.pop()) {
-    const erred = task.dependencies.filter((dependency) => hasFailedBefore(dependency, epoch));
+    const erred = task.dependencies.filter(isErred);
     if (erred.length === 0) roots.push(task);
     for (const dependency of erred) if (seen.add(dependency.id)) stack.push(dependency);
     if (pace.isPauseDue()) yield;
   }
-  // The last recommendation is followed first, in slices as well.
-  for (let left = roots.length; left > 0;) {
-    const share = Math.max(1, scope.shareOf(left));
-    for (const root of roots.slice(left - share, left)) {
-      if (hasFailedBefore(root, epoch) && !root.dependencies.some(isErred))
-        scope.recommend(root, 'waiting');
-    }
-    left -= share;
-    if (left > 0) yield;
-  }
-}
-
-function hasFailedBefore(task: TaskState, epoch: number): boolean {
-  return isErred(task) && task.failedAt < epoch;
-}
-
-function isErred({ state }: TaskState): boolean {
-  return state === 'erred';
+  const erred = roots.filter((root) => isErred(root) && !root.dependencies.some(isErred));
+  scope.recommendAll(erred, 'waiting');
 }
 
 // Plugins steer single tasks: where they run, and that they run again.

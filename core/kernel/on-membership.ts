@@ -339,7 +339,7 @@ function failKilled(scope: KernelScope, task: TaskState, worker: WorkerState): v
       `${worker.address} last. It may use too much memory or end the process; see the workers' logs.`,
     { key: task.key, lastWorker: worker.address, allowedFailures: scope.options.allowedFailures },
   );
-  scope.recommendations.withdraw(task);
+  scope.withdraw(task);
   transition(scope, task, 'erred', { worker: worker.address, cause: task.key, failure });
 }
 
@@ -436,7 +436,7 @@ export function takeBack(scope: KernelScope, worker: WorkerState, held: HeldResu
  */
 function dropSuperfluous(scope: KernelScope, task: TaskState): void {
   for (const dependency of task.dependencies) {
-    if (dependency.isActive && !dependency.isNeeded) scope.deferRelease(dependency, 'released');
+    if (dependency.isActive && !dependency.isNeeded) scope.recommendRelease(dependency, 'released');
   }
 }
 
@@ -473,7 +473,7 @@ export function adoptRun(
     return;
   }
   transition(scope, task, 'released');
-  scope.recommendations.withdraw(task); // It would be placed.
+  scope.withdraw(task); // It would be placed.
   task.runId = runId;
   keepRun(scope, task, worker);
   if (isSeceded) addToLongRunning(cluster, task, worker);
@@ -522,7 +522,7 @@ function adopt(
   index: number,
 ): void {
   transition(scope, task, 'released');
-  scope.recommendations.withdraw(task); // It would be computed.
+  scope.withdraw(task); // It would be computed.
   becomeInactive(scope, task);
   task.blame = undefined;
   task.runId = held.runIds[index] as number;

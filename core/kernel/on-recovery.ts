@@ -116,7 +116,7 @@ export function onRestoreTasks(scope: KernelScope, stimulus: RestoreTasks): void
   for (const { key, failure, worker } of failures) {
     const task = cluster.tasks.get(key);
     if (task === undefined || task.state === 'memory' || task.state === 'erred') continue;
-    task.blame = { task, failure };
+    scope.blame(task, failure);
     if (worker !== undefined) task.erredOn = new Set([worker]);
     transition(scope, task, 'erred', { cause: key, failure });
     settle(scope);
@@ -128,7 +128,7 @@ export function onRestoreTasks(scope: KernelScope, stimulus: RestoreTasks): void
     if (task.isActor && task.state === 'memory') moveActor(scope, task, worker, runId);
     if (!isToBeComputed(task)) continue;
     transition(scope, task, 'released');
-    scope.recommendations.withdraw(task);
+    scope.withdraw(task);
     becomeInactive(scope, task);
     task.runId = runId;
     setNbytes(cluster, task, nbytes);

@@ -96,8 +96,8 @@ export interface KernelOptions {
   /** Records of the transition log. Default 1000. */
   readonly transitionLogLength: number;
   /**
-   * Transitions after which a stimulus defers the remaining work (tasks that are not needed, open
-   * slots) to `continue-settling`. Default Infinity: a stimulus does all its work.
+   * Transitions, tasks of a graph or keys after which a stimulus leaves the rest of its work to `continue`.
+   * Default Infinity: a stimulus does all its work.
    */
   readonly sliceTransitions: number;
   /** A fuse against endless loops, for tests: transitions in the whole life. Default none. */
@@ -137,22 +137,6 @@ export const DEFAULT_KERNEL_OPTIONS: KernelOptions = {
   refuseOversizedInputs: true,
   workerOrder: 'registration',
 };
-
-/** The pace of long work: it pauses after each `count` steps. */
-export class Pace {
-  private left: number;
-
-  constructor(private readonly count: number) {
-    this.left = count;
-  }
-
-  /** Counts one step. Returns whether it is time for a pause. */
-  isPauseDue(): boolean {
-    if (--this.left > 0) return false;
-    this.left = this.count;
-    return true;
-  }
-}
 
 /** The state of the scheduler is inconsistent. Always a bug; carries what led to it. */
 export function invariantError(

@@ -159,13 +159,13 @@ class Repair {
     for (const worker of cluster.workersByRank) checkIdleSaturated(scope, worker);
     for (const [task, failure] of failed) {
       if (cluster.tasks.get(task.key) !== task || task.state === 'erred') continue;
-      task.blame = { task, failure };
+      scope.blame(task, failure);
       transition(scope, task, 'erred', { cause: task.key, failure });
       settle(scope);
     }
     this.each(
       (task) => task.state === 'erred' && !task.hasLostDependencies && !blamesWhatHoldsItBack(task),
-      (task) => recover(scope, task),
+      (task) => recover(scope, [task]),
     );
     this.each(
       (task) => task.state === 'released' && task.runSpec === undefined && !this.isHeld(task),
@@ -176,7 +176,7 @@ class Repair {
     for (const task of wanted.sort((a, b) => byPriority(b, a))) scope.recommend(task, 'waiting');
     settle(scope);
     this.each(isSuperfluous, (task) => {
-      scope.deferRelease(task, task.dependentCount === 0 ? 'forgotten' : 'released');
+      scope.recommendRelease(task, task.dependentCount === 0 ? 'forgotten' : 'released');
     });
     this.each(
       ({ state }) => isDone(state),
@@ -225,15 +225,14 @@ class Repair {
     this.hasEnded = true;
     const { scope, stimulus } = this;
     const { cluster, intakes } = scope;
-    const { client, stimulusId, op } = stimulus as Stimulus & { readonly client?: string };
+    const { client, op } = stimulus as Stimulus & { readonly client?: string };
+    // That of the work that it continued, if it did.
+    const { stimulusId } = scope;
     const isOver = (intake: (typeof intakes)[number]): boolean =>
       op === 'restart' ||
       intake.stimulusId === stimulusId ||
       (op === 'remove-client' && intake.client.key === client);
-    for (let index = intakes.length - 1; index >= 0; index--) {
-      const intake = intakes[index];
-      if (intake === undefined || !isOver(intake)) continue;
-      intakes.splice(index, 1);
+    for (const intake of intakes.filter(isOver).reverse()) {
       intake.abandon();
       if (intake.client.key !== client) this.refuse(intake.client, intake.keys);
     }
@@ -397,9 +396,7 @@ class Repair {
       if (!known.has(task)) task.state = 'forgotten';
     }
     scope.recommendations.clear();
-    scope.visits.clear();
     scope.refused.clear();
-    scope.startingLater.length = 0;
     scope.unproven.length = 0;
     scope.sliceEnd = Infinity;
     scope.isRefillLeft = false;
@@ -416,7 +413,6 @@ class Repair {
     for (const task of tasks) {
       task.state = states.get(task) as TaskStateName;
       if (task.state !== 'erred') task.blame = undefined;
-      if (scope.intakes.length === 0) task.startIndex = -1;
     }
     relinkDependents(cluster, tasks);
     cluster.recount(tasks);
@@ -471,8 +467,7 @@ class Repair {
   }
 
   private isToStart(task: TaskState): boolean {
-    if (task.state !== 'released' || task.runSpec === undefined || task.startIndex >= 0)
-      return false;
+    if (task.state !== 'released' || task.runSpec === undefined) return false;
     if (this.begun.has(task) && task.whoWants.size > 0) return true;
     return task.whoWants.items.some(({ isMute }) => !isMute);
   }

@@ -104,7 +104,6 @@ function setNumbers(scope: KernelScope, saved: KernelPart): void {
   scope.nextRunId = saved.nextRunId;
   scope.nextArrival = saved.nextArrival;
   scope.transitionCounter = saved.transitions;
-  scope.visits.epoch = saved.failureEpoch;
   cluster.costs.bandwidth = saved.bandwidth;
   cluster.stealsInFlight = saved.stealsInFlight;
   cluster.assignedCount = saved.assignedCount;
@@ -391,7 +390,7 @@ class RestoredTasks {
   private setRareFields(task: TaskState, fields: SavedRareFields): void {
     const { restrictions, blame, failure, sweep, steal, usedWorkers, erredOn } = fields;
     if (restrictions !== undefined) task.restrictions = restrictionsOf(restrictions);
-    if (failure !== undefined) task.blame = { task, failure };
+    if (failure !== undefined) task.blame = { task, failure, failureNumber: 0 };
     if (blame !== undefined) this.blamed.push([task, blame]);
     task.hasLostDependencies = fields.hasLostDependencies ?? false;
     task.retries = fields.retries ?? 0;
@@ -405,7 +404,6 @@ class RestoredTasks {
     if (sweep !== undefined) {
       task.sweep = { list: task.dependentsWithForgotten, seen: sweep[0], kept: sweep[1] };
     }
-    task.failedAt = fields.failedAt ?? 0;
     if (erredOn !== undefined) task.erredOn = new Set(erredOn);
     if (steal !== undefined) {
       const { workers } = this.tables;
@@ -429,7 +427,7 @@ class RestoredTasks {
     if (typeof blame === 'number') return this.of(blame).blame;
     const task = new TaskState(blame.key, FORGOTTEN, this.limbo);
     task.state = 'forgotten';
-    return { task, failure: blame.failure };
+    return { task, failure: blame.failure, failureNumber: 0 };
   }
 }
 

@@ -1,38 +1,29 @@
+import type { Stimulus } from '../messages/stimulus.ts';
 import type { CancelledKeys } from '../messages/to-client.ts';
 import { byRegistration, ClusterState, RefusedTasks, type WorkerOrder } from '../state/cluster.ts';
 import type { TaskStateName } from '../state/state-names.ts';
-import type { ClientState, TaskState, WorkerState } from '../state/task.ts';
+import type { TaskFailure, TaskState, WorkerState } from '../state/task.ts';
+import { canBeLeft, isLeft, isRelease, targetOfSuperfluous, Work } from './agenda.ts';
+import type { GraphIntake } from './graph-intake.ts';
 import type { Watcher } from './insight.ts';
 import type { Recovery } from './on-recovery.ts';
 import { OutboxWriter } from './outbox.ts';
 import { InputLocations, InputTable } from './placement.ts';
 import type { KernelOptions, KernelPorts } from './ports.ts';
-import { DeferredVisits, RecommendationStack } from './recommendations.ts';
+import { RecommendationStack } from './recommendations.ts';
 import { Story } from './story.ts';
 
 /** The reason why keys were cancelled: a short one for programs, and one for people. */
 export type CancellationCause = Pick<CancelledKeys, 'reason' | 'message'>;
 
-/** Transitions of a task that fails or starts again: it is released in between. */
-const STEPS_OF_DEPENDENT = 2;
-
-/** A large graph that is submitted in slices, as the rest of the kernel sees it. */
-export interface PendingIntake {
-  readonly client: ClientState;
-  readonly stimulusId: string;
-  /** Requested. */
-  readonly keys: readonly string[];
-  /** The pseudo-client that keeps alive all that the graph names, if it is taken in by slices. */
-  readonly holder: ClientState | undefined;
-  /** Processes one more slice. Returns whether it was the last one. */
-  advance(): boolean;
-  /** Every client has to give these up, so this client does not get them. */
-  cancel(tasks: Iterable<TaskState>, cause: CancellationCause): void;
-  /** The client is gone, or everything is: what nothing else needs is forgotten. O(tasks). */
-  drop(): void;
-  /** A stimulus failed: nothing of it is continued. What it has begun is seen to elsewhere. */
-  abandon(): void;
-}
+/** The operations whose starts may be left to `continue`; others look at what they start, or tell of it. */
+const LEAVES_STARTS: ReadonlySet<Stimulus['op']> = new Set([
+  'update-graph',
+  'task-finished',
+  'task-erred',
+  'retry',
+  'continue',
+]);
 
 /**
  * The scope of the kernel's functions: the state, the outbox, and the present stimulus.
@@ -42,8 +33,6 @@ export class KernelScope {
   readonly cluster: ClusterState;
   readonly outbox = new OutboxWriter();
   readonly recommendations = new RecommendationStack();
-  /** Dependents that fail or start again at later stimuli. */
-  readonly visits = new DeferredVisits();
   readonly story: Story;
   /** Inputs of the task that is being placed. */
   readonly inputs = new InputTable();
@@ -58,16 +47,18 @@ export class KernelScope {
   stimulusId = '';
   nowMs: number;
 
-  /** Large graphs that are being submitted, the oldest first; only that one advances. */
-  readonly intakes: PendingIntake[] = [];
+  /** The stimulus that is being handled. */
+  stimulus: Stimulus | undefined = undefined;
+  /** The work that stimuli have left to later ones. */
+  agenda: Work[] = [];
+  /** Work that the present stimulus leaves, or continues. */
+  private present: Work | undefined = undefined;
+  /** The handler looks at what has come of what it starts, so only releases and failures may be left. */
+  startsAtOnce = false;
+  /** Large graphs that are being taken in, the oldest first; only that one advances. */
+  readonly intakes: GraphIntake[] = [];
 
-  /** The work that long stimuli have left to later ones, the oldest first: each advances to its next pause. */
-  readonly continuations: Generator<void, void>[] = [];
-
-  /** Tasks whose result has come, and whose dependents count it as missing until a continuation starts them. */
-  readonly startingLater: TaskState[] = [];
-
-  /** Tasks that started before they were needed; their dependents may still start, or fail. */
+  /** Tasks that started before they were needed; their dependents may still start, or fail, while any are left. */
   readonly unproven: TaskState[] = [];
 
   /** Milliseconds that runs have to stop which this stimulus gives up; undefined: the worker says. */
@@ -94,6 +85,8 @@ export class KernelScope {
 
   /** Assignments are numbered, so that late answers to an older one are recognised. */
   nextRunId = 0;
+  /** The number of the newest failure: see `Blame.failureNumber`. */
+  failureNumber = 0;
   /** Submissions are numbered, so that of tasks with equal priorities the older ones run first. */
   nextArrival = 0;
   transitionCounter = 0;
@@ -122,30 +115,133 @@ export class KernelScope {
     );
   }
 
+  /** The task fails by itself; what cannot be computed without it shares this. */
+  blame(task: TaskState, failure: TaskFailure): void {
+    task.blame = { task, failure, failureNumber: ++this.failureNumber };
+  }
+
+  /** A stimulus begins. */
+  begin(stimulus: Stimulus, nowMs: number): void {
+    this.outbox.clear();
+    this.nowMs = nowMs;
+    this.stimulus = stimulus;
+    this.stimulusId = stimulus.stimulusId;
+    this.story.begin(stimulus.stimulusId);
+    this.startsAtOnce = !LEAVES_STARTS.has(stimulus.op);
+    this.recommendations.left.begin(stimulus.op === 'continue');
+    this.firstRunId = this.nextRunId;
+    this.stepping = undefined;
+    this.isHandled = false;
+    this.killTimeoutMs = undefined;
+    // What has become free is offered when the queue is not held any more.
+    if (!this.holdsQueue) this.hasFreedWorker = false;
+    this.hasNewMetrics = false;
+    this.isQueueRefused = false;
+    this.holdsQueue = false;
+    this.isRefillLeft = false;
+    this.sliceEnd = this.transitionCounter + this.options.sliceTransitions;
+  }
+
+  /** The stimulus is handled. */
+  end(): void {
+    this.stimulus = undefined;
+    this.present = undefined;
+    this.startsAtOnce = false;
+    if (this.agenda.length > 0) this.agenda = this.agenda.filter(({ isOver }) => !isOver);
+  }
+
+  /** Returns the work to which everything belongs that the present stimulus leaves. */
+  work(): Work {
+    if (this.present === undefined) {
+      const { client } = (this.stimulus ?? {}) as { readonly client?: string };
+      this.present = new Work(this.stimulusId, client);
+      this.agenda.push(this.present);
+    }
+    return this.present;
+  }
+
+  /** From here on, everything follows from the stimulus that has left this work. */
+  continueWork(work: Work): void {
+    if (this.present === work) return;
+    this.present = work;
+    this.stimulusId = work.stimulusId;
+    this.story.begin(work.stimulusId);
+  }
+
   /** Moves a task on, as soon as its turn comes; the newest recommendation comes first. */
   recommend(task: TaskState, target: TaskStateName): void {
+    const { recommendations } = this;
     this.story.note(task.key, target);
-    this.recommendations.recommend(task, target);
+    const { left } = recommendations;
+    if (!isLeft(task) || !left.isOwn(task) || !canBeLeft(this.cluster, task, target)) {
+      recommendations.recommend(task, target);
+      return;
+    }
+    const isSuperfluous = isRelease(left.targetOf(task)) && !task.isNeeded;
+    left.retarget(task, isSuperfluous ? targetOfSuperfluous(task, target) : target);
   }
 
-  /** The task is not needed any more: it makes this transition now or at a later stimulus. */
-  deferRelease(task: TaskState, target: 'released' | 'forgotten'): void {
+  /**
+   * Recommends the same for many tasks, the last to be followed first. More than this stimulus may follow are left at
+   * once: a million tasks are not gone through twice.
+   */
+  recommendAll(tasks: readonly TaskState[], target: TaskStateName): void {
+    const { left } = this.recommendations;
+    const mayBeLeft = !this.startsAtOnce || !isStart(target);
+    const isLong = tasks.length > this.options.sliceTransitions && mayBeLeft;
+    if (!isLong || !this.recommendations.isEmpty || left.hasUnturned) {
+      for (const task of tasks) this.recommend(task, target);
+      return;
+    }
+    this.holdsQueue ||= isStart(target);
+    const reason = left.reasonFor(target, this.work());
+    for (const task of tasks) {
+      if (!isLeft(task) && canBeLeft(this.cluster, task, target)) left.add(task, reason);
+      else this.recommend(task, target);
+    }
+    left.keepOrder();
+  }
+
+  /** The task is not needed any more: it makes this transition now, or when its turn comes if it was left. */
+  recommendRelease(task: TaskState, target: 'released' | 'forgotten'): void {
+    const { left } = this.recommendations;
+    if (!isLeft(task) || !isRelease(left.targetOf(task))) {
+      this.recommend(task, target);
+      return;
+    }
     this.story.note(task.key, target);
-    this.recommendations.deferRelease(task, target);
+    left.retarget(task, target);
   }
 
-  /** The number of these dependents that fail or start again in this slice. They count from now on. */
-  shareOf(dependentCount: number): number {
-    const room = Math.floor((this.sliceEnd - this.transitionCounter) / STEPS_OF_DEPENDENT);
-    const share = Math.max(0, Math.min(dependentCount, room));
-    this.sliceEnd -= STEPS_OF_DEPENDENT * share;
-    return share;
+  /** Takes a recommendation back; the release of what is not needed stays left. No-op when there is none. */
+  withdraw(task: TaskState): void {
+    const { recommendations } = this;
+    if (recommendations.withdraw(task)) this.leave(task, 'released');
   }
 
-  /** True when this stimulus has done its share: what can wait is left to `continue-settling`. */
+  /** Leaves the step to a later stimulus if this one has done its share, and it can be left. */
+  leaves(task: TaskState, target: TaskStateName): boolean {
+    if (!this.isSliceOver || (this.startsAtOnce && isStart(target))) return false;
+    if (!canBeLeft(this.cluster, task, target)) return false;
+    if (target === 'erred') task.blame = undefined;
+    this.holdsQueue ||= isStart(target);
+    this.leave(task, target);
+    return true;
+  }
+
+  private leave(task: TaskState, target: TaskStateName): void {
+    const { left } = this.recommendations;
+    left.add(task, left.reasonFor(target, this.work()));
+  }
+
+  /** True when this stimulus has done its share: what can wait is left to `continue`. */
   get isSliceOver(): boolean {
     return this.transitionCounter >= this.sliceEnd;
   }
+}
+
+function isStart(target: TaskStateName): boolean {
+  return target === 'waiting' || target === 'processing';
 }
 
 /** By address as text, as Dask sorts workers: port 10 comes before port 9. */

@@ -32,7 +32,6 @@ export interface KernelPart {
   readonly nextRunId: number;
   readonly nextArrival: number;
   readonly transitions: number;
-  readonly failureEpoch: number;
   readonly bandwidth: number;
   readonly stealsInFlight: number;
   readonly assignedCount: number;
@@ -189,7 +188,6 @@ export interface SavedRareFields {
   readonly failure?: TaskFailure;
   /** Of a sweep of its dependents: places seen and kept. */
   readonly sweep?: readonly [seen: number, kept: number];
-  readonly failedAt?: number;
   readonly erredOn?: readonly string[];
   readonly steal?: SavedSteal;
   readonly fingerprint?: string;

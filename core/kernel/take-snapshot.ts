@@ -91,7 +91,6 @@ function kernelPart(scope: KernelScope): KernelPart {
     nextRunId: scope.nextRunId,
     nextArrival: scope.nextArrival,
     transitions: scope.transitionCounter,
-    failureEpoch: scope.visits.epoch,
     bandwidth: cluster.costs.bandwidth,
     stealsInFlight: cluster.stealsInFlight,
     assignedCount: cluster.assignedCount,
@@ -300,7 +299,7 @@ type Place = (worker: WorkerState) => number;
 
 function rareFieldsOf(task: TaskState, place: Place): SavedRareFields {
   const { restrictions, blame, usedWorkers, failure, sweep, steal } = task;
-  const { fingerprint, reservation, metadata, annotations, erredOn, failedAt, replicas } = task;
+  const { fingerprint, reservation, metadata, annotations, erredOn, replicas } = task;
   const { retries, suspicious, reschedules } = task;
   return {
     ...(restrictions === undefined ? {} : { restrictions: restrictionsOf(restrictions) }),
@@ -316,7 +315,6 @@ function rareFieldsOf(task: TaskState, place: Place): SavedRareFields {
     ...(replicas === 1 ? {} : { replicas }),
     ...(failure === undefined ? {} : { failure }),
     ...(sweep?.list !== task.dependentsWithForgotten ? {} : { sweep: [sweep.seen, sweep.kept] }),
-    ...(failedAt === 0 ? {} : { failedAt }),
     ...(erredOn.size === 0 ? {} : { erredOn: [...erredOn] }),
     ...(steal === undefined ? {} : { steal: stealOf(steal, place) }),
     ...(fingerprint === undefined ? {} : { fingerprint }),

@@ -15,16 +15,15 @@ import {
 import {
   byPriority,
   type ClientState,
+  isSortedByPriority,
   NO_TASKS,
   type TaskState,
   type WorkerState,
 } from '../state/task.ts';
-import { sortInSlices } from '../util/steps.ts';
 import { checkIdleSaturated } from './occupancy.ts';
-import { invariantError, Pace } from './ports.ts';
+import { invariantError } from './ports.ts';
 import { reportTaskOver } from './priorities.ts';
 import { leaveUnrunnable } from './queues.ts';
-import type { Visit } from './recommendations.ts';
 import type { KernelScope } from './scope.ts';
 
 // What a step of one task means for its dependencies, dependents, workers and clients.
@@ -38,7 +37,7 @@ export function becomeInactive(scope: KernelScope, task: TaskState): void {
     if (!removeWaiter(dependency)) continue;
     const { state } = dependency;
     // A failure stays known; its waiters are those that have not failed with it yet.
-    if (state !== 'released' && state !== 'erred') scope.deferRelease(dependency, 'released');
+    if (state !== 'released' && state !== 'erred') scope.recommendRelease(dependency, 'released');
   }
 }
 
@@ -61,33 +60,24 @@ export function addToMemory(
     task.group.addType(type);
   }
   if (task.isNeeded) reportInMemory(scope, task);
-  else scope.deferRelease(task, 'released');
+  // What may need it is left.
+  else if (!scope.unproven.includes(task)) scope.recommendRelease(task, 'released');
   dropFireAndForget(scope, task);
 }
 
-/**
- * The dependents for which this result was the last one missing, the best one to be sent first. More than one
- * slice of them start at later stimuli: until its turn comes, a dependent counts the result as missing.
- */
+/** The dependents for which this result was the last one missing, the best one to be sent first. */
 export function recommendReadyDependents(scope: KernelScope, task: TaskState): void {
-  const { dependentsWithForgotten: dependents } = task;
-  const { length } = dependents;
-  // Most have one at most: the options need not be looked at then.
-  if (length > 1 && length > scope.options.sliceTransitions) {
-    startLater(scope, task);
-    return;
-  }
   let ready: TaskState | undefined;
   let others: TaskState[] | undefined;
-  for (const dependent of dependents) {
+  for (const dependent of task.dependentsWithForgotten) {
     if (dependent.state !== 'waiting' || --dependent.missingDependencyCount > 0) continue;
     if (ready === undefined) ready = dependent;
     else (others ??= [ready]).push(dependent);
   }
   if (others !== undefined) {
+    if (!isSortedByPriority(others)) others.sort(byPriority);
     // The last recommendation is followed first: descending order dispatches the best one first.
-    others.sort((a, b) => byPriority(b, a));
-    for (const dependent of others) scope.recommend(dependent, 'processing');
+    scope.recommendAll(others.reverse(), 'processing');
   } else if (ready !== undefined) {
     scope.recommend(ready, 'processing');
   }
@@ -114,47 +104,22 @@ export function propagateErred(
   details: TransitionDetails,
 ): void {
   const { failure } = details;
-  if (failure !== undefined) task.blame = { task, failure };
+  if (failure !== undefined) scope.blame(task, failure);
   else if (task.blame === undefined) throw nothingToBlame(scope, task);
   setTaskState(task, 'erred');
   if (details.worker !== undefined) task.erredOn = new Set([...task.erredOn, details.worker]);
-  noteFailing(scope, task);
   rememberErred(scope, task);
-  const isWhole = visitDependents(scope, task, failWaiter);
+  scope.recommendAll(waitersOf(task), 'erred');
   becomeInactive(scope, task);
-  if (isWhole) task.waiterCount = 0;
   reportErred(scope, task);
   dropFireAndForget(scope, task);
 }
 
-/** A task that fails because of another one has failed when that one did, however late that reaches it. */
-export function noteFailing({ visits }: KernelScope, task: TaskState): void {
-  const { exceptionBlame } = task;
-  const isOwn = exceptionBlame === undefined || exceptionBlame === task;
-  task.failedAt = isOwn ? visits.epoch : exceptionBlame.failedAt;
-}
-
-function failWaiter(scope: KernelScope, task: TaskState, dependent: TaskState): void {
-  // It may have been retried meanwhile.
-  if (task.state !== 'erred' || !dependent.countsAsWaiter || dependent.state === 'forgotten')
-    return;
-  dependent.blame = task.blame;
-  scope.recommend(dependent, 'erred');
-}
-
-/**
- * Visits the dependents that this slice has room for, the last of them, and leaves the others to later stimuli.
- * @returns whether there were no others
- */
-export function visitDependents(scope: KernelScope, task: TaskState, visit: Visit): boolean {
-  const { dependentsWithForgotten: dependents } = task;
-  const { length } = dependents;
-  const left = length - scope.shareOf(length);
-  if (left > 0) scope.visits.add(task, dependents, left, visit);
-  for (let index = left; index < length; index++) {
-    visit(scope, task, dependents[index] as TaskState, Infinity);
-  }
-  return left === 0;
+/** Most have none; often all of very many dependents are waiters, and are not copied then. */
+function waitersOf({ waiterCount, dependentsWithForgotten }: TaskState): readonly TaskState[] {
+  if (waiterCount === 0) return NO_TASKS;
+  if (waiterCount === dependentsWithForgotten.length) return dependentsWithForgotten;
+  return dependentsWithForgotten.filter(({ countsAsWaiter }) => countsAsWaiter);
 }
 
 /** The task leaves the tables, and everything that cannot be computed without it follows. */
@@ -174,7 +139,7 @@ export function propagateForgotten(scope: KernelScope, task: TaskState): void {
   for (const dependency of task.dependencies) {
     dropDependent(dependency, task);
     if (dependency.dependentCount === 0 && dependency.whoWants.size === 0) {
-      scope.deferRelease(dependency, 'forgotten');
+      scope.recommendRelease(dependency, 'forgotten');
     }
   }
   task.countsAsWaiter = false;
@@ -268,8 +233,9 @@ export function releaseWants(
 /** A client stops wanting the task. If it was the last one, the task is released or forgotten. */
 export function releaseUnwanted(scope: KernelScope, task: TaskState): void {
   if (task.whoWants.size > 0) return;
-  if (task.dependentCount === 0) scope.deferRelease(task, 'forgotten');
-  else if (task.state !== 'erred' && task.waiterCount === 0) scope.deferRelease(task, 'released');
+  if (task.dependentCount === 0) scope.recommendRelease(task, 'forgotten');
+  else if (task.state !== 'erred' && task.waiterCount === 0)
+    scope.recommendRelease(task, 'released');
 }
 
 /** A fire-and-forget want ends as soon as the task is done, with or without success. */
@@ -344,61 +310,23 @@ export function nothingToBlame(scope: KernelScope, task: TaskState): YardmasterE
   );
 }
 
-// Dependents of a result that are too many to start at once.
-
-/** Dependents that are collected, or compared, in the time of one transition. */
-const LOOKED_AT = 4;
-
-/** From now on the dependents of the task count its result as missing, until continuations start them. */
-function startLater(scope: KernelScope, task: TaskState): void {
-  scope.startingLater.push(task);
-  scope.continuations.push(startInSlices(scope, task, task.dependentsWithForgotten.slice()));
-}
-
-/** @param dependents - a copy: the list may change meanwhile */
-function* startInSlices(
-  scope: KernelScope,
-  task: TaskState,
-  dependents: readonly TaskState[],
-): Generator<void, void> {
-  const slice = LOOKED_AT * scope.options.sliceTransitions;
-  const pace = new Pace(slice);
-  const waiting: TaskState[] = [];
-  let isSorted = true;
-  for (const dependent of dependents) {
-    if (pace.isPauseDue()) yield;
-    if (dependent.state !== 'waiting') continue;
-    const last = waiting.at(-1);
-    isSorted &&= last === undefined || byPriority(last, dependent) < 0;
-    waiting.push(dependent);
-  }
-  const sorted = isSorted ? waiting : yield* sortInSlices(waiting, byPriority, slice);
-  for (let next = 0; next < sorted.length;) {
-    const end = next + Math.max(1, scope.shareOf(sorted.length - next));
-    for (let index = end - 1; index >= next; index--) startIfReady(scope, sorted[index]);
-    next = end;
-    if (next < sorted.length) yield;
-  }
-  const index = scope.startingLater.indexOf(task);
-  if (index >= 0) scope.startingLater.splice(index, 1);
-}
-
-/** The result may be lost again by now, and others may have come. */
-function startIfReady(scope: KernelScope, task: TaskState | undefined): void {
-  if (task?.state !== 'waiting') return;
-  let missing = 0;
-  for (const dependency of task.dependencies) if (dependency.whoHas.size === 0) missing++;
-  task.missingDependencyCount = missing;
-  if (missing === 0) scope.recommend(task, 'processing');
-}
-
 /**
- * A failed dependency of a failed task starts again. The task follows with the last of them: before
+ * A failed dependency of these tasks starts again. A task that has failed follows with the last of them: before
  * that it would wait for one that may never start.
  */
-export function recover(scope: KernelScope, task: TaskState): void {
-  if (task.dependencies.some((dependency) => dependency.state === 'erred')) blameAnother(task);
-  else scope.recommend(task, 'waiting');
+export function recover(scope: KernelScope, tasks: readonly TaskState[]): void {
+  const ready: TaskState[] = [];
+  for (const task of tasks) {
+    if (task.state !== 'erred') continue;
+    if (erredDependency(task) === undefined) ready.push(task);
+    else blameAnother(task);
+  }
+  scope.recommendAll(ready, 'waiting');
+}
+
+export function erredDependency(task: TaskState): TaskState | undefined {
+  for (const dependency of task.dependencies) if (dependency.state === 'erred') return dependency;
+  return undefined;
 }
 
 /**
@@ -409,7 +337,7 @@ export function blameAnother(start: TaskState): void {
   const stack = [start];
   for (let task = stack.pop(); task !== undefined; task = stack.pop()) {
     if (task.state !== 'erred' || blamesWhatHoldsItBack(task)) continue;
-    const other = task.dependencies.find(({ state }) => state === 'erred');
+    const other = erredDependency(task);
     // Without one, its dependencies are about to start again and take it along.
     if (other === undefined) continue;
     task.blame = other.blame;

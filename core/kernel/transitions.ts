@@ -9,6 +9,7 @@ import {
 } from '../state/relations.ts';
 import { ByState, type TaskStateName } from '../state/state-names.ts';
 import { NO_TASKS, type TaskState, type WorkerState } from '../state/task.ts';
+import { isRelease, targetOfSuperfluous, type Work } from './agenda.ts';
 import { assignToWorker, reassign } from './assignment.ts';
 import { checkIdleSaturated, recountSlots } from './occupancy.ts';
 import { placeParked, placeQueued, placeTask } from './placement.ts';
@@ -19,9 +20,10 @@ import {
   addToMemory,
   becomeInactive,
   blameAnother,
+  blamesWhatHoldsItBack,
   dropFireAndForget,
+  erredDependency,
   freeReplicas,
-  noteFailing,
   nothingToBlame,
   propagateErred,
   propagateForgotten,
@@ -31,61 +33,99 @@ import {
   reportErred,
   sendFreeKeys,
   takeBackRun,
-  visitDependents,
 } from './task-effects.ts';
 import { checkReady } from './validate.ts';
 
 const NO_DETAILS: TransitionDetails = Object.freeze({});
 
-/** Follows the recommendations, the newest first, until none is left. */
+/** Follows the recommendations, the newest first, until none is left or the rest can come later. */
 export function settle(scope: KernelScope): void {
   const { recommendations, story } = scope;
   story.endStep();
   while (recommendations.followNext(scope, follow));
-  if (!recommendations.deferredReleases.isEmpty) recommendations.deferredReleases.turn();
+  if (!recommendations.left.isEmpty) recommendations.left.turn();
 }
 
 function follow(scope: KernelScope, task: TaskState, target: TaskStateName): void {
-  const { recommendations } = scope;
-  if (recommendations.wasLeft(task)) {
+  if (target === 'erred') task.blame ??= erredDependency(task)?.blame;
+  if (scope.recommendations.wasLeft(task)) {
     transition(scope, task, task.isNeeded ? target : targetOfSuperfluous(task, target));
-  } else if (scope.isSliceOver && canBeLeft(scope, task, target)) {
-    recommendations.deferredReleases.add(task, target);
-    return;
-  } else transition(scope, task, target);
+  } else if (!scope.leaves(task, target)) transition(scope, task, target);
   scope.story.endStep();
 }
 
-/** Visits dependents that earlier stimuli have deferred, each with all that follows, as long as the slice lasts. */
-export function settleVisits(scope: KernelScope): void {
-  const { visits, options } = scope;
-  // Visits of dependents that have moved meanwhile cause no transition.
-  for (let count = 0; count < options.sliceTransitions && !scope.isSliceOver; count++) {
-    if (!visits.visitNext(scope)) return;
+/** Releases tasks that started and turned out not to be needed, when nothing is left that may need them. */
+export function settleUnproven(scope: KernelScope): void {
+  const { unproven, recommendations } = scope;
+  if (!recommendations.left.isEmpty) return;
+  for (let task = unproven.pop(); task !== undefined; task = unproven.pop()) {
+    if (task.isNeeded || !(task.isActive || task.state === 'memory')) continue;
+    scope.recommendRelease(task, 'released');
     settle(scope);
   }
 }
 
-/** Follows what earlier stimuli have deferred, the newest first, as long as the slice lasts. */
-export function settleDeferredReleases(scope: KernelScope): void {
-  const { deferredReleases } = scope.recommendations;
-  while (!scope.isSliceOver && deferredReleases.followNext(scope, release));
+/** Does as much of the agenda as one stimulus may. */
+export function onContinue(scope: KernelScope): void {
+  const { agenda, intakes, recommendations } = scope;
+  const { left } = recommendations;
+  while (!scope.isSliceOver && left.followNext(scope, followLeft));
+  const { nextTarget } = left;
+  if (nextTarget !== undefined) {
+    // What is queued comes after what starts with the same stimulus.
+    scope.holdsQueue ||= !isRelease(nextTarget);
+    return;
+  }
+  // A graph behind another one waits for it.
+  const mayAdvance = ({ rest }: Work): boolean =>
+    rest !== undefined && intakes.findIndex(({ steps }) => steps === rest) <= 0;
+  const index = scope.isSliceOver ? -1 : agenda.findIndex(mayAdvance);
+  const [work] = index < 0 ? [] : agenda.splice(index, 1);
+  if (work === undefined) return;
+  agenda.push(work);
+  scope.continueWork(work);
+  work.advance();
 }
 
-function release(scope: KernelScope, task: TaskState, target: TaskStateName): void {
-  if (task.isNeeded || isFailureOfOthers(task)) return;
-  transition(scope, task, targetOfSuperfluous(task, target));
+/** Follows what is left of releases, and drops everything else that is. */
+export function clearAgenda(scope: KernelScope): void {
+  const { agenda, recommendations } = scope;
+  for (const work of agenda) work.rest = undefined;
+  while (recommendations.left.followNext(scope, followLeft));
+}
+
+function followLeft(scope: KernelScope, task: TaskState, target: TaskStateName, work: Work): void {
+  scope.continueWork(work);
+  const next = nextOf(task, target);
+  if (next !== undefined) transition(scope, task, next);
   settle(scope);
 }
 
-/** Releases tasks that started in this stimulus and turned out not to be needed. */
-export function settleUnproven(scope: KernelScope): void {
-  const { unproven } = scope;
-  for (let task = unproven.pop(); task !== undefined; task = unproven.pop()) {
-    if (!task.isActive || task.isNeeded) continue;
-    scope.deferRelease(task, 'released');
-    settle(scope);
+/** The next state of a task that was left, by the state that it has by now. */
+function nextOf(task: TaskState, target: TaskStateName): TaskStateName | undefined {
+  const { state } = task;
+  if (isRelease(target) && !task.isNeeded) {
+    // A failure stays known as long as something depends on it.
+    if (state === 'erred' && task.dependentCount > 0) return undefined;
+    return targetOfSuperfluous(task, target);
   }
+  if (state === 'erred') {
+    // It may have been given up and wanted again since it was to start again.
+    if (target !== 'waiting' && blamesWhatHoldsItBack(task)) return undefined;
+    if (erredDependency(task) === undefined) return 'waiting';
+    // It follows with the last of them: before that it would wait for one that may never start.
+    blameAnother(task);
+    return undefined;
+  }
+  const isOpen = state === 'waiting' || (state === 'released' && !isRelease(target));
+  if (!isOpen) return undefined;
+  const blame = erredDependency(task)?.blame;
+  if (blame !== undefined) {
+    task.blame = blame;
+    return 'erred';
+  }
+  if (state === 'waiting') return task.missingDependencyCount === 0 ? 'processing' : undefined;
+  return target === 'waiting' || task.isNeeded ? 'waiting' : undefined;
 }
 
 /**
@@ -133,33 +173,6 @@ export function stepToWorker(scope: KernelScope, task: TaskState, worker: Worker
   const from = reassign(scope, task, worker);
   finishStep(scope, task, 'processing', { worker: from.address }, mark);
   scope.story.endStep();
-}
-
-/**
- * True when the step can be deferred: it only releases the task, and the state stays consistent
- * without it. This is not so when its worker, its copies or its inputs are gone.
- */
-function canBeLeft({ cluster }: KernelScope, task: TaskState, target: TaskStateName): boolean {
-  if (target !== 'released' && target !== 'forgotten') return false;
-  if (task.isNeeded || task.hasLostDependencies || task.runSpec === undefined) return false;
-  const { state } = task;
-  if (state === 'memory') return task.whoHas.size > 0;
-  if (state === 'erred') return true;
-  if (task.blame !== undefined) return false;
-  if (state === 'waiting') return task.missingDependencyCount > 0;
-  return task.processingOn === undefined || cluster.isRegistered(task.processingOn);
-}
-
-/** The target of a task that was left, when this is recommended for it: it does not start any more. */
-function targetOfSuperfluous(task: TaskState, target: TaskStateName): TaskStateName {
-  if (task.dependentCount === 0 || task.hasLostDependencies) return 'forgotten';
-  if (target === 'erred' || task.state === 'erred' || task.state === 'released') return target;
-  return 'released';
-}
-
-/** A failure stays known as long as something depends on it. */
-function isFailureOfOthers({ state, dependentCount }: TaskState): boolean {
-  return state === 'erred' && dependentCount > 0;
 }
 
 function finishStep(
@@ -289,30 +302,23 @@ function releasedToWaiting(scope: KernelScope, task: TaskState): void {
   if (missing === 0) scope.recommend(task, 'processing');
 }
 
-function erredDependency(task: TaskState): TaskState | undefined {
-  for (const dependency of task.dependencies) if (dependency.state === 'erred') return dependency;
-  return undefined;
-}
-
 /** The failure of a dependency reaches a task that is not on its way. */
 function releasedToErred(scope: KernelScope, task: TaskState): void {
   task.blame ??= erredDependency(task)?.blame;
   if (task.blame === undefined) throw nothingToBlame(scope, task);
   setTaskState(task, 'erred');
-  noteFailing(scope, task);
-  const isWhole = visitDependents(scope, task, failDependent);
+  for (const dependent of task.dependentsWithForgotten) failDependent(scope, dependent);
   becomeInactive(scope, task);
-  if (isWhole) task.waiterCount = 0;
   reportErred(scope, task);
   dropFireAndForget(scope, task);
 }
 
-function failDependent(scope: KernelScope, task: TaskState, dependent: TaskState): void {
-  // It may have been retried meanwhile.
-  if (task.state !== 'erred' || dependent.state === 'forgotten' || dependent.whoHas.size > 0)
+function failDependent(scope: KernelScope, dependent: TaskState): void {
+  if (dependent.state === 'forgotten' || dependent.whoHas.size > 0) return;
+  if (dependent.state === 'erred') {
+    blameAnother(dependent);
     return;
-  if (dependent.state === 'erred') blameAnother(dependent);
-  else dependent.blame = task.blame;
+  }
   scope.recommend(dependent, 'erred');
 }
 
@@ -538,7 +544,7 @@ function memoryToErred(scope: KernelScope, task: TaskState, details: TransitionD
       `the worker that held the actor ${task.key} is gone, and the state of the actor with it; retry makes it anew`,
       { key: task.key },
     );
-  task.blame = { task, failure };
+  scope.blame(task, failure);
   for (const dependent of task.dependents) {
     // What failed before keeps its blame, which those that failed with it share.
     if (dependent.whoHas.size > 0 || dependent.state === 'erred') continue;
@@ -571,7 +577,7 @@ function erredToReleased(scope: KernelScope, task: TaskState): void {
   task.blame = undefined;
   task.erredOn = NOWHERE;
   setTaskState(task, 'released');
-  visitDependents(scope, task, recoverDependent);
+  recover(scope, task.dependentsWithForgotten);
   for (const address of erredOn) {
     const worker = scope.cluster.workers.get(address);
     if (worker !== undefined) sendFreeKeys(scope, task, worker);
@@ -579,14 +585,4 @@ function erredToReleased(scope: KernelScope, task: TaskState): void {
   for (const client of task.whoWants.items) {
     scope.outbox.toClient(client, { op: 'task-retried', key: task.key });
   }
-}
-
-/** A task that has failed since the retry was asked for is not retried. */
-function recoverDependent(
-  scope: KernelScope,
-  _: TaskState,
-  dependent: TaskState,
-  epoch: number,
-): void {
-  if (dependent.state === 'erred' && dependent.failedAt < epoch) recover(scope, dependent);
 }

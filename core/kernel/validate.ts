@@ -3,9 +3,9 @@ import { isHeldBy, nbytesOf } from '../state/relations.ts';
 import { isActive } from '../state/state-names.ts';
 import { byPriority, NO_TASKS, type TaskState, type WorkerState } from '../state/task.ts';
 import { unreachable } from '../util/values.ts';
+import { isLeft } from './agenda.ts';
 import { invariantError } from './ports.ts';
 import { queueOf } from './queues.ts';
-import { isDeferred, isInLine } from './recommendations.ts';
 import type { KernelScope } from './scope.ts';
 import { blamesWhatHoldsItBack } from './task-effects.ts';
 
@@ -44,15 +44,8 @@ function validateLimits(scope: KernelScope, fail: (complaint: string) => void): 
 /** Throws when the condition does not hold. */
 type Check = (condition: boolean, complaint: string) => void;
 
-/** The work that earlier stimuli have left to later ones. */
-interface LeftWork {
-  /** Dependents that a failed task has not taken along yet, by the failed task. */
-  readonly unvisited: ReadonlyMap<TaskState, ReadonlySet<TaskState>>;
-  /** Results that dependents may still count as missing. */
-  readonly startingLater: ReadonlySet<TaskState>;
-}
-
-function validateTask(cluster: ClusterState, task: TaskState, left: LeftWork, check: Check): void {
+function validateTask(scope: KernelScope, task: TaskState, check: Check): void {
+  const { cluster } = scope;
   validateLinks(cluster, task, check);
   const { state } = task;
   check((task.processingOn !== undefined) === (state === 'processing'), 'has a worker, or not');
@@ -63,34 +56,34 @@ function validateTask(cluster: ClusterState, task: TaskState, left: LeftWork, ch
   check(cluster.replicasWanted.has(task) === task.replicas > 1, 'has wanted replicas, or not');
   check(task.countsAsWaiter === isActive(state), 'counts as a waiter, or not');
   check(
-    task.whoWants.size > 0 || task.dependentCount > 0 || isDeferred(task),
+    task.whoWants.size > 0 || task.dependentCount > 0 || isLeft(task),
     'is known although no client wants it and nothing depends on it',
   );
   switch (state) {
     case 'released':
-      check(task.waiterCount === 0 || isInLine(task), 'is released under its waiters');
+      check(task.waiterCount === 0 || isLeft(task), 'is released under its waiters');
       return;
     case 'waiting':
-      check(task.missingDependencyCount > 0, 'waits for nothing');
-      return validateInPlay(task, left, check);
+      check(task.missingDependencyCount > 0 || isLeft(task), 'waits for nothing');
+      return validateInPlay(scope, task, check);
     case 'queued':
       if (task.limit === undefined) {
         check(task.restrictions === undefined, 'is queued with restrictions');
         check(!task.isActor, 'is queued although it is an actor');
       }
-      return validateInPlay(task, left, check);
+      return validateInPlay(scope, task, check);
     case 'no-worker':
-      return validateInPlay(task, left, check);
+      return validateInPlay(scope, task, check);
     case 'processing':
       check(task.processingOn?.processing.has(task) === true, 'is not listed by its worker');
       check(!task.isActor || task.processingOn?.actors.has(task) === true, 'is an unlisted actor');
-      return validateInPlay(task, left, check);
+      return validateInPlay(scope, task, check);
     case 'memory':
-      return validateMemory(cluster, task, check);
+      return validateMemory(scope, task, check);
     case 'erred':
       check(task.blame !== undefined, 'blames nothing');
-      check(mayBlame(task, left), 'blames what does not hold it back');
-      check(task.waiterCount === 0 || left.unvisited.has(task), 'failed under its waiters');
+      check(mayBlame(scope, task), 'blames what does not hold it back');
+      check(task.waiterCount === 0 || task.dependents.some(isLeft), 'failed under its waiters');
       return;
     case 'forgotten':
       check(false, 'is forgotten and still in the tables');
@@ -100,9 +93,15 @@ function validateTask(cluster: ClusterState, task: TaskState, left: LeftWork, ch
   }
 }
 
-/** True when deferred work may change the task; the task that it failed with may be forgotten. */
-function mayBlame(task: TaskState, { unvisited }: LeftWork): boolean {
-  return unvisited.size > 0 || task.hasLostDependencies || blamesWhatHoldsItBack(task);
+/** True when left work may change the task; the task that it failed with may be forgotten. */
+function mayBlame({ recommendations }: KernelScope, task: TaskState): boolean {
+  if (!recommendations.left.isEmpty || task.hasLostDependencies) return true;
+  return blamesWhatHoldsItBack(task);
+}
+
+/** True when something needs the task, or will, or its turn to go has not come. */
+function isKept({ unproven }: KernelScope, task: TaskState): boolean {
+  return task.isNeeded || isLeft(task) || unproven.includes(task);
 }
 
 function validateLinks(cluster: ClusterState, task: TaskState, check: Check): void {
@@ -132,29 +131,28 @@ function validateLinks(cluster: ClusterState, task: TaskState, check: Check): vo
   }
 }
 
-function validateInPlay(task: TaskState, left: LeftWork, check: Check): void {
+function validateInPlay(scope: KernelScope, task: TaskState, check: Check): void {
   check(task.blame === undefined, 'is in play and blames a failure');
   check(!task.hasLostDependencies, 'is in play and lost dependencies');
-  check(task.isNeeded || isDeferred(task), 'is in play although it is not needed');
+  check(isKept(scope, task), 'is in play although it is not needed');
   let missing = 0;
   for (const dependency of task.dependencies) {
     if (dependency.whoHas.size > 0) continue;
     missing++;
     check(
-      dependency.state !== 'released' || isInLine(dependency),
+      dependency.state !== 'released' || isLeft(dependency),
       `waits for ${dependency.key}, which is released`,
     );
-    const isToFail = task.state === 'waiting' && left.unvisited.get(dependency)?.has(task) === true;
+    const isToFail = task.state === 'waiting' && isLeft(task);
     check(dependency.state !== 'erred' || isToFail, `waits for ${dependency.key}, which erred`);
   }
   const counted = task.missingDependencyCount;
-  const isToStart = task.dependencies.some((dependency) => left.startingLater.has(dependency));
-  const mayCountMore = task.state === 'waiting' && isToStart;
-  check(missing === counted || (mayCountMore && counted > missing), `counts ${counted} missing`);
+  check(missing === counted, `counts ${counted} missing`);
 }
 
-function validateMemory(cluster: ClusterState, task: TaskState, check: Check): void {
-  check(task.isNeeded || isDeferred(task), 'is in memory although it is not needed');
+function validateMemory(scope: KernelScope, task: TaskState, check: Check): void {
+  const { cluster } = scope;
+  check(isKept(scope, task), 'is in memory although it is not needed');
   check(task.type !== undefined, 'has a result without a type');
   if (!task.isActor) return;
   const hosts = task.whoHas.items.filter((worker) => worker.actors.has(task));
@@ -184,15 +182,13 @@ export function checkReady(scope: KernelScope, task: TaskState): void {
 /** Checks everything. O(tasks + dependencies + workers). */
 export function validateCluster(scope: KernelScope): void {
   const { cluster } = scope;
-  const left = { unvisited: scope.visits.pending(), startingLater: new Set(scope.startingLater) };
   for (const [key, task] of cluster.tasks) {
     const check = checker(scope, task);
     check(task.key === key, `is stored under ${key}`);
-    const isDeferred = scope.recommendations.deferredReleases.has(task);
     check(task.pendingIndex < 0, 'has a recommendation that was not followed');
-    check(isDeferred === task.deferredIndex >= 0, 'has a wrong position among deferred releases');
-    check(!isDeferred || task.startIndex < 0, 'starts and is released later');
-    validateTask(cluster, task, left, check);
+    const hasPlace = scope.recommendations.left.has(task);
+    check(hasPlace === isLeft(task), 'has a wrong position among what is left');
+    validateTask(scope, task, check);
   }
   if (NO_TASKS.length > 0) throw invariantError('the shared empty list was written to', {});
   for (const worker of cluster.workersByRank) validateWorker(scope, worker);

@@ -208,14 +208,10 @@ function withoutValue(stimulus: Stimulus): unknown {
 export function entryOf(stimulus: Stimulus, nextRunId: number): Stimulus | undefined {
   if (!OPERATIONS[stimulus.op].isJournalled) return undefined;
   if (stimulus.op !== 'update-graph') return stimulus;
-  // It is taken in at once when it is read again.
-  return { ...stimulus, sliceTasks: undefined, firstRunIds: [nextRunId] };
+  return { ...stimulus, firstRunIds: [nextRunId] };
 }
 
-/**
- * Number of the report of a client that the stimulus is; undefined when it comes from elsewhere, or when
- * more of the same report follows: the id of such a slice is {@link sliceId}.
- */
+/** Number of the report of a client that the stimulus is; undefined when it comes from elsewhere. */
 export function reportNumberOf(stimulus: Stimulus): number | undefined {
   return 'client' in stimulus ? reportNumber(stimulus.client, stimulus.stimulusId) : undefined;
 }
@@ -230,16 +226,6 @@ export function reportNumber(client: string, stimulusId: string): number | undef
   if (!Object.hasOwn(OPERATIONS, stimulusId.slice(0, end - suffix.length))) return undefined;
   const number = Number(stimulusId.slice(end));
   return Number.isSafeInteger(number) ? number : undefined;
-}
-
-/** The id of a part of a report that is followed by further parts; the last one has the id of the report. */
-export function sliceId(stimulusId: string, index: number): string {
-  return `${stimulusId}/${index}`;
-}
-
-/** The id of the report that a part with this id belongs to. */
-export function wholeId(stimulusId: string): string {
-  return stimulusId.replace(/\/\d+$/, '');
 }
 
 /** The id that a client gives to a report. */

@@ -76,11 +76,6 @@ export interface UpdateGraph extends FromClient {
   /** The task from inside which this graph was submitted. */
   readonly submittingTask?: Name;
   /**
-   * The graph is submitted in slices of about this many tasks, each at a `continue-graph`. Default:
-   * at once.
-   */
-  readonly sliceTasks?: Positive;
-  /**
    * Read from a journal: ids that runs of these tasks have at least; parallel to `tasks`, or one for all.
    * Earlier runs under their keys were of other tasks.
    */
@@ -193,12 +188,12 @@ export type ClientStimulus =
  * Some tasks of a graph that is too large for one message, and some of the requested keys. Parts come in
  * their order, right before the `update-graph` with the rest.
  */
-export type GraphPart = Omit<UpdateGraph, 'op' | 'client' | 'sliceTasks' | 'firstRunIds'> & {
+export type GraphPart = Omit<UpdateGraph, 'op' | 'client' | 'firstRunIds'> & {
   readonly op: 'graph-part';
 };
 
 /** A graph as clients submit it. */
-export type SubmittedGraph = Omit<UpdateGraph, 'client' | 'sliceTasks' | 'firstRunIds'> & {
+export type SubmittedGraph = Omit<UpdateGraph, 'client' | 'firstRunIds'> & {
   /** Parts that came before. Default 0. */
   readonly parts?: Count;
 };

@@ -24,30 +24,22 @@ interface OperationRule {
   readonly isJournalled: boolean;
   /** A client sends it again to a scheduler that has come back and does not have it in its journal. */
   readonly isSentAgain: boolean;
-  /**
-   * The next messages of the same client wait until it is done. A key that a client gave up may be submitted with
-   * another meaning, and has to be forgotten by then; a task that it retried it may give up.
-   */
-  readonly holdsBackSender: boolean;
 }
 
 const ofWorker = {
   sender: 'worker',
   isJournalled: false,
   isSentAgain: false,
-  holdsBackSender: false,
 } as const;
 const ofClient = {
   sender: 'client',
   isJournalled: true,
   isSentAgain: true,
-  holdsBackSender: false,
 } as const;
 const internal = {
   sender: 'nobody',
   isJournalled: false,
   isSentAgain: false,
-  holdsBackSender: false,
 } as const;
 
 /** The message changes nothing that a scheduler would have to remember. */
@@ -77,9 +69,9 @@ export const OPERATIONS = {
   'update-graph': ofClient,
   'graph-part': { ...ofClient, isJournalled: false }, // The graph that it belongs to is in the journal.
   'client-desires-keys': ofClient,
-  'client-releases-keys': { ...ofClient, holdsBackSender: true },
-  'cancel-keys': { ...ofClient, holdsBackSender: true },
-  retry: { ...ofClient, holdsBackSender: true },
+  'client-releases-keys': ofClient,
+  'cancel-keys': ofClient,
+  retry: ofClient,
   'set-priority': ofClient,
   'submit-again': ofClient,
   'update-data': ofClient,
@@ -92,7 +84,7 @@ export const OPERATIONS = {
   'remove-worker': internal,
   'workers-lost': internal,
   'register-client': { ...internal, isJournalled: true },
-  'remove-client': { ...internal, isJournalled: true, holdsBackSender: true },
+  'remove-client': { ...internal, isJournalled: true },
   // From plugins.
   'move-replicas': internal,
   'want-replicas': { ...internal, isJournalled: true },
@@ -105,8 +97,7 @@ export const OPERATIONS = {
   'scheduler-stalled': internal,
   'check-worker-ttl': internal,
   'check-no-workers-timeout': internal,
-  'continue-graph': internal,
-  'continue-settling': internal,
+  continue: internal,
   'begin-recovery': internal,
   'end-recovery': internal,
   'restore-tasks': internal,

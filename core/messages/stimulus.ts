@@ -101,20 +101,9 @@ export interface ReleaseTasks extends Caused {
 
 // ---- from the host, when a turn is over --------------------------------------------------------
 
-/**
- * The next slice of the oldest pending graph. Carries the stimulus id of its `update-graph`,
- * because all slices are one submission.
- */
-export interface ContinueGraph extends Caused {
-  readonly op: 'continue-graph';
-}
-
-/**
- * Continues the work that earlier stimuli have deferred (`KernelOptions.sliceTransitions`): tasks
- * that are not needed are released, and open slots are filled.
- */
-export interface ContinueSettling extends Caused {
-  readonly op: 'continue-settling';
+/** Continues the work that long stimuli have left (`KernelOptions.sliceTransitions`). */
+export interface Continue extends Caused {
+  readonly op: 'continue';
 }
 
 // ---- from connections -------------------------------------------------------------------------
@@ -209,8 +198,7 @@ export interface Restart extends Caused {
 export type Stimulus =
   | WorkerStimulus
   | ClientStimulus
-  | ContinueGraph
-  | ContinueSettling
+  | Continue
   | Restart
   | MoveReplicas
   | WantReplicas

@@ -3,7 +3,7 @@ import { YardmasterError } from '../api/errors.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { LoggedEvent, Outbox } from '../kernel/outbox.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
-import { reportNumber, wholeId } from '../log/log-writer.ts';
+import { reportNumber } from '../log/log-writer.ts';
 import type { ToClientMessage } from '../messages/to-client.ts';
 import type { FreeKeys, ToWorkerMessage } from '../messages/to-worker.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
@@ -40,7 +40,7 @@ export class Delivery {
     if ('client' in cause) {
       const sender = clients.get(cause.client);
       if (sender !== undefined) {
-        const number = reportNumber(cause.client, wholeId(cause.stimulusId));
+        const number = reportNumber(cause.client, cause.stimulusId);
         sender.handledReport = number ?? sender.handledReport;
       }
     }

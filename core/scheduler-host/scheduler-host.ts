@@ -127,7 +127,7 @@ export class SchedulerHost {
     this.bus.release();
     const durationMs = elapsedMs(this.clock) - startMs;
     if (durationMs >= SLOW_MS) this.slowStimuli.report(stimulus, durationMs);
-    if (this.kernel.isUnsettled) this.clientQueues.continueLater(stimulus);
+    if (this.kernel.isUnsettled) this.clientQueues.continueLater();
     if ('client' in stimulus || stimulus.op === 'restart') this.reservations.handled(stimulus);
   }
 

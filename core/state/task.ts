@@ -28,6 +28,8 @@ export interface TaskFailure {
 export interface Blame {
   readonly task: TaskState;
   readonly failure: TaskFailure;
+  /** Failures are numbered: a retry takes those that had happened when a client asked for it. 0: before a restart. */
+  readonly failureNumber: number;
 }
 
 /** `[-userPriority, generation, rank]`: the smaller, the sooner. */
@@ -61,7 +63,6 @@ class RareFields {
   isQueueable = true;
   replicas = 1;
   sweep: Sweep | undefined = undefined;
-  failedAt = 0;
   erredOn: ReadonlySet<string> = NO_ADDRESSES;
   steal: Steal | undefined = undefined;
   fingerprint: string | undefined = undefined;
@@ -93,10 +94,8 @@ export class TaskState {
   countsAsWaiter = false;
   /** Position among the recommendations of this stimulus, or -1. Owned by `RecommendationStack`. */
   pendingIndex = -1;
-  /** Position among the starts of a large graph, or -1. Owned by `PendingStarts`. */
-  startIndex = -1;
-  /** Position among the releases deferred to later stimuli, or -1. Owned by `DeferredReleases`. */
-  deferredIndex = -1;
+  /** Position among what is left to later stimuli, or -1. Owned by `LeftRecommendations`. */
+  leftIndex = -1;
   dependentCount = 0;
   /** Clients that want the result. */
   whoWants: SmallSet<ClientState> = SmallSet.empty();
@@ -294,14 +293,6 @@ export class TaskState {
   }
   set sweep(sweep: Sweep | undefined) {
     if (sweep !== this.sweep) this.rareFields.sweep = sweep;
-  }
-
-  /** `DeferredVisits.epoch` when it failed: what fails after a retry has begun is not retried by it. */
-  get failedAt(): number {
-    return this.optionalFields?.failedAt ?? 0;
-  }
-  set failedAt(epoch: number) {
-    if (epoch !== this.failedAt) this.rareFields.failedAt = epoch;
   }
 
   /** Addresses that reported the failure; each keeps a tombstone that a retry frees. */

@@ -37,14 +37,13 @@ class ManyDependents {
   /** The root fails, is retried, finishes; then another way to end. */
   run(end: 'cancel' | 'release' | 'leave'): void {
     this.submit();
-    this.step('fail', [this.report('task-erred')]);
-    this.step('retry', [{ op: 'retry', client: 'c', keys: [ROOT] }]);
-    if (end === 'release') this.step('finish', [this.report('task-finished')]);
+    this.step('fail', this.report('task-erred'));
+    this.step('retry', { op: 'retry', client: 'c', keys: [ROOT] });
+    if (end === 'release') this.step('finish', this.report('task-finished'));
     if (end === 'cancel')
-      this.step('cancel', [{ op: 'cancel-keys', client: 'c', keys: [ROOT], force: false }]);
-    if (end === 'leave')
-      this.step('leave', [...this.releases(), { op: 'remove-client', client: 'c' }]);
-    if (end !== 'leave') this.step('release', this.releases());
+      this.step('cancel', { op: 'cancel-keys', client: 'c', keys: [ROOT], force: false });
+    if (end === 'leave') this.step('leave', { op: 'remove-client', client: 'c' });
+    else this.step('release', this.releases());
     const { size } = this.kernel.cluster.tasks;
     if (size > 0) throw new Error(`${size} tasks are left after ${end}`);
   }
@@ -57,25 +56,19 @@ class ManyDependents {
     });
     const tasks = [of(ROOT, []), ...this.keys.map((key) => of(key, [ROOT]))];
     const keys = [ROOT, ...this.keys];
-    const stimulusId = `graph-${++this.stimuli}`;
-    this.step('submit', [
-      { op: 'update-graph', client: 'c', tasks, keys, sliceTasks: SLICE, stimulusId } as never,
-    ]);
+    this.step('submit', { op: 'update-graph', client: 'c', tasks, keys });
   }
 
-  private step(step: string, stimuli: readonly Unnamed[]): void {
+  private step(step: string, stimulus: Unnamed): void {
     const first = this.stimuli;
     let longestMs = 0;
-    const timed = (stimulus: Unnamed): void => {
+    const timed = (each: Unnamed): void => {
       const before = busyMs();
-      this.handle(stimulus);
+      this.handle(each);
       longestMs = Math.max(longestMs, busyMs() - before);
     };
-    for (const stimulus of stimuli) timed(stimulus);
-    for (let { intake } = this.kernel; intake !== undefined; { intake } = this.kernel) {
-      timed({ op: 'continue-graph', stimulusId: intake.stimulusId } as never);
-    }
-    while (this.kernel.isUnsettled) timed({ op: 'continue-settling' });
+    timed(stimulus);
+    while (this.kernel.isUnsettled) timed({ op: 'continue' });
     this.costs.push({ step, longestMs, stimuli: this.stimuli - first });
   }
 
@@ -96,14 +89,8 @@ class ManyDependents {
       : { ...common, op, nbytes: 1, type: 'number', timings: [] };
   }
 
-  private releases(): Unnamed[] {
-    const stimuli: Unnamed[] = [];
-    const all = [ROOT, ...this.keys];
-    for (let from = 0; from < all.length; from += SLICE) {
-      const keys = all.slice(from, from + SLICE);
-      stimuli.push({ op: 'client-releases-keys', client: 'c', keys });
-    }
-    return stimuli;
+  private releases(): Unnamed {
+    return { op: 'client-releases-keys', client: 'c', keys: [ROOT, ...this.keys] };
   }
 
   private addWorker(rank: number): void {

@@ -147,7 +147,6 @@ const MAKERS = {
     client,
     tasks: keys.map((key, index) => randomTask(key, index, seed)),
     keys: [...keys.slice(seed % 3), ...(seed % 5 === 0 ? ['x', 'stranger'] : [])],
-    ...(seed % 3 === 0 ? { sliceTasks: 1 + (seed % 2) } : {}),
     ...(seed % 17 === 0 ? { submittingTask: KEYS[seed % KEYS.length]! } : {}),
   }),
   'client-desires-keys': ({ client, keys }) => ({ op: 'client-desires-keys', client, keys }),
@@ -186,8 +185,7 @@ const MAKERS = {
     })),
   }),
   'report-key': ({ client, key }) => ({ op: 'report-key', client, key }),
-  'continue-graph': () => ({ op: 'continue-graph' }),
-  'continue-settling': () => ({ op: 'continue-settling' }),
+  continue: () => ({ op: 'continue' }),
   'workers-lost': ({ worker, seed }) => ({
     op: 'workers-lost',
     workers: seed % 3 === 0 ? [worker] : [worker, addressOf(WORKERS[seed % 4]!), worker],
@@ -209,7 +207,7 @@ const FREQUENT: readonly (keyof typeof MAKERS)[] = [
   ...repeat('update-data', 4),
   ...repeat('cancel-keys', 2),
   ...repeat('remove-worker', 2),
-  ...repeat('continue-graph', 3),
+  ...repeat('continue', 3),
 ];
 
 const step: fc.Arbitrary<HostileStep> = fc.record({

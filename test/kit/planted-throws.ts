@@ -1,10 +1,7 @@
 import type { KernelOptions, KernelPorts } from '../../core/kernel/ports.ts';
 import { type Outbox, OutboxWriter } from '../../core/kernel/outbox.ts';
-import {
-  DeferredReleases,
-  DeferredVisits,
-  RecommendationStack,
-} from '../../core/kernel/recommendations.ts';
+import { LeftRecommendations } from '../../core/kernel/agenda.ts';
+import { RecommendationStack } from '../../core/kernel/recommendations.ts';
 import { RecordingKernel } from '../../core/log/recording-kernel.ts';
 import { NO_LOG } from '../../core/log/replay.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
@@ -27,9 +24,8 @@ let mutated: (() => void) | undefined;
 /** Everything by which the kernel changes its state, but for the fields of tasks. */
 const MUTATORS: readonly (readonly [prototype: object, names: readonly string[]])[] = [
   [OutboxWriter.prototype, ['toWorker', 'toClient', 'event', 'retractFreeKeys']],
-  [RecommendationStack.prototype, ['recommend', 'deferRelease', 'withdraw']],
-  [DeferredReleases.prototype, ['add', 'retarget', 'remove']],
-  [DeferredVisits.prototype, ['add', 'begin']],
+  [RecommendationStack.prototype, ['recommend', 'withdraw']],
+  [LeftRecommendations.prototype, ['add', 'retarget', 'remove']],
   [ClusterState.prototype, ['discardTask', 'dropTask', 'addWorker', 'setResource', 'rerank']],
   [ClusterState.prototype, ['giveRank', 'countLanguage', 'removeWorker', 'clearPrefixes']],
   [StateCounts.prototype, ['change']],

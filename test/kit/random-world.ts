@@ -1,7 +1,6 @@
 import type { KernelSlots } from '../../core/api/policies.ts';
 import { validWorkers } from '../../core/kernel/restrictions.ts';
 import { SchedulerKernel } from '../../core/kernel/kernel.ts';
-import type { Stimulus } from '../../core/messages/stimulus.ts';
 import { FIRE_AND_FORGET } from '../../core/state/cluster.ts';
 import type { TaskState } from '../../core/state/task.ts';
 import { check } from './check.ts';
@@ -66,17 +65,13 @@ export class RandomWorld {
   private late: Assignment[] = [];
   /** Keys that clients wanted without a graph. */
   private readonly desired = new Set<string>();
-  /** The clients whose graphs are not submitted completely yet, by the id of the stimulus. */
-  private readonly submitters = new Map<string, string>();
-  /** Clients that have cancelled keys since they last said something: a key may return with another meaning. */
-  private readonly cancelling = new Set<string>();
   private nowMs = 0;
   private count = 0;
 
   constructor(
     readonly kernel: SchedulerKernel,
     private readonly policies: MakePolicies = () => ({}),
-    private readonly submissions: Submissions = 'whole',
+    private readonly pauses: Pauses = 'interleaved',
   ) {
     this.checks = new MessageChecks(kernel);
     this.clients.set(FIRE_AND_FORGET, new ClientMirror(FIRE_AND_FORGET));
@@ -86,17 +81,13 @@ export class RandomWorld {
   take(next: Step): void {
     this.nowMs += 1 + (next.seed % 7);
     const choice = this.choose(next);
-    if (SAID_BY_CLIENTS.has(next.what)) {
-      this.settle(choice.client);
-      if (this.cancelling.delete(choice.client)) this.continueSettling(Infinity);
-    }
+    if (SAID_BY_CLIENTS.has(next.what)) this.settle(choice.client);
     this.acts[next.what](choice);
   }
 
   /** Everything that was broken works again and whatever is asked for is done. */
   heal(): void {
-    while (this.kernel.intake !== undefined) this.continueGraph();
-    this.continueSettling(Infinity);
+    this.continue(Infinity);
     WORKERS.forEach((name, index) => {
       this.addWorker(name, index);
       this.setStatus(name, 'running');
@@ -112,7 +103,7 @@ export class RandomWorld {
       const [assignment] = this.assignments();
       if (assignment === undefined) break;
       this.finish(assignment, 1);
-      this.continueSettling(Infinity);
+      this.continue(Infinity);
     }
     for (const task of this.kernel.cluster.tasks.values()) {
       const story = this.kernel.story(task.key).slice(-10).map(recordInShort).join('\n  ');
@@ -129,10 +120,7 @@ export class RandomWorld {
   /** What each kind of step does. */
   private readonly acts: Record<Step['what'], (choice: Choice) => void> = {
     submit: ({ client, keys, seed }) => this.submit(client, keys, seed),
-    continue: () => {
-      this.continueGraph();
-      this.continueSettling(1);
-    },
+    continue: () => this.continue(1),
     finish: ({ assignment, seed }) => assignment && this.finish(assignment, seed),
     fail: ({ assignment }) => assignment && this.fail(assignment),
     'late-answer': ({ which, seed }) => this.answerLate(which, seed),
@@ -153,10 +141,8 @@ export class RandomWorld {
     desire: ({ client, keys }) => this.desire(client, keys),
     'fire-and-forget': ({ key }) => this.fireAndForget(key),
     release: ({ client, keys }) => this.release(client, keys),
-    cancel: ({ client, keys, seed }) => {
-      this.send({ op: 'cancel-keys', client, keys, force: seed % 4 === 0 });
-      this.cancelling.add(client);
-    },
+    cancel: ({ client, keys, seed }) =>
+      this.send({ op: 'cancel-keys', client, keys, force: seed % 4 === 0 }),
     retry: ({ client, keys }) => this.send({ op: 'retry', client, keys }),
     'set-priority': ({ client, keys, seed }) =>
       this.send({
@@ -255,27 +241,19 @@ export class RandomWorld {
     const wanted = included.filter((_, index) => index % 3 === seed % 3);
     const keys = wanted.length > 0 ? wanted : included.slice(-1);
     const parent = seed % 17 === 0 ? { submittingTask: ALL_KEYS[seed % ALL_KEYS.length]! } : {};
-    const slices = this.submissions === 'whole' ? {} : { sliceTasks: 1 + (seed % 3) };
     this.clients.get(client)!.want(keys);
-    this.send({ op: 'update-graph', client, tasks, keys, ...parent, ...slices });
-    if (this.submissions === 'in slices') this.settle(client);
+    this.send({ op: 'update-graph', client, tasks, keys, ...parent });
   }
 
-  /** Messages of a client after a graph wait until the graph is submitted. */
+  /** What a client says waits until all that it has said before is done. */
   private settle(client: string): void {
-    while ([...this.submitters.values()].includes(client)) this.continueGraph();
+    while (this.kernel.isBusyFor(client)) this.continue(1);
   }
 
-  private continueGraph(): void {
-    const { intake } = this.kernel;
-    if (intake === undefined) return;
-    this.send({ op: 'continue-graph' }, intake.stimulusId);
-  }
-
-  /** At most this many slices of deferred work. */
-  private continueSettling(slicesMax: number): void {
+  /** At most this many slices of long work. */
+  private continue(slicesMax: number): void {
     for (let slice = 0; slice < slicesMax && this.kernel.isUnsettled; slice++) {
-      this.send({ op: 'continue-settling' });
+      this.send({ op: 'continue' });
     }
   }
 
@@ -475,7 +453,10 @@ export class RandomWorld {
     );
   }
 
-  private send(stimulus: Unnamed, stimulusId = `${stimulus.op}-${++this.count}`): void {
+  private send(stimulus: Unnamed): void {
+    // Numbers are the same however often it pauses.
+    if (stimulus.op !== 'continue') this.count++;
+    const stimulusId = `${stimulus.op}-${this.count}`;
     this.checks.before();
     const outbox = this.kernel.handle({ ...stimulus, stimulusId }, this.nowMs);
     this.checks.after(outbox);
@@ -483,9 +464,9 @@ export class RandomWorld {
     for (const { worker, message } of outbox.toWorkers) this.note(worker.address, message);
     for (const { client, message } of outbox.toClients) this.note(client.key, message);
     deliver(outbox, this.workers, this.clients);
-    this.trackSubmissions({ ...stimulus, stimulusId });
     this.compare();
     this.checkLimit();
+    if (this.pauses === 'alone' && stimulus.op !== 'continue') this.continue(Infinity);
   }
 
   private checkLimit(): void {
@@ -503,19 +484,6 @@ export class RandomWorld {
     else received.push(text);
   }
 
-  private trackSubmissions(stimulus: Stimulus): void {
-    const { submitters, kernel } = this;
-    const { op, stimulusId } = stimulus;
-    if (op === 'update-graph' && stimulus.sliceTasks !== undefined) {
-      submitters.set(stimulusId, stimulus.client);
-    } else if (op === 'continue-graph' && kernel.intake?.stimulusId !== stimulusId) {
-      submitters.delete(stimulusId);
-    } else if (op === 'restart') submitters.clear();
-    else if (op === 'remove-client') {
-      for (const [id, client] of submitters) if (client === stimulus.client) submitters.delete(id);
-    }
-  }
-
   private compare(): void {
     const { cluster } = this.kernel;
     for (const [address, mirror] of this.workers) {
@@ -528,9 +496,8 @@ export class RandomWorld {
         ...[...mirror.running].map(([key, runId]) => ({ worker: address, key, runId })),
       );
     }
-    const submitters = new Set(this.submitters.values());
     for (const name of CLIENTS) {
-      if (!submitters.has(name)) this.clients.get(name)?.compareWith(cluster);
+      if (!this.kernel.isBusyFor(name)) this.clients.get(name)?.compareWith(cluster);
     }
     this.checkUnrunnable();
   }
@@ -547,11 +514,8 @@ export class RandomWorld {
   }
 }
 
-/**
- * How graphs are submitted: at once, in slices with no other stimulus between them, or in slices
- * with other stimuli between them. A client has to wait for its own graphs.
- */
-export type Submissions = 'whole' | 'in slices' | 'interleaved';
+/** What happens between the slices of long work: other stimuli, or nothing. A client has to wait for its own. */
+export type Pauses = 'interleaved' | 'alone';
 
 /** Policies other than the built-in ones, anew for each kernel. */
 export type MakePolicies = (saturation: number) => Partial<KernelSlots>;
@@ -573,9 +537,9 @@ export function play(
   { steps }: Scenario,
   kernel: SchedulerKernel,
   makePolicies?: MakePolicies,
-  submissions?: Submissions,
+  pauses?: Pauses,
 ): RandomWorld {
-  const world = new RandomWorld(kernel, makePolicies, submissions);
+  const world = new RandomWorld(kernel, makePolicies, pauses);
   for (const next of steps) world.take(next);
   world.heal();
   return world;

@@ -37,8 +37,7 @@ export function withstand<Kernel extends SchedulerKernel>(
   let nowMs = 0;
   steps.forEach((step, index) => {
     const stimulus = stimulusOf(step, kernel.cluster);
-    const isNext = stimulus.op === 'continue-graph';
-    const stimulusId = (isNext ? kernel.intake?.stimulusId : undefined) ?? `stimulus-${index}`;
+    const stimulusId = `stimulus-${index}`;
     nowMs += step.seed % 50 === 0 ? 20_000 : 100;
     checks.before();
     checks.after(kernel.handle({ ...stimulus, stimulusId }, nowMs));
@@ -55,12 +54,14 @@ export function usualKernel(options: Partial<KernelOptions>, ports: KernelPorts)
 /** Everything that was broken works again, and whatever is asked for is done. */
 function heal(kernel: SchedulerKernel, nowMs: number): void {
   let count = 0;
-  const send = (stimulus: Unnamed, stimulusId = `heal-${count++}`): void => {
-    kernel.handle({ ...stimulus, stimulusId }, nowMs);
+  const send = (stimulus: Unnamed): void => {
+    kernel.handle({ ...stimulus, stimulusId: `heal-${count++}` }, nowMs);
   };
-  while (kernel.intake !== undefined) send({ op: 'continue-graph' }, kernel.intake.stimulusId);
   const settle = (): void => {
-    while (kernel.isUnsettled) send({ op: 'continue-settling' });
+    for (let left = 10_000; kernel.isUnsettled; left--) {
+      check(left > 0, () => 'what long stimuli have left never ends');
+      send({ op: 'continue' });
+    }
   };
   settle();
   for (const worker of healthyWorkers(kernel.cluster)) send(worker);

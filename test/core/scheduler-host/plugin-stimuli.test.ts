@@ -51,7 +51,7 @@ it.each(OPS)('no form of the stimulus %s ends the scheduler', async (op) => {
   const fields = fieldsOf(op).filter((field) => field !== 'op');
   say({ op });
   for (const garbage of GARBAGE) {
-    for (const field of [...fields, 'worker', 'client', 'sliceTasks']) {
+    for (const field of [...fields, 'worker', 'client']) {
       say({ op, worker: 'tcp://w1:1', client: 'c', keys: ['a'], key: 'a', [field]: garbage });
     }
     const all = fields.map((field) => [field, garbage]);
@@ -75,10 +75,3 @@ it.each([undefined, null, 'text', {}, { op: 1 }, { op: 'graph-part', tasks: [], 
     await host.close();
   },
 );
-
-it('a graph in slices of nothing is refused, which would never end', async () => {
-  const { host } = await withPlugin();
-  const graph = { op: 'update-graph', client: 'c', tasks: [], keys: [], sliceTasks: 0 } as const;
-  expect(() => host.scheduler.enqueue(graph)).toThrow(/sliceTasks must be >= 1/);
-  await host.close();
-});

@@ -7,12 +7,23 @@ import { numbered } from '../../../kit/graph.ts';
 /** Submits all pending graphs completely. */
 function finishIntake(env: SchedulerEnv): number {
   let slices = 0;
-  for (; env.kernel.intake !== undefined; slices++) nextSlice(env);
+  for (; env.kernel.isUnsettled; slices++) nextSlice(env);
   return slices;
 }
 
 function nextSlice(env: SchedulerEnv): void {
-  env.send({ op: 'continue-graph', stimulusId: env.kernel.intake?.stimulusId ?? 'none' });
+  env.send({ op: 'continue' });
+}
+
+function finishInSlices(env: SchedulerEnv, ...keys: string[]): void {
+  for (const key of keys) {
+    env.finish(key);
+    finishIntake(env);
+  }
+}
+
+function inSlicesOf(sliceTransitions: number): SchedulerEnv {
+  return new SchedulerEnv({ kernel: { sliceTransitions } });
 }
 
 function slicesUntil(env: SchedulerEnv, isThere: () => boolean): void {
@@ -23,30 +34,31 @@ const TREE = { a: [], b: [], c: ['a', 'b'], d: ['c'] };
 
 describe('a graph that is submitted in slices', () => {
   it('gives the same result as one that is submitted at once', () => {
-    const env = new SchedulerEnv();
+    const env = inSlicesOf(2);
     env.addWorkers(1);
-    env.submit(TREE, { sliceTasks: 2 });
-    expect(env.states).toEqual({});
+    env.submit(TREE);
+    expect(env.states).toEqual({ a: 'released', b: 'released' });
     expect(finishIntake(env)).toBeGreaterThan(6);
-    env.finishAll('a', 'b', 'c', 'd');
+    finishInSlices(env, 'a', 'b', 'c', 'd');
     expect(env.takeClient()).toEqual(['key-in-memory d on w1']);
     env.release('d');
+    finishIntake(env);
     expect(env.states).toEqual({});
   });
 
   it('starts nothing before all of it is there', () => {
-    const env = new SchedulerEnv();
+    const env = inSlicesOf(3);
     env.addWorkers(1);
-    env.submit(numbered('x', 20), { sliceTasks: 3 });
+    env.submit(numbered('x', 20));
     slicesUntil(env, () => env.cluster.tasks.size === 20);
     expect(new Set(Object.values(env.states))).toEqual(new Set(['released']));
     expect(env.takeWorker('w1')).toEqual([]);
   });
 
   it('has the id of its submission in the story of its tasks', () => {
-    const env = new SchedulerEnv();
+    const env = inSlicesOf(1);
     env.addWorkers(1);
-    const id = env.submit(TREE, { sliceTasks: 1 });
+    const id = env.submit(TREE);
     finishIntake(env);
     expect(new Set(env.kernel.story('a').map(({ stimulusId }) => stimulusId))).toEqual(
       new Set([id]),
@@ -54,33 +66,33 @@ describe('a graph that is submitted in slices', () => {
   });
 
   it('gives way to workers: what is done before the rest starts is kept for it', () => {
-    const env = new SchedulerEnv();
+    const env = inSlicesOf(1);
     env.addWorkers(2);
-    env.submit(TREE, { sliceTasks: 1 });
+    env.submit(TREE);
     slicesUntil(env, () => env.states['a']?.startsWith('processing') === true);
     env.finish('a');
     expect(env.state('a')).toMatch(/^memory/);
     finishIntake(env);
-    env.finishAll('b', 'c', 'd');
+    finishInSlices(env, 'b', 'c', 'd');
     expect(env.takeClient()).toMatchObject([expect.stringMatching(/^key-in-memory d/)]);
   });
 
   it('waits behind another one', () => {
-    const env = new SchedulerEnv();
-    env.addWorkers(1);
-    const first = env.submit({ a: [] }, { sliceTasks: 1 });
-    const second = env.submit({ b: [] }, { sliceTasks: 1, client: 'd' });
-    expect(env.kernel.intake).toEqual({ client: 'c', stimulusId: first });
-    slicesUntil(env, () => env.kernel.intake?.stimulusId === second);
-    expect(env.states).toEqual({ a: 'processing w1' });
+    const env = inSlicesOf(1);
+    env.addWorkers(1, { threads: 2 });
+    env.submit({ a: [], b: [] });
+    env.submit({ c: [], d: [] }, { client: 'd' });
+    slicesUntil(env, () => env.cluster.tasks.has('c'));
+    expect(env.kernel.isBusyFor('c')).toBe(false);
+    expect(env.states).toMatchObject({ a: 'processing w1', b: 'processing w1' });
     finishIntake(env);
-    expect(Object.keys(env.states)).toEqual(['a', 'b']);
+    expect(Object.keys(env.states)).toEqual(['a', 'b', 'c', 'd']);
   });
 
   it('is refused as a whole when it has a cycle, and leaves nothing', () => {
-    const env = new SchedulerEnv();
+    const env = inSlicesOf(1);
     env.addWorkers(1);
-    env.submit({ a: ['c'], b: ['a'], c: ['b'], d: [] }, { keys: ['c', 'd'], sliceTasks: 1 });
+    env.submit({ a: ['c'], b: ['a'], c: ['b'], d: [] }, { keys: ['c', 'd'] });
     finishIntake(env);
     const messages = env.takeClientMessages() as TaskErredMessage[];
     expect(messages.map(({ op, key }) => `${op} ${key}`)).toEqual(['task-erred c', 'task-erred d']);
@@ -90,21 +102,22 @@ describe('a graph that is submitted in slices', () => {
   });
 
   it('reports what is lost, and computes the rest', () => {
-    const env = new SchedulerEnv();
+    const env = inSlicesOf(1);
     env.addWorkers(1);
-    env.submit({ a: [], b: ['nobody'], c: ['b'] }, { keys: ['a', 'c'], sliceTasks: 1 });
+    env.submit({ a: [], b: ['nobody'], c: ['b'] }, { keys: ['a', 'c'] });
     finishIntake(env);
     expect(env.takeClient()).toEqual(['cancelled-keys c']);
     expect(env.states).toEqual({ a: 'processing w1' });
   });
 
   it('reports the tasks that were there before', () => {
-    const env = new SchedulerEnv();
+    const env = inSlicesOf(1);
     env.addWorkers(1);
     env.submit({ a: [] });
+    finishIntake(env);
     env.finish('a');
     env.ignoreMessages();
-    env.submit({ a: [], b: ['a'] }, { client: 'd', keys: ['a', 'b'], sliceTasks: 1 });
+    env.submit({ a: [], b: ['a'] }, { client: 'd', keys: ['a', 'b'] });
     finishIntake(env);
     expect(env.takeClient('d')).toEqual(['key-in-memory a on w1']);
   });
@@ -112,11 +125,12 @@ describe('a graph that is submitted in slices', () => {
 
 describe('while a graph is submitted', () => {
   it('its inputs are not forgotten when other clients release them', () => {
-    const env = new SchedulerEnv();
+    const env = inSlicesOf(1);
     env.addWorkers(1);
     env.submit({ a: [] });
+    finishIntake(env);
     env.finish('a');
-    env.submit({ b: ['a'] }, { client: 'd', sliceTasks: 1 });
+    env.submit({ b: ['a'], c: [] }, { client: 'd' });
     slicesUntil(env, () => env.cluster.tasks.get('a')?.whoWants.size === 2);
     env.release('a');
     expect(env.state('a')).toBe('memory');
@@ -125,21 +139,21 @@ describe('while a graph is submitted', () => {
   });
 
   it('no other graph can depend on a task without a definition', () => {
-    const env = new SchedulerEnv();
+    const env = inSlicesOf(1);
     env.addWorkers(1);
-    env.submit({ a: [], b: ['a'] }, { sliceTasks: 1 });
+    env.submit({ a: [], b: ['a'] });
     slicesUntil(env, () => env.cluster.tasks.size === 2);
     env.submit({ x: ['a'] }, { client: 'd' });
     expect(env.takeClient('d')).toEqual(['cancelled-keys x']);
   });
 
   it('the first definition that is complete counts', () => {
-    const env = new SchedulerEnv();
+    const env = inSlicesOf(1);
     env.addWorkers(1);
-    env.submit({ a: [], b: ['a'] }, { sliceTasks: 1 });
+    env.submit({ a: [], b: ['a'] });
     slicesUntil(env, () => env.cluster.tasks.size === 2);
     env.submit({ b: [] }, { client: 'd' });
-    expect(env.state('b')).toBe('processing');
+    expect(env.state('b')).toBe('waiting');
     finishIntake(env);
     expect(env.takeEvents()).toMatchObject([{ message: { action: 'key-collision', key: 'b' } }]);
     env.finish('b');
@@ -149,45 +163,46 @@ describe('while a graph is submitted', () => {
 
   it('the graph of a client that leaves is dropped, at whatever slice', () => {
     for (let after = 0; ; after++) {
-      const env = new SchedulerEnv();
+      const env = inSlicesOf(1);
       env.addWorkers(1);
-      env.submit({ ...TREE, culled: [] }, { keys: ['d', 'a'], sliceTasks: 1 });
+      env.submit({ ...TREE, culled: [] }, { keys: ['d', 'a'] });
       for (let slice = 0; slice < after; slice++) nextSlice(env);
-      const isOver = env.kernel.intake === undefined;
+      const isOver = !env.kernel.isUnsettled;
       env.send({ op: 'remove-client', client: 'c' });
+      finishIntake(env);
       expect(env.states).toEqual({});
-      expect(env.kernel.intake).toBeUndefined();
       expect(env.cluster.groups.size).toBe(0);
       if (isOver) return;
     }
   });
 
   it('what others need of a dropped graph is computed, and what is never defined is cancelled', () => {
-    const env = new SchedulerEnv();
+    const env = inSlicesOf(1);
     env.addWorkers(1);
     env.client('d');
-    env.submit({ a: [], b: ['a'] }, { sliceTasks: 1 });
+    env.submit({ a: [], b: ['a'] });
     slicesUntil(env, () => env.cluster.tasks.get('a')?.runSpec !== undefined);
     env.send({ op: 'client-desires-keys', client: 'd', keys: ['a', 'b'] });
     env.send({ op: 'remove-client', client: 'c' });
+    finishIntake(env);
     expect(env.takeClient('d')).toEqual(['cancelled-keys b']);
     expect(env.states).toEqual({ a: 'processing w1' });
   });
 
   it('a restart drops it', () => {
-    const env = new SchedulerEnv();
+    const env = inSlicesOf(1);
     env.addWorkers(1);
-    env.submit(TREE, { sliceTasks: 1 });
+    env.submit(TREE);
     for (let slice = 0; slice < 10; slice++) nextSlice(env);
     env.send({ op: 'restart' });
     expect(env.states).toEqual({});
-    expect(env.kernel.intake).toBeUndefined();
+    expect(env.kernel.isUnsettled).toBe(false);
   });
 
   it('a key that another client cancels for all is not computed for its client', () => {
-    const env = new SchedulerEnv();
+    const env = inSlicesOf(1);
     env.addWorkers(1);
-    env.submit({ a: [], b: [] }, { sliceTasks: 1 });
+    env.submit({ a: [], b: [] });
     env.client('d');
     slicesUntil(env, () => env.cluster.tasks.size === 2);
     env.cancel(['a'], { client: 'd', force: true });
@@ -202,8 +217,11 @@ describe('the order of a graph that is submitted in slices', () => {
     tasks.map((_, index) => tasks.length - index);
 
   function ranksWith(ordering: Ordering, kernel = {}): [number | undefined, number | undefined] {
-    const env = new SchedulerEnv({ policies: { ordering }, kernel });
-    env.submit({ a: [], b: [] }, { sliceTasks: 1 });
+    const env = new SchedulerEnv({
+      policies: { ordering },
+      kernel: { sliceTransitions: 1, ...kernel },
+    });
+    env.submit({ a: [], b: [] });
     finishIntake(env);
     expect(env.policyFailures.map(({ slot }) => slot)).toEqual(
       'validate' in kernel ? ['ordering'] : [],

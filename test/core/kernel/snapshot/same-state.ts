@@ -8,7 +8,7 @@ const MAY_DIFFER: ReadonlySet<string> = new Set([
   ...['ports', 'story', 'outbox', 'inputs', 'locations', 'watchers', 'reached', 'stimulusId'],
   ...['nowMs', 'sliceEnd', 'hasFreedWorker', 'hasNewMetrics', 'isQueueRefused', 'killTimeoutMs'],
   ...['runSpec', 'graphIndex', 'recentGroups', 'runs', 'latestDependency', 'cursor', 'options'],
-  ...['place', 'copies', 'optionalFields', 'firstRunId', 'isHandled', 'stepping'],
+  ...['place', 'copies', 'optionalFields', 'firstRunId', 'isHandled', 'stepping', 'failureNumber'],
 ]);
 
 const SHARED: ReadonlySet<string> = new Set(['Object', 'Array', 'Map', 'Set', 'SmallSet']);

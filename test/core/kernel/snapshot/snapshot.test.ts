@@ -124,7 +124,7 @@ describe('a kernel that is restored from a snapshot', () => {
           const steps = next.steps.filter(({ what }) => what !== 'replace-policies');
           const make = (): Partial<KernelSlots> => POLICIES[name]!(next.saturation);
           const kernel = new CopiedKernel(next, make, copyEvery, slices);
-          play({ ...next, steps }, kernel, undefined, 'interleaved');
+          play({ ...next, steps }, kernel);
           kernel.compareNow();
           copies += kernel.copies;
         },

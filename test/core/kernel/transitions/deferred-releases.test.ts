@@ -12,7 +12,7 @@ function environment(sliceTransitions: number, workerSaturation = Infinity): Sch
 /** Returns how many slices it took. */
 function continueSettling(env: SchedulerEnv): number {
   let slices = 0;
-  for (; env.kernel.isUnsettled; slices++) env.send({ op: 'continue-settling' });
+  for (; env.kernel.isUnsettled; slices++) env.send({ op: 'continue' });
   return slices;
 }
 
@@ -42,8 +42,11 @@ function finished(sliceTransitions: number): SchedulerEnv {
   );
   const graph = { ...numbered('r', 4), ...middle, end: Object.keys(middle) };
   env.submit(graph);
-  for (const task of Object.keys(graph)) env.finish(task);
   continueSettling(env);
+  for (const task of Object.keys(graph)) {
+    env.finish(task);
+    continueSettling(env);
+  }
   env.ignoreMessages();
   return env;
 }
@@ -54,10 +57,11 @@ describe('a task that is not needed', () => {
       graph: TerseGraph,
       finishedCount: number,
       sliceTransitions: number,
-    ): readonly unknown[] => {
+    ): string[][] => {
       const env = environment(sliceTransitions);
       const keys = Object.keys(graph);
       env.submit(graph, { keys });
+      continueSettling(env);
       for (let count = 0; count < finishedCount; count++) {
         const [next] = Object.entries(env.states).filter(([, state]) =>
           state.includes('processing'),
@@ -73,7 +77,11 @@ describe('a task that is not needed', () => {
     };
     fc.assert(
       fc.property(graphs, fc.nat(12), fc.integer({ min: 1, max: 5 }), (graph, done, slice) => {
-        expect(run(graph, done, slice)).toEqual(run(graph, done, Infinity));
+        const [sliced, whole] = [run(graph, done, slice), run(graph, done, Infinity)];
+        // More keys than this are released from the end of their list: the order is another one.
+        const isCut = Object.keys(graph).length > 4 * slice;
+        if (isCut) for (const messages of [...sliced, ...whole]) messages.sort();
+        expect(sliced).toEqual(whole);
       }),
       { numRuns: 150 },
     );
@@ -93,17 +101,19 @@ describe('a task that is not needed', () => {
     env.submit({ n: ['m-0'] });
     continueSettling(env);
     expect(Object.keys(env.states).sort()).toEqual(['m-0', 'n', 'r-0']);
-    env.finishAll('r-0', 'm-0', 'n');
+    for (const name of ['r-0', 'm-0', 'n']) {
+      env.finish(name);
+      continueSettling(env);
+    }
     expect(env.takeClient()).toEqual([expect.stringContaining('key-in-memory n')]);
   });
 
   it('starts again with a large graph that needs it', () => {
     const env = finished(1);
     env.release('end');
-    env.send({ op: 'continue-settling' });
+    env.send({ op: 'continue' });
     const left = Object.entries(env.states).filter(([, state]) => state === 'released');
-    env.submit(Object.fromEntries(left.map(([name]) => [name, []])), { sliceTasks: 1 });
-    while (env.kernel.intake !== undefined) env.send({ op: 'continue-graph' });
+    env.submit(Object.fromEntries(left.map(([name]) => [name, []])));
     continueSettling(env);
     for (const [name] of left) expect(env.states[name]).toMatch(/waiting|processing/);
   });
@@ -111,6 +121,7 @@ describe('a task that is not needed', () => {
   it('is kept with its result when a client wants it meanwhile', () => {
     const env = environment(1);
     env.submit(numbered('x', 3));
+    continueSettling(env);
     env.finishAll('x-0', 'x-1', 'x-2');
     env.release('x-0', 'x-1', 'x-2');
     const [left] = Object.keys(env.states);
@@ -135,6 +146,7 @@ describe('a task that is not needed', () => {
     const env = environment(1);
     env.submit({ a: [], b: [], c: ['a', 'b'] });
     env.submit(numbered('x', 3));
+    continueSettling(env);
     env.release('x-0', 'x-1', 'x-2', 'c');
     const [running] = Object.keys(env.states).filter((name) => name.startsWith('x'));
     env.ignoreMessages();
@@ -149,6 +161,7 @@ describe('a task that is not needed', () => {
     const env = environment(4, 1);
     env.submit(numbered('r', 20));
     env.submit(numbered('s', 1), { client: 'd' });
+    continueSettling(env);
     env.ignoreMessages();
     env.release(...Object.keys(numbered('r', 20)));
     expect(env.states['s-0']).toMatch(/processing/);
@@ -170,6 +183,7 @@ describe('open slots', () => {
     const run = (sliceTransitions: number): readonly unknown[] => {
       const env = new SchedulerEnv({ kernel: { sliceTransitions } });
       env.submit(numbered('r', 40));
+      continueSettling(env);
       for (const name of ['w1', 'w2', 'w3']) env.addWorker(name, { threads: 8, status: 'paused' });
       for (const name of ['w1', 'w2', 'w3']) env.setStatus(name, 'running');
       continueSettling(env);
@@ -187,7 +201,9 @@ it('a cancellation with very many dependents is done in slices, to the same end 
     env.client('c');
     env.client('other');
     env.submit({ root: [], ...graph }, { keys: ['root', ...dependents] });
+    continueSettling(env);
     env.submit({ 'd-7': ['root'] }, { client: 'other' });
+    continueSettling(env);
     env.ignoreMessages();
     env.send({ op: 'cancel-keys', client: 'c', keys: ['root'], force: false });
     const slices = continueSettling(env);

@@ -121,5 +121,5 @@ function perform(env: SchedulerEnv, graph: TerseGraph, { what, which, seed: rest
 }
 
 function settle(env: SchedulerEnv): void {
-  while (env.kernel.isUnsettled) env.send({ op: 'continue-settling' });
+  while (env.kernel.isUnsettled) env.send({ op: 'continue' });
 }

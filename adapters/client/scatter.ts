@@ -27,6 +27,8 @@ export interface ScatterOptions {
 
 const WORKER_TIMEOUT_MS = 10_000;
 const POLL_MS = 100;
+/** Values of which the scheduler is told in one message: others have their turn after it. */
+const ITEMS_PER_REPORT = 1000;
 /** Times that data is put on a worker which holds other data under the key for the time being. */
 const ATTEMPTS = 5;
 
@@ -217,21 +219,23 @@ export class Scatterer {
 
   private report(items: readonly Item[], reservation: number, replicas: number): void {
     const placed = items.filter(isSomewhere);
-    if (placed.length === 0) return;
     const { outgoing, table } = this.session;
-    outgoing.report({
-      op: 'update-data',
-      items: placed.map(({ key, bytes, type, definition, workers }) => ({
-        key,
-        nbytes: valueBytes(bytes),
-        workers,
-        type,
-        fingerprint: definition,
-        reservation,
-        ...(replicas === 1 ? {} : { replicas }),
-      })),
-    });
-    table.noteAsked(placed.map(({ key }) => key));
+    for (let from = 0; from < placed.length; from += ITEMS_PER_REPORT) {
+      const told = placed.slice(from, from + ITEMS_PER_REPORT);
+      outgoing.report({
+        op: 'update-data',
+        items: told.map(({ key, bytes, type, definition, workers }) => ({
+          key,
+          nbytes: valueBytes(bytes),
+          workers,
+          type,
+          fingerprint: definition,
+          reservation,
+          ...(replicas === 1 ? {} : { replicas }),
+        })),
+      });
+      table.noteAsked(told.map(({ key }) => key));
+    }
   }
 
   /** The answer comes after all that the scheduler has to say about the data. */

@@ -81,6 +81,14 @@ describe('a peer that has said hello', () => {
     expect((await other.request('who-has', { keys: ['x'] }))?.['ok']).toBe(true);
   });
 
+  it('is disconnected when it puts 600 000 values in one message', async () => {
+    const [peer, other] = [await enter(), await enter()];
+    const items = Array.from({ length: 600_000 }, (_, at) => ({ key: `k${at}`, workers: [] }));
+    peer.send({ op: 'update-data', items });
+    await peer.closed();
+    expect((await other.request('who-has', { keys: ['x'] }))?.['ok']).toBe(true);
+  });
+
   it('cannot have decisions recorded without bound', async () => {
     const peer = await enter();
     const record = (keep: number): Promise<WireMessage | undefined> =>

@@ -27,6 +27,14 @@ describe('scattered values', () => {
     expect(fresh.status).toBe('finished');
   });
 
+  it('may be more than one message has room for', async () => {
+    const values = Array.from({ length: 10_001 }, (_, at) => `many-${at}`);
+    const futures = await passing(one.scatter(values));
+    expect(futures.every(({ status }) => status === 'finished')).toBe(true);
+    expect(await passing(futures.at(-1)!.result())).toBe('many-10000');
+    for (const future of futures) future.release();
+  });
+
   it('get new copies when they are scattered again with workers or broadcast', async () => {
     const scatter = (options?: object) => passing(one.scatter({ again: 'same' }, options));
     await scatter({ workers: [cluster.names[0]!] });

@@ -7,6 +7,7 @@ import {
   type SchedulerHooks,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { DEFAULT_POLICIES } from '../../core/config/schema.ts';
 import type { Config } from '../../core/config/types.ts';
 import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { HookCalls, KernelPorts } from '../../core/kernel/ports.ts';
@@ -19,11 +20,7 @@ import {
   type ReplayFrame,
   type ReplayProgress,
 } from '../../core/log/replay.ts';
-import {
-  DEFAULT_POLICIES,
-  type GivenPolicies,
-  RecordedPolicies,
-} from '../../core/plugin-host/load-extensions.ts';
+import { type GivenPolicies, RecordedPolicies } from '../../core/plugin-host/load-extensions.ts';
 import { kernelOptions } from '../../core/scheduler-host/tokens.ts';
 import { MsgpackCodec } from '../codecs/msgpack.ts';
 import { type Past, PastSamples } from '../dashboard/past.ts';

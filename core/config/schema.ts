@@ -84,20 +84,29 @@ export const RECENT_TO_OLD_SCHEMA = duration(
   { default: '30s' },
 );
 
+/** The policies that decide when a configuration names none, and when a policy fails. */
+export const DEFAULT_POLICIES = {
+  workerSelection: 'earliest-start',
+  queuing: 'root-ish',
+  ordering: 'depth-first',
+  fairness: 'fifo',
+  stealing: 'dask',
+} as const satisfies Record<SlotName, string>;
+
 const SLOTS = {
-  workerSelection: ['Which worker computes a task', 'worker selection', 'earliest-start'],
-  queuing: ['Which tasks are held back on the scheduler', 'queuing', 'root-ish'],
-  ordering: ['In which order the tasks of a graph run', 'ordering', 'depth-first'],
-  fairness: ['In which order the work of several clients runs', 'fairness', 'fifo'],
-  stealing: ['Which tasks move from busy workers to idle ones', 'stealing', 'dask'],
-} as const satisfies Record<SlotName, readonly [title: string, what: string, builtin: string]>;
+  workerSelection: ['Which worker computes a task', 'worker selection'],
+  queuing: ['Which tasks are held back on the scheduler', 'queuing'],
+  ordering: ['In which order the tasks of a graph run', 'ordering'],
+  fairness: ['In which order the work of several clients runs', 'fairness'],
+  stealing: ['Which tasks move from busy workers to idle ones', 'stealing'],
+} as const satisfies Record<SlotName, readonly [title: string, what: string]>;
 
 const policies = perSlot(
   'Policies',
   'Who answers the questions of the kernel. One provider for each slot.',
   (slot) => {
-    const [title, what, builtin] = SLOTS[slot];
-    return entry(`${what} policy`, { title, description: `Default: ${builtin}.` });
+    const [title, what] = SLOTS[slot];
+    return entry(`${what} policy`, { title, description: `Default: ${DEFAULT_POLICIES[slot]}.` });
   },
 );
 

@@ -29,6 +29,7 @@ import type { Provider } from '../api/token.ts';
 import type { Transport, TransportDefinition } from '../api/transport.ts';
 import { type ConfigOrigin, IN_CODE, pathText, type Segment } from '../config/check.ts';
 import type { LoadedConfig } from '../config/load.ts';
+import { DEFAULT_POLICIES } from '../config/schema.ts';
 import type { OnError } from '../config/types.ts';
 import { withTimeout } from '../host/answers.ts';
 import type { HookCalls, KernelPorts, Named } from '../kernel/ports.ts';
@@ -63,15 +64,6 @@ import {
 import { construct, created } from './injection.ts';
 import { PluginResolver, type Resolved } from './plugin-resolver.ts';
 import { type PolicySlotTable, shieldedPolicy } from './policy-slots.ts';
-
-/** The policies that decide when a configuration names none, and when a policy fails. */
-export const DEFAULT_POLICIES: Readonly<Record<SlotName, string>> = {
-  workerSelection: 'earliest-start',
-  queuing: 'root-ish',
-  ordering: 'depth-first',
-  fairness: 'fifo',
-  stealing: 'dask',
-};
 
 /** Built-in name of the plugin that the section `scheduler.activeMemoryManager` is for. */
 const AMM = 'amm';

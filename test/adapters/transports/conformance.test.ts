@@ -2,7 +2,7 @@ import { describe, it } from 'vitest';
 
 import { SystemClock, VirtualClock } from '../../../adapters/clocks/index.ts';
 import { InMemoryTransport, transportConformance } from '../../../adapters/testing/index.ts';
-import { tcpHarness } from './harness.ts';
+import { CLAUSE_MS, tcpHarness } from './harness.ts';
 
 const runner = { describe, it };
 
@@ -41,6 +41,7 @@ transportConformance(
     transport: new InMemoryTransport(new SystemClock(), { byReference: true }),
     listenAddress: 'inmemory://:0',
     vacantAddress: 'inmemory://vacant',
+    clauseMs: CLAUSE_MS,
   }),
   {
     describe,
@@ -56,6 +57,7 @@ transportConformance(
     transport: new InMemoryTransport(new SystemClock(), { delayMs: 1 }),
     listenAddress: 'inmemory://:0',
     vacantAddress: 'inmemory://vacant',
+    clauseMs: CLAUSE_MS,
   }),
   runner,
 );

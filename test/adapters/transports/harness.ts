@@ -5,13 +5,15 @@ import { TcpTransport } from '../../../adapters/transports/tcp/index.ts';
 
 const HOST = '127.0.0.1';
 const FRAME_BYTES_MAX = 4096;
+/** Enough for a clause in real time on a busy machine. */
+export const CLAUSE_MS = 60_000;
 
 /** TCP with every part that the clauses can use, and time enough on a busy machine. */
-export async function tcpHarness(clauseMs = 60_000): Promise<TransportHarness> {
+export async function tcpHarness(clauseMs = CLAUSE_MS): Promise<TransportHarness> {
   const clock = new SystemClock();
   const silent = createServer(() => undefined);
   await new Promise<void>((resolve) => silent.listen(0, HOST, resolve));
-  const options = { closeTimeoutMs: 200 };
+  const options = { closeTimeoutMs: 1000 };
   return {
     transport: new TcpTransport(clock, options),
     listenAddress: `tcp://${HOST}:0`,

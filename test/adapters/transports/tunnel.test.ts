@@ -5,6 +5,7 @@ import { InMemoryTransport, transportConformance } from '../../../adapters/testi
 import { TcpTransport } from '../../../adapters/transports/tcp/index.ts';
 import { relayConnection, TunnelTransport } from '../../../adapters/transports/tunnel.ts';
 import type { ConnectionHandlers, Transport } from '../../../core/api/index.ts';
+import { CLAUSE_MS } from './harness.ts';
 
 /** Listens as the other one does, and connects through a tunnel. */
 function through(inner: Transport): Transport {
@@ -22,6 +23,7 @@ transportConformance(
     transport: through(new TcpTransport(new SystemClock())),
     listenAddress: 'tcp://127.0.0.1:0',
     vacantAddress: 'tcp://127.0.0.1:1',
+    clauseMs: CLAUSE_MS,
   }),
   { describe, it },
 );
@@ -32,6 +34,7 @@ transportConformance(
     transport: through(new InMemoryTransport(new SystemClock())),
     listenAddress: 'inmemory://node:0',
     vacantAddress: 'inmemory://vacant:1',
+    clauseMs: CLAUSE_MS,
   }),
   { describe, it },
 );

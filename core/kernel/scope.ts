@@ -3,14 +3,20 @@ import type { CancelledKeys } from '../messages/to-client.ts';
 import { byRegistration, ClusterState, RefusedTasks, type WorkerOrder } from '../state/cluster.ts';
 import type { TaskStateName } from '../state/state-names.ts';
 import type { TaskFailure, TaskState, WorkerState } from '../state/task.ts';
-import { canBeLeft, isLeft, isRelease, targetOfSuperfluous, Work } from './agenda.ts';
+import {
+  canBeLeft,
+  isLeft,
+  isRelease,
+  RecommendationStack,
+  targetOfSuperfluous,
+  Work,
+} from './agenda.ts';
 import type { GraphIntake } from './graph-intake.ts';
 import type { Watcher } from './insight.ts';
 import type { Recovery } from './on-recovery.ts';
 import { OutboxWriter } from './outbox.ts';
 import { InputLocations, InputTable } from './placement.ts';
 import type { KernelOptions, KernelPorts } from './ports.ts';
-import { RecommendationStack } from './recommendations.ts';
 import { Story } from './story.ts';
 
 /** The reason why keys were cancelled: a short one for programs, and one for people. */

@@ -1,7 +1,6 @@
 import type { KernelOptions, KernelPorts } from '../../core/kernel/ports.ts';
 import { type Outbox, OutboxWriter } from '../../core/kernel/outbox.ts';
-import { LeftRecommendations } from '../../core/kernel/agenda.ts';
-import { RecommendationStack } from '../../core/kernel/recommendations.ts';
+import { LeftRecommendations, RecommendationStack } from '../../core/kernel/agenda.ts';
 import { RecordingKernel } from '../../core/log/recording-kernel.ts';
 import { NO_LOG } from '../../core/log/replay.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { RecommendationStack } from '../../../../core/kernel/recommendations.ts';
+import { RecommendationStack } from '../../../../core/kernel/agenda.ts';
 import type { TaskState } from '../../../../core/state/task.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 

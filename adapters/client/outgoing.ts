@@ -148,9 +148,11 @@ export class Outgoing {
   }
 
   /** @throws YardmasterError `ERR_JOURNAL` when the scheduler has no journal */
-  whenCommitted(): Promise<void> {
+  async whenCommitted(): Promise<void> {
     this.flush();
-    if (this.uncommitted === undefined) return Promise.reject(noJournal());
+    // What is looked up in a store of results first has no number yet.
+    await this.whenSent;
+    if (this.uncommitted === undefined) throw noJournal();
     return this.uncommitted.whenAll(this.sequence);
   }
 

@@ -78,6 +78,18 @@ it.each([999, 1000, 1001, 2000, 2500])('the release of %i futures is committed',
   expect(cluster.scheduler.cluster.tasks.size).toBe(0);
 });
 
+it('what is looked up in a store of results before it is sent is committed, too', async () => {
+  const journal = join(folder, 'persisted');
+  await using cluster = await LocalCluster.start({ mode: 'inline', journal, workers: 0 });
+  const client = await cluster.client({ resultStore: join(folder, 'results') });
+  const futures = Array.from({ length: 50 }, (_, x) => {
+    return client.with({ persist: true }).submit(leaf, 'kept', 0, x);
+  });
+  await client.committed();
+  const { tasks } = cluster.scheduler.cluster;
+  expect(futures.filter(({ key }) => !tasks.has(key))).toEqual([]);
+});
+
 it('a graph that is refused does not keep what was said after it from being committed', async () => {
   const journal = join(folder, 'refused');
   const config = { scheduler: { limits: { graph: '10kB' } } };

@@ -1,15 +1,11 @@
-import type { ClusterView, Logger, TaskView } from '../../core/api/index.ts';
+import type {
+  ClusterView,
+  Logger,
+  TaskView,
+  WorkerLoss,
+  WorkerView,
+} from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
-
-/** The event that the scheduler publishes when a worker is gone. */
-interface RemoveWorkerEvent {
-  readonly action: 'remove-worker';
-  readonly worker: string;
-  readonly expected: boolean;
-  readonly processing: readonly string[];
-  readonly recomputed: readonly string[];
-  readonly lost: readonly string[];
-}
 
 /** The knowledge of a program about its workers that the scheduler does not have. */
 export interface SchedulerWatch {
@@ -30,8 +26,6 @@ export interface SchedulerWatch {
  */
 export function watchScheduler(scheduler: Scheduler, log: Logger): SchedulerWatch {
   const { events } = scheduler;
-  /** Names of workers, which are known of no more when they are gone. */
-  const shown = new Map<string, string>();
   let isClosing = false;
   let areStarted = false;
   let logged: Waiting['why'] | undefined;
@@ -41,23 +35,21 @@ export function watchScheduler(scheduler: Scheduler, log: Logger): SchedulerWatc
     if (waiting !== undefined && waiting.why !== logged) log.warn({}, waiting.text);
     logged = waiting?.why;
   };
-  events.on('worker-added', ({ name, address, threadCount }) => {
-    shown.set(address, name === address ? address : `${name} (${address})`);
-    log.info(
-      { worker: address },
-      `worker ${shown.get(address)} is there: ${count(threadCount, 'thread')}`,
-    );
+  events.on('worker-added', (worker) => {
+    const { address, threadCount } = worker;
+    log.info({ worker: address }, `${shown(worker)} is there: ${count(threadCount, 'thread')}`);
     logged = undefined;
   });
   events.on('event', (topic, message) => {
     if (topic === 'scheduler' && isCollision(message)) log.warn({}, message.message);
-    if (topic !== 'all' || !isRemoval(message)) return;
-    const { worker, expected, processing, recomputed, lost } = message;
-    const facts = { worker, processing: processing.length, recomputed: recomputed.length };
-    const who = `worker ${shown.get(worker) ?? worker}`;
-    shown.delete(worker);
+  });
+  events.on('worker-removed', (worker, _stimulusId, loss) => {
+    const { expected, processing, recomputed, lost } = loss;
+    const counts = { processing: processing.length, recomputed: recomputed.length };
+    const facts = { worker: worker.address, ...counts };
+    const who = shown(worker);
     if (expected) log.info(facts, `${who} has left`);
-    else log.warn(facts, `${who} is gone without a goodbye${toll(message)}`);
+    else log.warn(facts, `${who} is gone without a goodbye${toll(loss)}`);
     if (lost.length > 0) {
       const keys = `${count(lost.length, 'result')} (${some(lost)})`;
       log.warn(facts, `${keys} had no other copy than on ${who} and cannot be computed`);
@@ -76,15 +68,15 @@ export function watchScheduler(scheduler: Scheduler, log: Logger): SchedulerWatc
   return { expectEnd, expectWorkers };
 }
 
-function isRemoval(message: unknown): message is RemoveWorkerEvent {
-  return (message as { action?: unknown } | undefined)?.action === 'remove-worker';
+function shown({ name, address }: WorkerView): string {
+  return name === address ? `worker ${address}` : `worker ${name} (${address})`;
 }
 
 function isCollision(message: unknown): message is { readonly message: string } {
   return (message as { action?: unknown } | undefined)?.action === 'key-collision';
 }
 
-function toll({ processing, recomputed }: RemoveWorkerEvent): string {
+function toll({ processing, recomputed }: WorkerLoss): string {
   const parts = [
     processing.length === 0
       ? ''

@@ -10,7 +10,7 @@ import type { ClientView, TaskView, WorkerView } from './views.ts';
  */
 export interface SchedulerEvents {
   'worker-added': (worker: WorkerView) => void;
-  'worker-removed': (worker: WorkerView, stimulusId: string) => void;
+  'worker-removed': (worker: WorkerView, stimulusId: string, loss: WorkerLoss) => void;
   'worker-status': (worker: WorkerView) => void;
   'client-added': (client: ClientView) => void;
   'client-removed': (client: ClientView) => void;

@@ -494,9 +494,9 @@ export function derivedHooks(
     taskErred: (task) => bus.emit('task-erred', task),
     graphUpdated: ({ client, tasks }) => bus.emit('graph-submitted', client, tasks.length),
     workerAdded: (worker) => bus.emit('worker-added', worker),
-    workerRemoved: (worker, stimulusId) => {
+    workerRemoved: (worker, stimulusId, loss) => {
       workerLeft(worker.address);
-      bus.emit('worker-removed', worker, stimulusId);
+      bus.emit('worker-removed', worker, stimulusId, loss);
     },
     workerStatusChanged: (worker) => bus.emit('worker-status', worker),
     clientAdded: (client) => bus.emit('client-added', client),

@@ -32,10 +32,12 @@ interface Wanted {
   readonly limit: string | undefined;
   /** What its client asked for last. */
   priority: number;
+  /** How often its client has asked for another one. */
+  priorityChanges: number;
   isCancelled: boolean;
   isReleased: boolean;
   /** The scheduler has said that its journal has it, with what was asked for until then. */
-  committed: { readonly isGivenUp: boolean; readonly priority: number } | undefined;
+  committed: { readonly isGivenUp: boolean; readonly priorityChanges: number } | undefined;
 }
 
 /** A task that runs more often is one that never ends. */
@@ -133,6 +135,7 @@ export class Expectations {
       const expected = isDoomed ? undefined : evaluate(name, values as number[]);
       const item: Wanted = {
         ...{ name, future, expected, client, isFailing, retries, limit, priority },
+        priorityChanges: 0,
         isCancelled: false,
         isReleased: false,
         committed: undefined,
@@ -165,7 +168,10 @@ export class Expectations {
     );
     const chosen = dice.some(open, 0.4);
     const priority = dice.between(-9, 9);
-    for (const each of chosen) each.priority = priority;
+    for (const each of chosen) {
+      each.priority = priority;
+      each.priorityChanges++;
+    }
     if (chosen.length > 0) {
       const futures = chosen.map(({ future }) => future);
       client.setPriority(futures, priority, { inputs: 'keep' });
@@ -179,7 +185,10 @@ export class Expectations {
   async commit({ name, client }: NamedClient): Promise<void> {
     const before = this.wanted
       .filter((each) => each.client === name)
-      .map((each) => [each, { isGivenUp: isGivenUp(each), priority: each.priority }] as const);
+      .map((each) => {
+        const { priorityChanges } = each;
+        return [each, { isGivenUp: isGivenUp(each), priorityChanges }] as const;
+      });
     await client.committed();
     for (const [each, state] of before) each.committed = state;
   }
@@ -187,7 +196,7 @@ export class Expectations {
   /** What the scheduler that has read its journal does not know although it was acknowledged. */
   lostBy({ tasks, clients }: ClusterState): string | undefined {
     for (const each of this.wanted) {
-      const { committed, future, name, client, priority } = each;
+      const { committed, future, name, client, priority, priorityChanges } = each;
       if (committed === undefined) continue;
       const task = tasks.get(future.key);
       if (committed.isGivenUp) {
@@ -198,7 +207,11 @@ export class Expectations {
         if (keeps !== undefined) return `the end of ${name}`;
       } else if (isGivenUp(each)) continue;
       else if (task === undefined) return name;
-      else if (committed.priority === priority && task.negatedUserPriority !== -priority) {
+      else if (
+        // Of several changes since then, the journal may have the first ones only.
+        committed.priorityChanges === priorityChanges &&
+        task.negatedUserPriority !== -priority
+      ) {
         if (future.status === 'pending' && task.state !== 'memory') {
           return `the priority of ${name}`;
         }

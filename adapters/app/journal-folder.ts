@@ -120,7 +120,7 @@ const READING = 'reading';
 /** An entry at which so many starts have ended, one after the other, is left out. */
 const ENDS_MAX = 2;
 
-/** What the file says. Places are those of entries of the newest segment. */
+/** The content of the file. Places are those of entries of the newest segment. */
 interface ReadingState {
   /** The number of the next segment. */
   readonly next: number;

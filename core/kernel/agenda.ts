@@ -126,9 +126,9 @@ export class RecommendationStack {
 type Follow<Scope> = (scope: Scope, task: TaskState, target: TaskStateName) => void;
 
 /**
- * Recommendations that long stimuli have left to later ones, in the order in which they would have been followed. Meanwhile the tasks
- * keep their state: what is not needed is held and computed, what is to fail waits, what is to start again is failed.
- * When the turn of a task comes, its state decides anew.
+ * Recommendations that long stimuli have left to later ones, in the order in which they would have been followed.
+ * Meanwhile the tasks keep their state: a task that is not needed is held or computed, one that is to fail waits, one
+ * that is to start again is failed. When the turn of a task comes, its state decides anew.
  */
 export class LeftRecommendations {
   private readonly tasks: (TaskState | undefined)[] = [];

@@ -79,7 +79,7 @@ export class GraphIntake {
     }
   }
 
-  /** A stimulus failed: nothing of it is continued. What it has begun is seen to elsewhere. */
+  /** A stimulus failed: nothing of it is continued. The repair sees to the tasks that it has begun. */
   abandon(): void {
     this.end();
     this.walk?.restoreIndices();
@@ -243,7 +243,10 @@ export class GraphIntake {
     if (this.holder !== undefined) scope.holdsQueue = true;
   }
 
-  /** Ends the holds. The task that started last and is not needed is given up first, as in a graph that is taken in at once. */
+  /**
+   * Ends the holds. The task that started last and is not needed is given up first, as in a graph that is taken in at
+   * once.
+   */
   private *endHolds({ states }: GraphWalk): Steps {
     for (const held of [this.started ?? [], states, this.heldOutside]) {
       const { length } = held;

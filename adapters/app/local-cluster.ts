@@ -8,6 +8,7 @@ import {
 } from '../../core/api/index.ts';
 import { inBackground } from '../../core/shared/timers.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
+import { countOf } from '../../core/util/values.ts';
 import { Client, type ConnectOptions } from '../client/index.ts';
 import { SystemClock } from '../clocks/index.ts';
 import {
@@ -108,7 +109,7 @@ export class LocalCluster {
   [inspect.custom](): string {
     const dashboard = this.closing === undefined ? this.dashboardUrl : undefined;
     const shown = dashboard === undefined ? '' : `, dashboard ${dashboard}`;
-    const state = this.closing === undefined ? `${this.workerCount} workers` : 'closed';
+    const state = this.closing === undefined ? countOf(this.workerCount, 'worker') : 'closed';
     return `<LocalCluster ${this.address} ${state}${shown}>`;
   }
 

@@ -6,6 +6,7 @@ import type {
   WorkerView,
 } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
+import { countOf } from '../../core/util/values.ts';
 
 /** The knowledge of a program about its workers that the scheduler does not have. */
 export interface SchedulerWatch {
@@ -37,7 +38,7 @@ export function watchScheduler(scheduler: Scheduler, log: Logger): SchedulerWatc
   };
   events.on('worker-added', (worker) => {
     const { address, threadCount } = worker;
-    log.info({ worker: address }, `${shown(worker)} is there: ${count(threadCount, 'thread')}`);
+    log.info({ worker: address }, `${shown(worker)} is there: ${countOf(threadCount, 'thread')}`);
     logged = undefined;
   });
   events.on('event', (topic, message) => {
@@ -51,7 +52,7 @@ export function watchScheduler(scheduler: Scheduler, log: Logger): SchedulerWatc
     if (expected) log.info(facts, `${who} has left`);
     else log.warn(facts, `${who} is gone without a goodbye${toll(loss)}`);
     if (lost.length > 0) {
-      const keys = `${count(lost.length, 'result')} (${some(lost)})`;
+      const keys = `${countOf(lost.length, 'result')} (${some(lost)})`;
       log.warn(facts, `${keys} had no other copy than on ${who} and cannot be computed`);
     }
     tellWaiting();
@@ -80,8 +81,8 @@ function toll({ processing, recomputed }: WorkerLoss): string {
   const parts = [
     processing.length === 0
       ? ''
-      : `${count(processing.length, 'task')} it had (${some(processing)})`,
-    recomputed.length === 0 ? '' : `${count(recomputed.length, 'result')} it held`,
+      : `${countOf(processing.length, 'task')} it had (${some(processing)})`,
+    recomputed.length === 0 ? '' : `${countOf(recomputed.length, 'result')} it held`,
   ].filter((part) => part !== '');
   return parts.length === 0 ? '' : `; to be computed again: ${parts.join(' and ')}`;
 }
@@ -97,7 +98,7 @@ export function findWaiting(cluster: ClusterView): Waiting | undefined {
   if (workers.size === 0) {
     const waiting = unrunnable.size + queued.size;
     if (waiting === 0) return undefined;
-    const text = `there is no worker for ${count(waiting, 'task')}; start one, or set scheduler.noWorkersTimeout to have them fail`;
+    const text = `there is no worker for ${countOf(waiting, 'task')}; start one, or set scheduler.noWorkersTimeout to have them fail`;
     return { why: 'no worker', text };
   }
   let refused: TaskView | undefined;
@@ -136,10 +137,6 @@ function demandOf({ restrictions }: TaskView): string | undefined {
     ...[...(resources ?? [])].map(([name, amount]) => `${name}=${amount}`),
   ];
   return demands.length === 0 ? undefined : demands.join(', ');
-}
-
-function count(amount: number, what: string): string {
-  return `${amount} ${what}${amount === 1 ? '' : 's'}`;
 }
 
 function some(keys: readonly string[]): string {

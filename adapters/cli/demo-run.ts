@@ -14,6 +14,7 @@ import {
   type WorkerView,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { countOf } from '../../core/util/values.ts';
 import { canDrawBars } from '../client/progress.ts';
 import { type Corpus, findCorpus, type NearDuplicates, singlePass } from '../demo/index.ts';
 
@@ -135,7 +136,9 @@ export interface DemoFlags {
  */
 export function findText({ path, limitFiles }: DemoFlags): Corpus {
   const corpus = findCorpus(path, limitFiles);
-  print(`Text       ${corpus.documents.length} of ${corpus.found} files in ${corpus.folder}`);
+  print(
+    `Text       ${corpus.documents.length} of ${countOf(corpus.found, 'file')} in ${corpus.folder}`,
+  );
   return corpus;
 }
 
@@ -442,7 +445,7 @@ class Lines implements LiveView {
     const step = Math.floor((this.ended * LINES) / this.total);
     if (step <= this.printed) return;
     this.printed = step;
-    this.stream.write(`${this.ended} of ${this.total} tasks are done\n`);
+    this.stream.write(`${this.ended} of ${countOf(this.total, 'task')} done\n`);
   }
 
   stop(): void {
@@ -505,7 +508,7 @@ export function outcomeLines(
         `         ${nameOf(members.at(-1))}`,
       ]),
     '',
-    `${taskCount} tasks in ${seconds.toFixed(1)} s: ${(taskCount / seconds).toFixed(0)} tasks per second`,
+    `${countOf(taskCount, 'task')} in ${seconds.toFixed(1)} s: ${(taskCount / seconds).toFixed(0)} tasks per second`,
     ...(stats === undefined ? [] : statsLines(stats)),
   ];
 }
@@ -517,7 +520,7 @@ function statsLines({
 }: Pick<DemoStats, 'movedBytes' | 'peakBytes' | 'tasksAgain'>): string[] {
   const peaks = [...peakBytes].sort(([a], [b]) => (a < b ? -1 : 1));
   return [
-    `${String(tasksAgain).padStart(6)} tasks computed once more`,
+    `${String(tasksAgain).padStart(6)} ${tasksAgain === 1 ? 'task' : 'tasks'} computed once more`,
     `${mebibytes(movedBytes)} moved between workers`,
     ...peaks.map(([name, bytes]) => `${mebibytes(bytes)} at most in the memory of ${name}`),
   ];

@@ -4,6 +4,7 @@ import { join, parse, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { YardmasterError } from '../../core/api/index.ts';
 import { inBackground } from '../../core/shared/timers.ts';
+import { countOf } from '../../core/util/values.ts';
 import { textLogger } from '../app/text-log.ts';
 import { Client } from '../client/index.ts';
 import { SystemClock } from '../clocks/index.ts';
@@ -104,7 +105,7 @@ class KilledCluster {
     const pids = this.nannies.map(({ pid }) => pid).join(', ');
     print(`Cluster    scheduler at ${scheduler.address}, process ${scheduler.pid}, with a journal`);
     print(`           worker processes ${pids}`);
-    print(`Graph      ${work.taskCount} tasks`);
+    print(`Graph      ${countOf(work.taskCount, 'task')}`);
     const view = startLiveView(work.stages, [], process.stderr, print);
     try {
       return await Promise.race([this.computeWith(client, { work, plan, view }), scheduler.failed]);
@@ -209,7 +210,7 @@ class KilledCluster {
     await this.done.reaches(after);
     await new Promise((wake) => setTimeout(wake, delayMs));
     if (this.isClosed) return;
-    const so = `after ${this.done.value} tasks`;
+    const so = `after ${countOf(this.done.value, 'task')}`;
     if (worker === undefined) {
       const kill = await this.scheduler?.kill();
       if (kill === undefined) return;

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline';
-import { printable } from '../../core/util/values.ts';
+import { countOf, printable } from '../../core/util/values.ts';
 import type { ReplayFrame } from '../../core/log/replay.ts';
 import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
@@ -88,7 +88,7 @@ function stimulusText(stimulus: Stimulus): string {
     readonly worker?: string;
     readonly client?: string;
   };
-  const of = key ?? (keys === undefined ? undefined : `${keys.length} keys`);
+  const of = key ?? (keys === undefined ? undefined : countOf(keys.length, 'key'));
   const by = worker ?? client;
   const parts = [of === undefined ? '' : ` of ${of}`, by === undefined ? '' : ` by ${by}`];
   return `${op}${parts.join('')} (${stimulusId})`;

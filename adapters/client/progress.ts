@@ -1,6 +1,6 @@
 import type { MultiBar, SingleBar } from 'cli-progress';
 import { type Clock, prefixOfKey } from '../../core/api/index.ts';
-import { printable } from '../../core/util/values.ts';
+import { countOf, printable } from '../../core/util/values.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { type Future, holdingOfFuture } from './future.ts';
 import { checkNames } from './options.ts';
@@ -161,7 +161,7 @@ class Lines {
     const step = total === 0 ? LINES : Math.floor(((total - pending) * LINES) / total);
     if (step <= this.written) return;
     this.written = step;
-    this.stream.write(`${total - pending} of ${total} tasks are done${endsOf(counts)}\n`);
+    this.stream.write(`${total - pending} of ${countOf(total, 'task')} done${endsOf(counts)}\n`);
   }
 
   stop(): void {

@@ -1,4 +1,5 @@
 import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
+import { countOf } from '../../core/util/values.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { type Future, holdingOfFuture, listOfFutures } from './future.ts';
 import { checkNames, refuseOption } from './options.ts';
@@ -181,7 +182,7 @@ function waitedTooLong(waiting: readonly Future<unknown>[], timeoutMs: number): 
   const notDone = waiting.filter((future) => !future.done).length;
   return new YardmasterError(
     'ERR_TIMEOUT',
-    `${notDone} of ${waiting.length} futures are not done after ${timeoutMs} ms`,
+    `${notDone} of ${countOf(waiting.length, 'future')} not done after ${timeoutMs} ms`,
     { timeoutMs, notDone },
   );
 }

@@ -1,4 +1,5 @@
 import type { ClusterView, TaskView, WorkerView } from '../../core/api/index.ts';
+import { countOf } from '../../core/util/values.ts';
 import type { Sentence } from './page-messages.ts';
 
 /** Tasks that are looked at for what they ask for, or wait for. */
@@ -24,7 +25,7 @@ function* withoutWorker({ workers, unrunnable, ...others }: ClusterView): Iterab
     for (const { queuedCount } of others.limits) waiting += queuedCount;
     if (waiting > 0)
       yield sentence(
-        `${count(waiting, 'task waits', 'tasks wait')} for the first worker: start one.`,
+        `${countOf(waiting, 'task waits', 'tasks wait')} for the first worker: start one.`,
       );
     return;
   }
@@ -42,7 +43,7 @@ function* withoutWorker({ workers, unrunnable, ...others }: ClusterView): Iterab
     const why = demand === '' ? 'the policy gives it to no worker' : `it asks for ${demand}`;
     const { key } = example;
     yield sentence(
-      `No worker may run${more} ${count(tasks, 'task', 'tasks')}, such as ${key}: ${why}.`,
+      `No worker may run${more} ${countOf(tasks, 'task')}, such as ${key}: ${why}.`,
       key,
     );
   }
@@ -58,7 +59,7 @@ function* impairedWorkers({ workers }: ClusterView): Iterable<Sentence> {
     first = memoryLimitBytes > 0 ? `${name} uses ${share} % of its memory` : `${name} was paused`;
   }
   if (paused > 0)
-    yield sentence(`${count(paused, 'worker takes', 'workers take')} no new tasks: ${first}.`);
+    yield sentence(`${countOf(paused, 'worker takes', 'workers take')} no new tasks: ${first}.`);
 }
 
 function* limited({ limits, workers }: ClusterView): Iterable<Sentence> {
@@ -71,10 +72,11 @@ function* limited({ limits, workers }: ClusterView): Iterable<Sentence> {
       others += queuedCount;
       continue;
     }
-    const waiting = count(queuedCount, 'task waits', 'tasks wait');
+    const waiting = countOf(queuedCount, 'task waits', 'tasks wait');
     yield sentence(`${waiting} for the limit ${name}: ${runningCount} of ${max} run.`);
   }
-  if (others > 0) yield sentence(`${count(others, 'task waits', 'tasks wait')} for other limits.`);
+  if (others > 0)
+    yield sentence(`${countOf(others, 'task waits', 'tasks wait')} for other limits.`);
 }
 
 function* inLine(cluster: ClusterView): Iterable<Sentence> {
@@ -88,18 +90,18 @@ function* inLine(cluster: ClusterView): Iterable<Sentence> {
     const next = queued.peek();
     const first = next === undefined ? '' : `, ${next.key} first`;
     yield sentence(
-      `${count(queued.size, 'task is', 'tasks are')} queued until one of ${count(totalThreads, 'thread', 'threads')} is free${first}.`,
+      `${countOf(queued.size, 'task is', 'tasks are')} queued until one of ${countOf(totalThreads, 'thread')} is free${first}.`,
       ...(next === undefined ? [] : [next.key]),
     );
   }
   const behind = processing - totalThreads;
   if (behind > 0)
     yield sentence(
-      `${count(behind, 'task waits', 'tasks wait')} on the workers behind those that run.`,
+      `${countOf(behind, 'task waits', 'tasks wait')} on the workers behind those that run.`,
     );
   if (waiting === 0) return;
   const pair = waitingPair(workers.values());
-  const wait = `${count(waiting, 'task waits', 'tasks wait')} for the results of others`;
+  const wait = `${countOf(waiting, 'task waits', 'tasks wait')} for the results of others`;
   yield pair === undefined
     ? sentence(`${wait}.`)
     : sentence(`${wait}, such as ${pair[0]} for ${pair[1]}.`, ...pair);
@@ -131,11 +133,4 @@ function demandOf({ restrictions }: TaskView): string {
     ...[...(hosts ?? [])].map((host) => `the host ${host}`),
     ...[...(resources ?? [])].map(([name, amount]) => `${name}=${amount}`),
   ].join(', ');
-}
-
-/** Kept: making one takes longer than all else of a sentence. */
-const NUMBERS = new Intl.NumberFormat('en');
-
-function count(amount: number, one: string, many: string): string {
-  return `${NUMBERS.format(amount)} ${amount === 1 ? one : many}`;
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { prefixOfKey, VERSION } from '../../core/api/index.ts';
+import { countOf } from '../../core/util/values.ts';
 import { asset } from '../dashboard/asset.ts';
 import { bytes, count, seconds } from '../dashboard/page/format.ts';
 import { escape } from '../dashboard/routes.ts';
@@ -124,7 +125,7 @@ function findingsIn({ figures, startS, stopS, workers }: Observed): readonly str
     ...longest(byPrefix, all.computeS),
     ...transfers(figures),
     ...short(byPrefix),
-    ...(all.failed > 0 ? [`${all.failed} tasks failed.`] : []),
+    ...(all.failed > 0 ? [`${countOf(all.failed, 'task')} failed.`] : []),
   ];
 }
 
@@ -135,7 +136,7 @@ function* busyness(computeS: number, availableS: number, threads: number): Itera
     percent >= 60
       ? ''
       : ' Gaps in the task stream show when threads had nothing to do: too few tasks at a time, one long task, or transfers.';
-  yield `The ${threads} threads computed in ${percent} % of the time.${advice}`;
+  yield `The ${countOf(threads, 'thread')} computed in ${percent} % of the time.${advice}`;
 }
 
 function* longest(byPrefix: ReportFigures['byPrefix'], computeS: number): Iterable<string> {
@@ -143,7 +144,7 @@ function* longest(byPrefix: ReportFigures['byPrefix'], computeS: number): Iterab
   if (first === undefined || computeS <= 0) return;
   const [name, sums] = first;
   const percent = Math.round((100 * sums.computeS) / computeS);
-  yield `${name} took ${percent} % of the computing time: ${sums.tasks} tasks of ${seconds(sums.computeS / sums.tasks)} on average, ${seconds(sums.longestS)} at most.`;
+  yield `${name} took ${percent} % of the computing time: ${countOf(sums.tasks, 'task')} of ${seconds(sums.computeS / sums.tasks)} on average, ${seconds(sums.longestS)} at most.`;
 }
 
 function* transfers({ all, byPrefix }: ReportFigures): Iterable<string> {
@@ -187,8 +188,8 @@ function flameGraph(profile: unknown, title: string): string {
     const count = toNumber(node['count']) ?? 0;
     boxes.push(box(node, { left, row, share: count / total }));
     let at = left;
-    for (const child of childrenOf(node).toSorted((a, b) => countOf(b) - countOf(a))) {
-      const share = countOf(child) / total;
+    for (const child of childrenOf(node).toSorted((a, b) => samplesOf(b) - samplesOf(a))) {
+      const share = samplesOf(child) / total;
       if (share < SHARE_MIN) break;
       draw(child, at, row + 1);
       at += share * WIDTH;
@@ -202,11 +203,11 @@ function flameGraph(profile: unknown, title: string): string {
 function childrenOf(node: Readonly<Record<string, unknown>>): readonly unknown[] {
   const children = entriesOf(node['children']).map(([, child]) => child);
   const [only] = children;
-  const isUncounted = children.length === 1 && isFields(only) && countOf(only) === 0;
+  const isUncounted = children.length === 1 && isFields(only) && samplesOf(only) === 0;
   return isUncounted ? [{ ...only, count: node['count'] }] : children;
 }
 
-function countOf(node: unknown): number {
+function samplesOf(node: unknown): number {
   return isFields(node) ? (toNumber(node['count']) ?? 0) : 0;
 }
 

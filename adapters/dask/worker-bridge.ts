@@ -14,6 +14,7 @@ import {
 import { sayHello } from '../../core/shared/channels.ts';
 import { inBackground } from '../../core/shared/timers.ts';
 import { unreachableAddress } from '../../core/util/hosts.ts';
+import { countOf } from '../../core/util/values.ts';
 import {
   asList,
   type Dialect,
@@ -94,7 +95,7 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
       refuse(
         comm,
         host,
-        `the worker ${String(request['address'])} came back with ${count} results in memory; it has to come without any`,
+        `the worker ${String(request['address'])} came back with ${countOf(count, 'result')} in memory; it has to come without any`,
       );
       return;
     }

@@ -1,3 +1,4 @@
+import { countOf } from '../../core/util/values.ts';
 import { bytes, count, seconds } from '../dashboard/page/format.ts';
 import type { History, Run } from './history.ts';
 import { timeOf, type TimeSpent, totalOf, waitOf } from './time-spent.ts';
@@ -486,7 +487,7 @@ function moreThreads(
     weight: (1 - share) / 2,
     title: 'More threads would make it faster',
     text: `${countOf(threads, 'thread')} ${threads === 1 ? 'was' : 'were'} busy for ${percent(1 - idleShare)} of the time, and tasks waited ${seconds(waitedS)} in all for one. The critical path is ${percent(share)} of the time.`,
-    remedy: `Start more workers: up to ${count(useful)} threads would have something to do.`,
+    remedy: `Start more workers: up to ${countOf(useful, 'thread')} would have something to do.`,
   };
 }
 
@@ -562,7 +563,7 @@ function spills({ workers }: History, { time }: Analysis): Found | undefined {
   return {
     weight: Math.max(0.15, share),
     title: 'Results did not fit into memory',
-    text: `${count(spilling.length)} of ${count(workers.length)} workers spilled to disk; ${worst.name} most: ${bytes(worst.peakSpilledBytes)}${limit}.`,
+    text: `${count(spilling.length)} of ${countOf(workers.length, 'worker')} spilled to disk; ${worst.name} most: ${bytes(worst.peakSpilledBytes)}${limit}.`,
     remedy:
       'Give workers more memory, release results that are not needed, or hand on smaller ones.',
   };
@@ -628,7 +629,7 @@ function repetitions({ runs, workers }: History, { taskCount, time }: Analysis):
   return {
     weight: againS / Math.max(1e-9, time.runS),
     title: 'Results were computed more than once',
-    text: `${count(again)} of ${count(runs.length)} runs repeated a task that had run before; they took ${seconds(againS)}.`,
+    text: `${count(again)} of ${countOf(runs.length, 'run')} repeated a task that had run before; they took ${seconds(againS)}.`,
     remedy: 'Hold the futures of results that are needed again: what has no future is released.',
   };
 }
@@ -651,11 +652,6 @@ function lateStart({ runs }: History, { activeS }: Analysis): Found | undefined 
 function percent(share: number): string {
   const value = 100 * share;
   return `${value > 0 && value < 1 ? '<1' : Math.round(value)} %`;
-}
-
-/** 3 → 3 workers */
-function countOf(amount: number, noun: string): string {
-  return `${count(amount)} ${noun}${amount === 1 ? '' : 's'}`;
 }
 
 /** 3 → 3 tasks */

@@ -8,6 +8,7 @@ import type { TaskFinished } from '../../core/messages/stimulus.ts';
 import { hint } from '../../core/shared/words.ts';
 import { TASK_STATE_NAMES } from '../../core/state/state-names.ts';
 import { parseBytes, parseDurationMs } from '../../core/util/units.ts';
+import { countOf } from '../../core/util/values.ts';
 import { readRecording } from '../app/past.ts';
 import * as graphs from '../workloads/index.ts';
 import { type CostedTask, graphWorkload, type Workload } from '../workloads/index.ts';
@@ -73,7 +74,10 @@ function named(name: string): SimulatedWorkload {
     !sizes.every((size) => Number.isSafeInteger(size) && size > 0)
   ) {
     const example = sized.sizes === 1 ? `${shape}:10` : `${shape}:10,20`;
-    throw invalid(name, `needs ${sized.sizes} whole number(s), 1 or more, as in ${example}`);
+    throw invalid(
+      name,
+      `needs ${countOf(sized.sizes, 'whole number')}, 1 or more, as in ${example}`,
+    );
   }
   const { count = product } = sized;
   if (count(...sizes) > TASKS_MAX) {

@@ -6,6 +6,7 @@ import type { ToClientMessage } from '../../core/messages/to-client.ts';
 import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import type { IncomingStimulus } from '../../core/scheduler-host/tokens.ts';
+import { countOf } from '../../core/util/values.ts';
 import { VirtualClock } from '../clocks/virtual-clock.ts';
 import { lineLog } from '../testing/virtual-cluster.ts';
 import type { Workload } from '../workloads/index.ts';
@@ -292,7 +293,7 @@ export class Simulation {
   private stuck(why: string): YardmasterError {
     const open = [...this.clients.values()].reduce((sum, client) => sum + client.openCount, 0);
     const { workers, queued, unrunnable } = this.kernel.cluster;
-    const message = `the simulation does not end: ${why} at ${this.nowMs} ms, and clients wait for ${open} keys (${workers.size} workers, ${queued.size} tasks queued, ${unrunnable.size} without a worker)`;
+    const message = `the simulation does not end: ${why} at ${this.nowMs} ms, and clients wait for ${countOf(open, 'key')} (${countOf(workers.size, 'worker')}, ${countOf(queued.size, 'task')} queued, ${unrunnable.size} without a worker)`;
     const data = { nowMs: this.nowMs, open, workers: workers.size };
     return new YardmasterError('ERR_TIMEOUT', message, data);
   }

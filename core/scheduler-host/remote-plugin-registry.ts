@@ -4,6 +4,7 @@ import type { WireMessage } from '../api/transport.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
 import { collaborator } from '../plugin-host/injection.ts';
 import { ClusterState } from '../state/cluster.ts';
+import { countOf } from '../util/values.ts';
 import { builtin, type BuiltinCommand, type Given } from './commands.ts';
 import { Sessions } from './sessions.ts';
 
@@ -66,7 +67,7 @@ export abstract class RemotePluginRegistry {
     const [first] = refusals as [Refusal];
     throw new YardmasterError(
       'ERR_PLUGIN_SETUP',
-      `the ${kind} plugin "${name}" is not there: ${refusals.length} of ${reached.length + refusals.length} workers refused it, ${first.worker} because ${first.error}`,
+      `the ${kind} plugin "${name}" is not there: ${refusals.length} of ${countOf(reached.length + refusals.length, 'worker')} refused it, ${first.worker} because ${first.error}`,
       { plugin: name, refusals },
     );
   }

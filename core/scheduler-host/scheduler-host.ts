@@ -8,6 +8,7 @@ import { EventBus, HookRegistry, type HookShare, QUIET_MS, SLOW_MS } from '../pl
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CLOCK, LOGGER } from '../host/tokens.ts';
 import { PolicySlotTable } from '../plugin-host/policy-slots.ts';
+import { countOf } from '../util/values.ts';
 import { ClientQueues } from './client-queues.ts';
 import { DataReservations } from './data-reservations.ts';
 import { Delivery } from './delivery.ts';
@@ -54,14 +55,14 @@ export class SlowStimulusMonitor {
       return;
     }
     const { op, stimulusId } = stimulus;
-    const tasks = op === 'update-graph' ? ` with ${stimulus.tasks.length} tasks` : '';
+    const tasks = op === 'update-graph' ? ` with ${countOf(stimulus.tasks.length, 'task')}` : '';
     const shares = this.hooks.sharesOfStimulus;
     const named = shares.filter(({ ms }) => ms >= NAMED_SHARE * durationMs).slice(0, 3);
     const hooksMs = shares.reduce((sum, { ms }) => sum + ms, 0);
     const isByHooks = hooksMs >= CAUSE_SHARE * durationMs;
     // In virtual time a busy machine is no news; what a plugin does is.
     if (this.clock.elapsedMs !== undefined && !isByHooks) return;
-    const more = this.unsaid === 0 ? '' : `; so did ${this.unsaid} others lately`;
+    const more = this.unsaid === 0 ? '' : `; so did ${countOf(this.unsaid, 'other')} lately`;
     const policies = this.slots.names; // One of them may be what is slow.
     const names = Object.entries(policies).map(([slot, name]) => `${slot} ${name}`);
     const why = isByHooks
@@ -78,8 +79,7 @@ export class SlowStimulusMonitor {
 }
 
 function textOf({ subject, ms, calls }: HookShare): string {
-  const times = calls === 1 ? 'one call' : `${calls} calls`;
-  return `${subject} took ${Math.round(ms)} ms in ${times}`;
+  return `${subject} took ${Math.round(ms)} ms in ${countOf(calls, 'call')}`;
 }
 
 /**

@@ -18,6 +18,7 @@ import { CONFIG } from '../host/tokens.ts';
 import type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-host.ts';
 import { type TransportInput, TransportTable } from './transport-table.ts';
 import type { ClusterState } from '../state/cluster.ts';
+import { countOf } from '../util/values.ts';
 import { Commands } from './commands.ts';
 import { Extensions } from './extensions.ts';
 import { Listeners } from './listeners.ts';
@@ -144,7 +145,11 @@ export class RunningScheduler implements Scheduler {
   [inspect.custom](): string {
     const { workersByRank, tasks, clients } = this.cluster;
     const lines = Object.entries(this.policies.current).map(([slot, name]) => `  ${slot}: ${name}`);
-    const counts = `${workersByRank.length} workers, ${clients.size} clients, ${tasks.size} tasks`;
+    const counts = [
+      countOf(workersByRank.length, 'worker'),
+      countOf(clients.size, 'client'),
+      countOf(tasks.size, 'task'),
+    ].join(', ');
     return [`<Scheduler ${counts}>`, ...lines].join('\n');
   }
 

@@ -6,6 +6,7 @@ import { CLOCK } from '../host/tokens.ts';
 import { hint } from '../shared/words.ts';
 import { ClusterState } from '../state/cluster.ts';
 import type { WorkerState } from '../state/task.ts';
+import { countOf } from '../util/values.ts';
 import { builtin, type BuiltinCommand, type Given } from './commands.ts';
 import { Sessions } from './sessions.ts';
 import { StimulusQueue } from './stimulus-queue.ts';
@@ -113,7 +114,7 @@ export class WorkerCommands implements Asked {
     if (missing.length === 0 || errors === 'return') return { restarted, kept, missing, unknown };
     throw new YardmasterError(
       'ERR_TIMEOUT',
-      `${missing.length} of ${restarted.length} workers were not back ${timeoutMs} ms after their restart: ${missing.map(({ name }) => name).join(', ')}; wait longer (timeoutMs), and look into the logs of their nannies`,
+      `${missing.length} of ${countOf(restarted.length, 'worker')} did not come back within ${timeoutMs} ms after the restart: ${missing.map(({ name }) => name).join(', ')}; wait longer (timeoutMs), and look into the logs of their nannies`,
       { timeoutMs, missing },
     );
   }

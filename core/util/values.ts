@@ -68,6 +68,14 @@ export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }
 
+/** Made once: creating a formatter takes longer than formatting. */
+const NUMBERS = new Intl.NumberFormat('en');
+
+/** `1 worker`, `1,200 workers`. A verb may follow the noun: `countOf(n, 'task waits', 'tasks wait')`. */
+export function countOf(amount: number, one: string, many = `${one}s`): string {
+  return `${NUMBERS.format(amount)} ${amount === 1 ? one : many}`;
+}
+
 /** The name of the type of a value for people: `number`, `Array`, `Map`, the name of its class. */
 export function typeName(value: unknown): string {
   if (value === null) return 'null';

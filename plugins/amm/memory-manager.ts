@@ -22,7 +22,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { isTrusted, original, readOnly } from '../../core/shared/read-only.ts';
-import { SHOWN } from '../../core/util/values.ts';
+import { countOf, SHOWN } from '../../core/util/values.ts';
 import { NO_WORKERS, WorkerList } from './movement.ts';
 
 /** Suggestions of a policy in one round, at most; a policy with more is taken for endless. */
@@ -1121,7 +1121,7 @@ function explainMove(
       ? worker.status === 'running' && !worker.hasWhat.has(task)
       : worker.hasWhat.has(task);
   });
-  const among = `of ${eligible.length} ${named === undefined ? 'workers' : 'named workers'}`;
+  const among = `of ${countOf(eligible.length, named === undefined ? 'worker' : 'named worker')}`;
   // As they were chosen: the emptiest receives, the fullest drops.
   const sign = isCopy ? 1 : -1;
   eligible.sort(

@@ -4,6 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { countOf } from '../../../core/util/values.ts';
 import { LocalCluster } from '../../app/local-cluster.ts';
 import { removePrivateFolder } from '../../log/private-folder.ts';
 import { textLogger } from '../../app/text-log.ts';
@@ -159,7 +160,7 @@ async function computeOn(
 ): Promise<ExplainedOutcome | undefined> {
   const work = demoGraph(corpus.documents);
   print(`Cluster    scheduler at ${cluster.address}, worker processes ${cluster.pids.join(', ')}`);
-  print(`Graph      ${work.taskCount} tasks`);
+  print(`Graph      ${countOf(work.taskCount, 'task')}`);
   const names = Array.from({ length: flags.workers }, (_, index) => `worker-${index}`);
   const view = startLiveView(work.stages, names, process.stderr, print);
   const direct = voice.say;
@@ -177,11 +178,11 @@ async function computeOn(
     };
     await workers;
     if (isCutOff()) return undefined;
-    const title = `near-duplicates among ${corpus.documents.length} files`;
+    const title = `near-duplicates among ${countOf(corpus.documents.length, 'file')}`;
     const outcome = await client.report(report, () => compute(client, work), { title });
     if (flags.chaos !== undefined && chaos !== undefined) {
       view.print(
-        `Chaos      ${chaos.killCount} of ${killsOf(flags.chaos)} kills, ${stats.tasksAgain} tasks computed once more`,
+        `Chaos      ${chaos.killCount} of ${countOf(killsOf(flags.chaos), 'kill')}, ${countOf(stats.tasksAgain, 'task')} computed once more`,
       );
     }
     return outcome;
@@ -225,17 +226,17 @@ function chaosIn(
       ...{ ...common, kills: 1, moments: [HALF] },
       onKill: (worker, pid, done) =>
         view.print(
-          `Kill       ${worker}, process ${pid}, after ${done} tasks: what only it held is computed again`,
+          `Kill       ${worker}, process ${pid}, after ${countOf(done, 'task')}: what only it held is computed again`,
         ),
     });
   }
   const kills = killsOf(flags.chaos);
   view.print(
-    `Chaos      ${kills} times a worker will be killed; --seed ${seed} gives the same moments`,
+    `Chaos      ${countOf(kills, 'time')} a worker will be killed; --seed ${seed} gives the same moments`,
   );
   return new Chaos({
     ...{ ...common, kills },
     onKill: (worker, pid, done) =>
-      view.print(`Chaos      killed ${worker}, process ${pid}, after ${done} tasks`),
+      view.print(`Chaos      killed ${worker}, process ${pid}, after ${countOf(done, 'task')}`),
   });
 }

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
+import { countOf } from '../../../core/util/values.ts';
 import {
   calibrate,
   comparePolicies,
@@ -28,7 +29,7 @@ export async function calibrateCommand(file: string, { json }: CalibrateFlags): 
   const { threads, bandwidth, latencyMs, overheadMs, startMs } = fitted;
   const total = threads.reduce((sum, count) => sum + count, 0);
   const lines = [
-    `${file}: ${tasks} tasks of ${graphs} graph(s), ${threads.length} workers with ${total} threads`,
+    `${file}: ${countOf(tasks, 'task')} of ${countOf(graphs, 'graph')}, ${countOf(threads.length, 'worker')} with ${countOf(total, 'thread')}`,
     `bandwidth         ${bandwidth === undefined ? 'no transfer was measured' : `${sizeText(bandwidth)}/s`}`,
     `latency           ${latencyMs === undefined ? 'no task shows it' : `${latencyMs.toFixed(2)} ms a message`}`,
     `overhead          ${overheadMs.toFixed(2)} ms a task`,

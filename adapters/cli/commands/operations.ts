@@ -5,7 +5,7 @@ import {
   type TaskSummary,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import { printable } from '../../../core/util/values.ts';
+import { countOf, printable } from '../../../core/util/values.ts';
 import type { Client, SchedulerIdentity } from '../../client/index.ts';
 import { say, sizeText, textTable } from '../terminal.ts';
 import { type ClientFlags, print, withClient } from '../with-client.ts';
@@ -83,7 +83,7 @@ function statusText({ running, intervalMs, measure, policies, lastRound }: AmmSt
 
 function roundText({ suggested, accepted, underWay, refusals, failures }: AmmRound): string {
   return [
-    `accepted ${accepted} of ${suggested} suggestions, ${underWay} copies under way`,
+    `accepted ${accepted} of ${countOf(suggested, 'suggestion')}, ${countOf(underWay, 'copy', 'copies')} under way`,
     ...refusals.map(
       ({ reason, count, example }) => `refused ${count}: ${reason} (such as ${example})`,
     ),

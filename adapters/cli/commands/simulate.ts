@@ -1,3 +1,4 @@
+import { countOf } from '../../../core/util/values.ts';
 import {
   loadWorkload,
   readVariant,
@@ -36,16 +37,16 @@ export async function simulateCommand(name: string, flags: SimulateFlags): Promi
 function reportText(report: SimulationReport, tookS: number): string {
   const { failed, firstFailure = '', useless } = report;
   return [
-    `${report.workload}: ${report.tasks} tasks, ${report.runs} runs, seed ${report.seed}`,
+    `${report.workload}: ${countOf(report.tasks, 'task')}, ${countOf(report.runs, 'run')}, seed ${report.seed}`,
     `makespan          ${report.makespanS.toFixed(3)} s, simulated in ${tookS.toFixed(1)} s`,
     `idle              ${(100 * report.idleShare).toFixed(1)} %`,
-    `moved             ${sizeText(report.movedBytes)} in ${report.transfers} transfers`,
+    `moved             ${sizeText(report.movedBytes)} in ${countOf(report.transfers, 'transfer')}`,
     `peak of a worker  ${sizeText(report.peakWorkerBytes)}`,
     `spilled           ${sizeText(report.spilledBytes)}`,
-    `decisions         ${report.decisions}, ${report.transitions} transitions`,
+    `decisions         ${report.decisions}, ${countOf(report.transitions, 'transition')}`,
     `fallbacks         ${report.fallbacks}`,
     `trace             ${report.traceHash}`,
     ...(useless === undefined ? [] : [`error             ${useless}`]),
-    ...(failed === 0 ? [] : [`failed            ${failed} keys, first ${firstFailure}`]),
+    ...(failed === 0 ? [] : [`failed            ${countOf(failed, 'key')}, first ${firstFailure}`]),
   ].join('\n');
 }

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { TaskSummary } from '../../../core/api/index.ts';
-import { printableLines } from '../../../core/util/values.ts';
+import { countOf, printableLines } from '../../../core/util/values.ts';
 import type { Client, SchedulerIdentity } from '../../client/index.ts';
 import { sizeText, textTable } from '../terminal.ts';
 import { type ClientFlags, print, withClient } from '../with-client.ts';
@@ -95,7 +95,7 @@ export function topText(
     .sort((a, b) => activityOf(b) - activityOf(a));
   const stuck = prefixes.reduce((sum, { states }) => sum + (states['no-worker'] ?? 0), 0);
   return [
-    `${address}: ${workers.length} workers, ${threads} threads${speed}`,
+    `${address}: ${countOf(workers.length, 'worker')}, ${countOf(threads, 'thread')}${speed}`,
     '',
     ...tableOf(WORKER_TITLES, fullest.map(workerRow), linesMax, 'workers'),
     '',
@@ -105,7 +105,7 @@ export function topText(
       linesMax,
       'prefixes',
     ),
-    ...(stuck === 0 ? [] : ['', `${stuck} tasks wait for a worker`]),
+    ...(stuck === 0 ? [] : ['', `${countOf(stuck, 'task waits', 'tasks wait')} for a worker`]),
     ...waiting.map(({ key, why }) => `  ${key}: ${why}`),
   ].join('\n');
 }

@@ -1,5 +1,5 @@
 import type { Decision, DecisionCandidate, Why } from '../../../core/api/index.ts';
-import { printable } from '../../../core/util/values.ts';
+import { countOf, printable } from '../../../core/util/values.ts';
 import { withClient } from '../with-client.ts';
 import { say } from '../terminal.ts';
 
@@ -76,8 +76,8 @@ function candidateText(candidate: DecisionCandidate): string {
     ...(missingBytes === undefined ? [] : [`lacks ${missingBytes} bytes`]),
     ...(memoryBytes === undefined ? [] : [`${memoryBytes} bytes in use`]),
     `${round(occupancyS)} s of work`,
-    `${processingCount} tasks`,
-    ...(openSlots === undefined ? [] : [`${openSlots} open slots`]),
+    countOf(processingCount, 'task'),
+    ...(openSlots === undefined ? [] : [countOf(openSlots, 'open slot')]),
   ];
   return `${worker}  ${facts.join(', ')}`;
 }

@@ -1,3 +1,4 @@
+import { countOf } from '../../../core/util/values.ts';
 import { transportsOfFile } from '../../app/start-scheduler.ts';
 import { startZeroWorkers } from '../../zero-worker/index.ts';
 import { untilStopped } from '../with-client.ts';
@@ -24,8 +25,10 @@ export async function zeroWorkersCommand(
     transports: await transportsOfFile(config),
   });
   const stopped = untilStopped(zero);
-  say(`${count} x ${threads} threads that compute nothing\n`);
+  say(
+    `${countOf(count, 'worker')} with ${countOf(threads, 'thread')} each, which compute nothing\n`,
+  );
   const code = await stopped;
-  say(`${zero.finishedCount} tasks finished\n`);
+  say(`${countOf(zero.finishedCount, 'task')} finished\n`);
   return code;
 }

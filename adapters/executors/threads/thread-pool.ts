@@ -8,6 +8,7 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/timers.ts';
+import { countOf } from '../../../core/util/values.ts';
 import { epochMs } from '../../clocks/epoch.ts';
 import { actorLost, describeFailure } from '../../tasks/index.ts';
 import { relayConnection } from '../../transports/tunnel.ts';
@@ -135,7 +136,7 @@ export class ThreadPool {
         const keys = interrupted.map(({ key }) => key);
         log?.info(
           { keys },
-          `${keys.length} tasks waited on a thread that ended, and are run again`,
+          `a thread ended: ${countOf(keys.length, 'task that waited on it is', 'tasks that waited on it are')} run again`,
         );
       }
       if (thread.hasStarted && this.surplus < 0) this.addThread();

@@ -194,7 +194,7 @@ describe('a local cluster of processes', () => {
       });
       await expect(client.restartWorkers([], { timeoutMs: 1 })).rejects.toMatchObject({
         code: 'ERR_TIMEOUT',
-        message: expect.stringContaining('1 of 1 workers were not back') as string,
+        message: expect.stringContaining('1 of 1 worker did not come back') as string,
       });
       await expect.poll(() => cluster.pids[0] !== before).toBe(true);
       await client.submit(square, 2).result();

@@ -275,7 +275,7 @@ describe('demo', () => {
     expect(replay.stdout).toMatch(/^identical: /m);
     expect(run.stdout).toMatch(/^ +40 texts, at least 100 % alike\n +page000.txt\n +page117.txt$/m);
     expect(run.stdout).toMatch(/\d+ tasks in [\d.]+ s: \d+ tasks per second/);
-    expect(run.stderr).toMatch(/(\d+) of \1 tasks are done/);
+    expect(run.stderr).toMatch(/(\d+) of \1 tasks done/);
   });
 
   test('comes to the same result when workers are killed meanwhile', async () => {

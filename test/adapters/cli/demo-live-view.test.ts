@@ -51,7 +51,7 @@ it('a terminal that knows no codes gets lines, and no codes', () => {
   vi.unstubAllEnvs();
   view.done('index');
   view.stop();
-  expect(written).toBe('1 of 1 tasks are done\n');
+  expect(written).toBe('1 of 1 task done\n');
 });
 
 it('bars fit a narrow terminal, and each worker has one before its first task ends', async () => {
@@ -62,7 +62,7 @@ it('bars fit a narrow terminal, and each worker has one before its first task en
 });
 
 it('a terminal with fewer rows than there are bars gets lines', async () => {
-  expect(await barsOf({ columns: 80, rows: 3 })).toBe('120 of 1200 tasks are done\n');
+  expect(await barsOf({ columns: 80, rows: 3 })).toBe('120 of 1,200 tasks done\n');
 });
 
 /** What is written for two workers until a tenth of the work is done. */

@@ -94,7 +94,7 @@ describe('yardmaster top', () => {
     expect(code).toBe(0);
     expect(out).toMatch(/^tls:.*: 3 workers, 3 threads$/m);
     expect(out).toMatch(/^square +1 +0 +3 +0 +3 *$/m);
-    expect(out).toMatch(new RegExp(`^1 tasks wait for a worker\n  ${failed.key}: .`, 'm'));
+    expect(out).toMatch(new RegExp(`^1 task waits for a worker\n  ${failed.key}: .`, 'm'));
   });
 });
 
@@ -127,7 +127,7 @@ describe('yardmaster amm', () => {
     expect(await run()).not.toContain('last round');
     expect(await run('run')).toContain('Moody failed');
     const text = await run();
-    expect(text).toMatch(/\nlast round: accepted 0 of 1 suggestions, 0 copies under way\n/);
+    expect(text).toMatch(/\nlast round: accepted 0 of 1 suggestion, 0 copies under way\n/);
     expect(text).toMatch(/\nrefused 1: unknown-task \(such as Moody: replicate is refused: /);
     expect(text).toMatch(/\nMoody failed: .*no mood/);
   });

@@ -40,7 +40,7 @@ it('the first look has no speed', () => {
     'sum           0        2       7       0    10',
     'train         1        0       0       0     0',
     '',
-    '1 tasks wait for a worker',
+    '1 task waits for a worker',
     '  train-1: no worker offers GPU',
   ]);
 });
@@ -53,11 +53,16 @@ it('what is done a second is measured between two looks', () => {
 
 it('what does not fit on the screen is counted', () => {
   const text = topText('tcp://s:1', look(0, 10), undefined, 1);
-  expect(text).toContain('and 1 more workers');
-  expect(text).toContain('and 1 more prefixes');
+  expect(text).toContain('and 1 more worker');
+  expect(text).toContain('and 1 more prefix');
   expect(text).not.toContain('ann');
 });
 
 it('a text is cut to the screen, so that no line wraps and the first ones stay', () => {
   expect(clipped('one\nthe second line\nthree\nfour', 3, 8)).toBe('one\nthe sec…\nthree');
+});
+
+it('one worker with one thread is not plural', () => {
+  const alone = { ...look(0, 10), workers: [{ ...worker('ann', 1), threadCount: 1 }] };
+  expect(topText('tcp://s:1', alone, undefined)).toMatch(/^tcp:\/\/s:1: 1 worker, 1 thread\n/);
 });

@@ -61,7 +61,7 @@ describe('the progress of futures', () => {
     stream.on('data', (part: string) => (text += part));
     const end = await showProgress(futures, { stream: stream as unknown as NodeJS.WriteStream });
     expect(end).toMatchObject({ total: 4, finished: 3, failed: 1 });
-    await expect.poll(() => text).toMatch(/4 of 4 tasks are done, 1 failed\n$/);
+    await expect.poll(() => text).toMatch(/4 of 4 tasks done, 1 failed\n$/);
   });
 
   it.each([

@@ -76,7 +76,7 @@ describe.skipIf(!hasBrowser)('the dashboard over a recording, in a browser', () 
     await expect.poll(text).toMatch(/wait for the results of others/);
     expect(await text()).toMatch(/What failed first\s+00:00:0\d parse-header/);
     await page.getByRole('link', { name: 'Graph' }).click();
-    await expect.poll(text).toContain('81 tasks and what they need');
+    await expect.poll(text).toContain('81 tasks with all dependencies');
     await page.getByRole('link', { name: 'Task stream' }).click();
     await expect.poll(text).toMatch(/load\s+\d+/);
     await page.getByRole('link', { name: 'Log' }).click();

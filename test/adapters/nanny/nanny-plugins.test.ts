@@ -87,7 +87,7 @@ test('a client registers a plugin for all nannies, also of workers that come lat
   const options = { file };
   await expect(client.registerNannyPlugin({ use: './nowhere.mjs' })).rejects.toMatchObject({
     code: 'ERR_PLUGIN_SETUP',
-    message: expect.stringContaining('1 of 1 workers refused it') as string,
+    message: expect.stringContaining('1 of 1 worker refused it') as string,
   });
   expect(await client.registerNannyPlugin({ use: PLUGIN, name: 'notes', options })).toBe('notes');
   expect(notes()).toEqual(['setup for worker-0']);

@@ -46,8 +46,8 @@ describe('a workload on the command line', () => {
 
   it.each([
     ['tre:8', '"tre:8" is no workload; did you mean "tree"? Choose one of merge-10K'],
-    ['tree:0', '"tree:0" needs 1 whole number(s), 1 or more, as in tree:10'],
-    ['chains:3', '"chains:3" needs 2 whole number(s)'],
+    ['tree:0', '"tree:0" needs 1 whole number, 1 or more, as in tree:10'],
+    ['chains:3', '"chains:3" needs 2 whole numbers'],
     ['tree:3@fast', 'has a wrong cost'],
     ['tree:3@1e300s', 'has a wrong cost'],
     ['tree:40', '"tree:40" has more than 20000000 tasks'],

@@ -234,7 +234,7 @@ describe('a plugin that a client registers', () => {
     const use = (() => 1) as unknown as string;
     await expect(client.registerWorkerPlugin({ use })).rejects.toThrow('code cannot travel');
     const missing = client.registerWorkerPlugin({ use: './nowhere.mjs' });
-    await expect(missing).rejects.toThrow(/1 of 1 workers refused it, .* does not exist/);
+    await expect(missing).rejects.toThrow(/1 of 1 worker refused it, .* does not exist/);
     await cluster.close();
   });
 });

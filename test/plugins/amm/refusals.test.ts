@@ -185,7 +185,7 @@ describe('refusals are recorded for why', () => {
     manager.runOnce();
     expect(recorded.map(({ kind, outcome, rule }) => [kind, outcome, rule])).toEqual([
       ['drop', 'refused', 'it would be the last copy'],
-      ['replicate', 'b', 'one more copy: the least memory of 1 workers without one'],
+      ['replicate', 'b', 'one more copy: the least memory of 1 worker without one'],
       ['replicate', 'refused', 'every running candidate has a copy or gets one'],
     ]);
   });

@@ -1,3 +1,4 @@
+import { countOf } from '../../../../core/util/values.ts';
 import { stateColour, STATES, themed } from '../colours.ts';
 import { legend } from '../bar.ts';
 import { button, h, on, section, setText } from '../dom.ts';
@@ -62,7 +63,7 @@ export class Graph implements View {
     }
     const what =
       kind === 'tasks'
-        ? `${count(total)} tasks and what they need.`
+        ? `${countOf(total, 'task')} with all dependencies.`
         : `${count(total)} tasks, drawn as ${count(nodes.length)} ${kind}: a circle is as large as it has tasks.`;
     const none =
       this.around.past === undefined

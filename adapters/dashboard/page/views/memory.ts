@@ -1,3 +1,4 @@
+import { countOf } from '../../../../core/util/values.ts';
 import { Bar, legend } from '../bar.ts';
 import { MEMORY } from '../colours.ts';
 import { h, section, setText, Table } from '../dom.ts';
@@ -88,7 +89,10 @@ export class Memory implements View {
       })),
     );
     const part = isPart ? ' Only a part of all results was searched.' : '';
-    setText(this.note, `${count(replicated)} results have two or more copies.${part}`);
+    setText(
+      this.note,
+      `${countOf(replicated, 'result has', 'results have')} two or more copies.${part}`,
+    );
     this.amm.replaceChildren(...this.describe(amm));
   }
 

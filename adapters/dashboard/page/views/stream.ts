@@ -1,6 +1,7 @@
+import { countOf } from '../../../../core/util/values.ts';
 import { ACTION_COLOURS, prefixColour, themed } from '../colours.ts';
 import { button, h, on, section, setText, Table } from '../dom.ts';
-import { clock, count, seconds } from '../format.ts';
+import { clock, seconds } from '../format.ts';
 import { type Bin, fromColumns, type Span } from '../../page-messages.ts';
 import type { StreamPart, StreamSource } from '../link.ts';
 import { AXIS, drawMoment, drawTimes, LEFT } from '../stream-axes.ts';
@@ -204,12 +205,14 @@ export class Stream implements View {
 
   private describe({ sinceS, count: actions, dropped }: StreamPart): void {
     const { spans, bins } = this;
-    const parts = [`Recording since ${clock(sinceS)}; ${count(actions)} actions in this window.`];
+    const parts = [
+      `Recording since ${clock(sinceS)}; ${countOf(actions, 'action')} in this window.`,
+    ];
     if (bins !== undefined)
       parts.push('Each pixel shows the longest of its tasks: zoom in to see each one.');
     if (dropped > 0)
       parts.push(
-        `The oldest ${count(dropped)} are not remembered any more: see the option history.`,
+        `${countOf(dropped, 'older action is', 'older actions are')} not remembered any more: see the option history.`,
       );
     setText(this.note, parts.join(' '));
     const names = this.names();

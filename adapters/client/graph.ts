@@ -410,9 +410,12 @@ export function reduceTree(
 export class Constant<T> implements Iterable<T> {
   constructor(readonly value: T) {}
 
-  /** Without end. */
-  *[Symbol.iterator](): Generator<T, never, undefined> {
-    for (;;) yield this.value;
+  /** It would not end. @throws YardmasterError `ERR_GRAPH_INVALID` */
+  [Symbol.iterator](): Iterator<T> {
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      'all(value) is for map only, beside a sequence that says how many calls there are',
+    );
   }
 }
 

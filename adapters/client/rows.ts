@@ -1,10 +1,29 @@
 import { inspect } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
 import { Constant } from './graph.ts';
+import type { StreamOptions } from './streams.ts';
 
 /** True when something gives its items one by one, and at its own pace. */
 export function isStream(items: unknown): items is AsyncIterable<unknown> {
   return typeof items === 'object' && items !== null && Symbol.asyncIterator in items;
+}
+
+/**
+ * The items of a `map` over a stream, and its options.
+ * @param columns - one of them is a stream
+ * @throws YardmasterError `ERR_GRAPH_INVALID` when there are other arguments of the function
+ */
+export function streamIn(
+  columns: readonly unknown[],
+): [items: AsyncIterable<unknown>, options?: StreamOptions] {
+  const [items, options, ...others] = columns;
+  if (isStream(items) && !isSequence(options) && others.length === 0) {
+    return [items, options as StreamOptions | undefined];
+  }
+  throw new YardmasterError(
+    'ERR_GRAPH_INVALID',
+    'map over an AsyncIterable calls the function with one item and takes no other arguments; put all that a call needs into each item, or give map arrays',
+  );
 }
 
 /**

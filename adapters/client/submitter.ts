@@ -37,7 +37,7 @@ import {
   withLimitOf,
   withPersistence,
 } from './options.ts';
-import { checkSequence, isStream, rowsOf } from './rows.ts';
+import { checkSequence, isStream, rowsOf, streamIn } from './rows.ts';
 import type { Session } from './session.ts';
 import { IN_FLIGHT, type Items, resultsInOrder, type StreamOptions } from './streams.ts';
 
@@ -132,8 +132,8 @@ export class Submitter {
         'the option key names one task; map makes many',
       );
     }
-    if (isStream(columns[0])) {
-      const [items, options] = columns as unknown as [AsyncIterable<unknown>, StreamOptions?];
+    if (columns.some(isStream)) {
+      const [items, options] = streamIn(columns);
       return this.stream(fn, items, options, (future) => future.result());
     }
     const rows = rowsOf(columns);

@@ -63,6 +63,31 @@ describe('words of the client', () => {
     expect(() => client.map(add, [1, 2], [1])).toThrow(/same length, got 2, 1/);
   });
 
+  test('a map over items that come one by one says that they are its only arguments', () => {
+    const items = new Source(2);
+    const map = (...columns: unknown[]): unknown =>
+      Reflect.apply(client.map, client, [add, ...columns]);
+    for (const columns of [
+      [items, all(10)],
+      [all(10), items],
+      [[1, 2], items],
+      [items, [1, 2]],
+    ]) {
+      expect(() => map(...columns)).toThrow(
+        /^map over an AsyncIterable calls the function with one item and takes no other arguments; put all that a call needs into each item/,
+      );
+    }
+    expect(items.taken).toBe(0);
+    expect(() => map(items, { inflight: 2 })).toThrow(/no option "inflight"/);
+  });
+
+  test('all(value) outside of a map is refused, where it would not end', async () => {
+    const wrong = /all\(value\) is for map only, beside a sequence/;
+    expect(() => client.reduce(total, all(1))).toThrow(wrong);
+    await expect(client.forEach(inc, all(1), { inFlight: 1 })).rejects.toThrow(wrong);
+    expect(() => [...all(1)]).toThrow(wrong);
+  });
+
   test('a map over items that come one by one gives the results in order', async () => {
     const results: number[] = [];
     for await (const result of client.map(inc, new Source(40), { inFlight: 5 })) {

@@ -141,7 +141,8 @@ export class ActorCalls {
         const channel = await peers.to(worker);
         return { answer: channel.request<ActorReply>('actor-call', parameters) };
       } catch (error) {
-        const isOutOfReach = YardmasterError.is(error, 'ERR_CONNECT');
+        const isOutOfReach =
+          YardmasterError.is(error, 'ERR_CONNECT') || YardmasterError.is(error, 'ERR_ACCESS');
         if (relay === undefined || !isOutOfReach) throw error;
         unreachable.add(worker);
       }

@@ -5,7 +5,7 @@ import { approximateBytes } from '../util/bytes.ts';
  * Every code of an error that Yardmaster reports, with its meaning. See `docs/troubleshooting.md` for more.
  */
 export const ERROR_CODES = {
-  ERR_ACCESS: 'Credentials are missing, or do not permit what was asked.',
+  ERR_ACCESS: 'Credentials are missing, are not accepted, or do not permit what was asked.',
   ERR_ACTOR_LOST: 'The worker or thread of an actor is gone, and the state of the actor with it.',
   ERR_CANCELLED: 'The task was cancelled or its client went away.',
   ERR_CLOSED: 'The connection, client or cluster is closed.',

@@ -42,24 +42,29 @@ export function stuckError(peer: string, timeoutMs: number, nbytes: number): Yar
   );
 }
 
-/** `connect` failed before the peer was known to be one of ours. */
+/**
+ * `connect` failed before the peer was known to be one of ours: `ERR_ACCESS` when one of the two sides does not accept the
+ * credentials of the other, else `ERR_CONNECT`.
+ */
 export function connectError(address: string, cause: Error): YardmasterError {
   const code = systemCode(cause);
-  const [reason, advice] = CONNECT_FAILURES.get(code) ?? [cause.message, adviceAt(address, code)];
+  const refusal = REFUSED_CREDENTIALS.get(code);
+  const [reason, advice] = refusal ??
+    CONNECT_FAILURES.get(code) ?? [cause.message, adviceAt(address, code)];
   return new YardmasterError(
-    'ERR_CONNECT',
+    refusal === undefined && code !== 'ERR_ACCESS' ? 'ERR_CONNECT' : 'ERR_ACCESS',
     `cannot connect to ${address}: ${reason}${codeText(code)}; ${advice}`,
     { address, cause: code },
     { cause },
   );
 }
 
-/** A listener with TLS closes what does not begin with a handshake. */
+/** A listener with TLS closes, without a reason, what does not begin with a handshake, and what has another certificate. */
 function adviceAt(address: string, code: string | undefined): string {
-  const mayBeTls = code === 'ERR_CLOSED' && address.startsWith('tcp:');
-  return mayBeTls
+  if (code !== 'ERR_CLOSED') return 'check host and port';
+  return address.startsWith('tcp:')
     ? `check host and port; if it listens with encryption, connect to ${address.replace('tcp:', 'tls:')}`
-    : 'check host and port';
+    : 'check host and port, and that its authority has signed the certificate of this side';
 }
 
 /** The error of an attempt to connect without an answer in time. */
@@ -126,10 +131,24 @@ const TOO_MANY_FILES: Explanation = [
   'raise its limit (ulimit -n)',
 ];
 
-const CONNECT_FAILURES: ReadonlyMap<string | undefined, Explanation> = new Map([
+const OTHER_AUTHORITY: Explanation = [
+  'the authority of this side has not signed its certificate',
+  'use certificates of one authority on both sides',
+];
+
+const REFUSED_CREDENTIALS: ReadonlyMap<string | undefined, Explanation> = new Map([
   ['ERR_SSL_SSLV3_ALERT_BAD_RECORD_MAC', WRONG_KEY],
   ['ERR_SSL_TLSV1_ALERT_UNKNOWN_PSK_IDENTITY', WRONG_KEY],
   ['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', WRONG_KEY],
+  ['SELF_SIGNED_CERT_IN_CHAIN', OTHER_AUTHORITY],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', OTHER_AUTHORITY],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', OTHER_AUTHORITY],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', OTHER_AUTHORITY],
+  ['CERT_SIGNATURE_FAILURE', OTHER_AUTHORITY],
+  ['CERT_HAS_EXPIRED', ['its certificate has expired', 'replace it; the files are read again']],
+]);
+
+const CONNECT_FAILURES: ReadonlyMap<string | undefined, Explanation> = new Map([
   [
     'ERR_SSL_WRONG_VERSION_NUMBER',
     ['it does not speak TLS', 'use tcp:// if it listens without encryption'],

@@ -124,7 +124,10 @@ export class CertificateLayer implements SocketLayer {
       ALPNProtocols: [used],
       checkServerIdentity: (_, certificate) => {
         if (unitsOf(certificate).includes(serving)) return undefined;
-        return new Error(`its certificate is none of a ${serving} (OU of the subject)`);
+        return new YardmasterError(
+          'ERR_ACCESS',
+          `its certificate is none of a ${serving} (OU of the subject)`,
+        );
       },
     });
   }

@@ -210,7 +210,7 @@ test('keys are rotated while the cluster runs: connections stay, old keys are re
       .result(),
   ).toBe(25);
   await expect(Client.connect(address, { access: old })).rejects.toMatchObject({
-    code: 'ERR_CONNECT',
+    code: 'ERR_ACCESS',
   });
   const refused = runs.yardmaster('worker', address, '--no-nanny', '--access', old);
   expect(await refused.exit).toBe(1);

@@ -105,7 +105,7 @@ describe('a cluster over TLS', () => {
 
   it.each([
     ['no file', join(tmpdir(), 'there-is-no-such-file.json'), 'ERR_ACCESS'],
-    ['keys of another cluster', () => fileWith('other', newAccess()), 'ERR_CONNECT'],
+    ['keys of another cluster', () => fileWith('other', newAccess()), 'ERR_ACCESS'],
   ])('refuses a client with %s', async (_, access, code) => {
     const path = typeof access === 'string' ? access : access();
     await expect(Client.connect(scheduler.address, { access: path })).rejects.toMatchObject({
@@ -154,7 +154,7 @@ describe('a cluster over TLS', () => {
     const impostor = await startScheduler({ log }, 'tls://127.0.0.1:0');
     process.env['YARDMASTER_HOME'] = home;
     await expect(Client.connect(impostor.address, { access: file.path })).rejects.toMatchObject({
-      code: 'ERR_CONNECT',
+      code: 'ERR_ACCESS',
     });
     await impostor.close();
   });
@@ -170,7 +170,7 @@ describe('a role', () => {
     // With the other role's name but its own key, it fails in the handshake.
     const keys = accessOfRole(file.read(), 'worker').keys;
     const forged = fileWith('forged', { keys: { client: keys.worker! } });
-    await expect(hello(forged, 'client')).rejects.toMatchObject({ code: 'ERR_CONNECT' });
+    await expect(hello(forged, 'client')).rejects.toMatchObject({ code: 'ERR_ACCESS' });
   });
 
   it('of a client cannot restart the cluster, and that of an admin can', async () => {
@@ -224,7 +224,7 @@ describe('a role', () => {
     const { data, client } = file.read().keys;
     const forged = fileWith('no-data', { keys: { data: client! } });
     await expect(hello(forged, 'peer', workers[0]!.address)).rejects.toMatchObject({
-      code: 'ERR_CONNECT',
+      code: 'ERR_ACCESS',
     });
     const channel = await hello(
       fileWith('data', { keys: { data: data! } }),
@@ -234,7 +234,7 @@ describe('a role', () => {
     await channel.close();
     await expect(
       hello(fileWith('data-as-client', { keys: { client: data! } }), 'client'),
-    ).rejects.toMatchObject({ code: 'ERR_CONNECT' });
+    ).rejects.toMatchObject({ code: 'ERR_ACCESS' });
   });
 });
 
@@ -257,7 +257,7 @@ describe('an access file', () => {
     const warned = new Promise<Error>((resolve) => process.once('warning', resolve));
     writeFileSync(file.path, 'half of a file');
     await expect(Client.connect(scheduler.address, { access })).rejects.toMatchObject({
-      code: 'ERR_CONNECT',
+      code: 'ERR_ACCESS',
     });
     expect((await warned).message).toMatch(
       /a peer could not connect to tls:.* is not an access file/,
@@ -272,7 +272,7 @@ describe('an access file', () => {
     const { address } = file.read();
     file.write(newAccess(address));
     await expect(Client.connect(scheduler.address, { access: old })).rejects.toMatchObject({
-      code: 'ERR_CONNECT',
+      code: 'ERR_ACCESS',
     });
     const client = await Client.connect(scheduler.address);
     expect(await client.submit(square, 2).result()).toBe(4);

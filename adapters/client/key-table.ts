@@ -7,6 +7,7 @@ import {
   RemoteError,
   type TaskErredMessage,
   type ToClientMessage,
+  UNKNOWN_KEY,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { SteadyMap } from '../../core/util/collections.ts';
@@ -278,8 +279,8 @@ export class KeyTable {
       this.end(key, () => takenElsewhere(key, taken));
       return;
     }
-    const isLost = this.losses !== undefined && reason !== LOST_INPUT;
-    this.losses?.push(key);
+    const isLost = this.losses !== undefined && reason === UNKNOWN_KEY;
+    if (isLost) this.losses?.push(key);
     this.end(key, () => (isLost ? lostError(key, reason) : cancelledError(key, reason, message)));
   }
 

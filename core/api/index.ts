@@ -21,7 +21,7 @@ export * from '../messages/protocol.ts';
 export { OPERATIONS } from '../messages/operations.ts';
 export type * from '../messages/stimulus.ts';
 export type * from '../messages/to-client.ts';
-export { LOST_INPUT } from '../messages/to-client.ts';
+export { LOST_INPUT, UNKNOWN_KEY } from '../messages/to-client.ts';
 export type * from '../messages/to-worker.ts';
 export type { ActionTiming } from '../state/groups.ts';
 export { SERVICE_PREFIX } from '../state/cluster.ts';

@@ -1,5 +1,5 @@
 import type { GraphTask, UpdateGraph } from '../messages/stimulus.ts';
-import { LOST_INPUT } from '../messages/to-client.ts';
+import { LOST_INPUT, UNKNOWN_KEY } from '../messages/to-client.ts';
 import { type ClusterState, GenericClient } from '../state/cluster.ts';
 import { addWant, endKeepAlive, keepAlive } from '../state/relations.ts';
 import { isDone } from '../state/state-names.ts';
@@ -316,7 +316,7 @@ function reportLost(scope: KernelScope, client: ClientState, lost: GraphPlan['lo
       keys: [key],
       reason:
         key === missing
-          ? 'the scheduler does not know it'
+          ? UNKNOWN_KEY
           : `it depends on ${missing}, which is neither in the graph nor known to the scheduler`,
     });
   }

@@ -7,6 +7,7 @@ import type {
   ReportKey,
   UpdateGraph,
 } from '../messages/stimulus.ts';
+import { UNKNOWN_KEY } from '../messages/to-client.ts';
 import { GenericClient } from '../state/cluster.ts';
 import { addWant } from '../state/relations.ts';
 import type { ClientState, TaskState } from '../state/task.ts';
@@ -84,7 +85,7 @@ function desire(scope: KernelScope, client: ClientState, keys: readonly string[]
   scope.outbox.toClient(client, {
     op: 'cancelled-keys',
     keys: unknown,
-    reason: 'the scheduler does not know them',
+    reason: UNKNOWN_KEY,
   });
 }
 
@@ -108,8 +109,7 @@ export function onReportKey(scope: KernelScope, stimulus: ReportKey): void {
     reportState(scope, task, client);
     return;
   }
-  const reason = 'the scheduler does not know it';
-  scope.outbox.toClient(client, { op: 'cancelled-keys', keys: [key], reason });
+  scope.outbox.toClient(client, { op: 'cancelled-keys', keys: [key], reason: UNKNOWN_KEY });
 }
 
 /** All clients stop wanting all tasks; tasks that no client wants are forgotten. */

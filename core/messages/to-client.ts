@@ -43,11 +43,14 @@ export interface TaskRetried {
 /** The reason for the cancellation of keys that need lost data; clients tell it from other reasons by this text. */
 export const LOST_INPUT = 'it depends on data that is lost';
 
+/** The reason for the cancellation of keys that stand for nothing; clients tell it from other reasons by this text. */
+export const UNKNOWN_KEY = 'the scheduler does not know it';
+
 /** These keys will not have a result. */
 export interface CancelledKeys extends AboutWants {
   readonly op: 'cancelled-keys';
   readonly keys: readonly string[];
-  /** For people, except {@link LOST_INPUT}. */
+  /** For people, except {@link LOST_INPUT} and {@link UNKNOWN_KEY}. */
   readonly reason: string;
   /** The message for people of the client that cancelled them. */
   readonly message?: string;

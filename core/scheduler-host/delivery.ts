@@ -4,11 +4,12 @@ import type { WireMessage } from '../api/transport.ts';
 import type { LoggedEvent, Outbox } from '../kernel/outbox.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import { reportNumber } from '../log/log-writer.ts';
-import type { ToClientMessage } from '../messages/to-client.ts';
+import { type CancelledKeys, type ToClientMessage, UNKNOWN_KEY } from '../messages/to-client.ts';
 import type { FreeKeys, ToWorkerMessage } from '../messages/to-worker.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CLOCK } from '../host/tokens.ts';
 import { EVENT_BYTES_MAX } from '../shared/call-options.ts';
+import type { ClientState } from '../state/task.ts';
 import { approximateBytes } from '../util/bytes.ts';
 import { DataReservations } from './data-reservations.ts';
 import { ErrorReports } from './error-reports.ts';
@@ -22,6 +23,7 @@ import { STIMULI, type Stimuli } from './tokens.ts';
 @collaborator
 export class Delivery {
   private readonly freed = new FreedKeys();
+  private readonly cancellations = new Cancellations();
 
   constructor(
     private readonly sessions: Sessions,
@@ -46,8 +48,11 @@ export class Delivery {
     }
     for (const { client, message } of toClients) {
       const session = clients.get(client.key);
+      const told =
+        message.op === 'cancelled-keys' ? this.cancellations.tell(client, message) : [message];
       if (session === undefined) continue;
-      this.trySend(session, withNumber(withValue(message, cause), session.handledReport));
+      for (const each of told)
+        this.trySend(session, withNumber(withValue(each, cause), session.handledReport));
     }
     for (const event of events) this.publish(event, cause);
   }
@@ -142,6 +147,50 @@ function withinLimit(message: unknown): unknown {
   if (approximateBytes(message, EVENT_BYTES_MAX) <= EVENT_BYTES_MAX) return message;
   const reason = `an event of more than ${EVENT_BYTES_MAX} bytes was left out`;
   return { action: 'event-left-out', reason };
+}
+
+/** When more keys of one client were cancelled, the reasons of the older half of them are dropped. */
+const CANCELLATIONS_MAX = 100_000;
+
+/**
+ * The reasons why the latest keys of clients were cancelled. A client that did not hear of it, because its connection
+ * broke or the scheduler ended, asks for the keys when it is back: it must not take for lost, and submit again, what
+ * was given up. A scheduler that reads its journal learns the reasons anew.
+ */
+class Cancellations {
+  private readonly byClient = new WeakMap<ClientState, { told: CancelledKeys[]; count: number }>();
+
+  /** Returns what the client is to be told: of keys that are unknown by now, the reason for that. */
+  tell(client: ClientState, message: CancelledKeys): readonly CancelledKeys[] {
+    const known = this.byClient.get(client);
+    if (message.reason === UNKNOWN_KEY) {
+      return known === undefined ? [message] : withReasons(message, known.told);
+    }
+    const { told, count } = known ?? { told: [], count: 0 };
+    told.push(message);
+    let kept = count + message.keys.length;
+    if (kept > CANCELLATIONS_MAX)
+      for (const { keys } of told.splice(0, told.length >> 1)) kept -= keys.length;
+    this.byClient.set(client, { told, count: kept });
+    return [message];
+  }
+}
+
+/** O(keys that were told). */
+function withReasons(
+  message: CancelledKeys,
+  told: readonly CancelledKeys[],
+): readonly CancelledKeys[] {
+  const latest = new Map<string, CancelledKeys>();
+  for (const each of told) for (const key of each.keys) latest.set(key, each);
+  const byReason = new Map<CancelledKeys, string[]>();
+  for (const key of message.keys) {
+    const reason = latest.get(key) ?? message;
+    const keys = byReason.get(reason);
+    if (keys === undefined) byReason.set(reason, [key]);
+    else keys.push(key);
+  }
+  return Array.from(byReason, ([reason, keys]) => ({ ...reason, keys }));
 }
 
 /**

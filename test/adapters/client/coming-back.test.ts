@@ -170,6 +170,48 @@ test('what is submitted and asked meanwhile waits', async () => {
   expect(world.taskCount).toBe(1);
 });
 
+test('what depends on a task that the client cancels meanwhile is cancelled, not lost', async () => {
+  const world = new World();
+  await world.startScheduler();
+  const { client, line } = await world.client();
+  const root = client.submit(inc, 1);
+  const child = client.submit(inc, root);
+  await world.pass(10);
+  line.isDown = true;
+  line.cut();
+  await world.pass(1);
+  client.cancel([root], { reason: 'no longer needed' });
+  line.isDown = false;
+  await expect(world.passing(child.result())).rejects.toMatchObject({
+    code: 'ERR_CANCELLED',
+    data: { key: child.key, reason: 'no longer needed' },
+  });
+  expect(world.returns).toMatchObject([{ lost: [] }]);
+});
+
+test('what another client cancels by force meanwhile is cancelled, not lost', async () => {
+  const world = new World();
+  await world.startScheduler();
+  const { client, line } = await world.client();
+  const other = await world.client();
+  const root = client.submit(inc, 1);
+  const child = client.submit(inc, root);
+  const wanted = other.client.submit(inc, 1);
+  await world.pass(10);
+  line.isDown = true;
+  line.cut();
+  await world.pass(1);
+  other.client.cancel([wanted], { force: true, reason: 'no longer needed', message: 'for all' });
+  await world.pass(10);
+  expect(world.taskCount).toBe(0);
+  line.isDown = false;
+  await expect(world.passing(child.result())).rejects.toMatchObject({
+    code: 'ERR_CANCELLED',
+    data: { key: child.key, reason: 'no longer needed', message: 'for all' },
+  });
+  expect(world.returns).toMatchObject([{ lost: [] }]);
+});
+
 test('worker and client lose the scheduler at once, and nothing that is done is computed again', async () => {
   const world = new World();
   await world.startScheduler();

@@ -3,15 +3,19 @@ import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openScheduler } from '../../../../adapters/app/start-scheduler.ts';
-import { Client, type Reconnected, task } from '../../../../adapters/client/index.ts';
+import { Client, ref, type Reconnected, task } from '../../../../adapters/client/index.ts';
+import { SystemClock } from '../../../../adapters/clocks/index.ts';
 import { openChannel } from '../../../../adapters/dask/wire/comm-pool.ts';
 import {
   type Channel,
   definePlugin,
   PLUGIN_API_VERSION,
   type PluginDefinition,
+  type Transport,
 } from '../../../../core/api/index.ts';
+import { TcpTransport } from '../../../../adapters/transports/tcp/index.ts';
 import { sayHello } from '../../../../core/shared/channels.ts';
+import { BreakableTransport } from '../../../kit/breakable-transport.ts';
 import type { Run } from '../../../kit/runs.ts';
 import { useLive } from '../../../kit/live.ts';
 import { failing, lateParent, leaf, parent, sum } from './fixtures/tasks.js';
@@ -62,10 +66,15 @@ async function startWorkers(address: string, count: number): Promise<Run[]> {
   return workers;
 }
 
-async function connect(address: string, returns: Reconnected[] = []): Promise<Client> {
+async function connect(
+  address: string,
+  returns: Reconnected[] = [],
+  transports: readonly Transport[] = [],
+): Promise<Client> {
   const client = await Client.connect(address, {
     onSchedulerLost: 'reconnect',
     onReconnected: (event) => returns.push(event),
+    transports,
   });
   stops.push(() => client.close());
   return client;
@@ -146,6 +155,29 @@ test('a failure is still known after a restart, and a retry computes the task ag
   client.retry([future]);
   await expect(future.result()).rejects.toThrow('as it was told');
   expect(linesOf(file)).toEqual(['failing', 'failing']);
+});
+
+test('a client that was away hears after a restart that its task was cancelled', async () => {
+  const scheduler = await Killable.start(join(folder, 'cancelled'));
+  const line = new BreakableTransport(new TcpTransport(new SystemClock()));
+  const [away, other] = await Promise.all([
+    connect(scheduler.address, [], [line]),
+    connect(scheduler.address),
+  ]);
+  const graph = { root: task(leaf, '', 0, 1), top: task(sum, '', 'top', 0, [ref('root')]) };
+  const top = away.compute(graph, 'top');
+  const root = other.compute(graph, 'root');
+  await Promise.all([away.committed(), other.committed()]);
+  line.isDown = true;
+  line.cut();
+  other.cancel([root], { force: true, reason: 'no longer needed' });
+  await other.committed();
+  await scheduler.killAndStart();
+  line.isDown = false;
+  await expect(top.result()).rejects.toMatchObject({
+    code: 'ERR_CANCELLED',
+    data: { reason: 'no longer needed' },
+  });
 });
 
 test('tasks that submit tasks survive a restart, and neither they nor their children run twice', async () => {

@@ -6,14 +6,25 @@ import type { KernelScope } from './scope.ts';
 /**
  * Long work. A stimulus does `sliceTransitions` steps at most; what is left after that is on the agenda, and each
  * `continue` does as much of it again. Two things can be left: recommendations of single tasks, which are followed in
- * the order of a stimulus that does all at once, and the rest of handlers that are generators (intakes of graphs, and
- * whatever goes through very many keys). Handlers take turns, when no recommendation is left.
+ * the order of a stimulus that does all at once, and the rest of a handler that is a generator (intakes of graphs, and
+ * whatever goes through very many keys), which goes on when none of its recommendations is left. The works of the agenda
+ * take turns.
+ *
+ * A task whose recommendation is left keeps its state: one that is not needed is held or computed, one that is to fail
+ * waits, one that is to start again is failed. When its turn comes, its state decides anew.
  */
 export class Work {
-  /** Recommendations that are left. */
-  leftCount = 0;
   /** The rest of the handler; undefined: it is done. */
   rest: Generator<void, void> | undefined = undefined;
+  /** False while the handler waits for other works. */
+  isReady: () => boolean = always;
+  /** Recommendations that are left. */
+  leftCount = 0;
+  /** Tasks in the reverse order in which they are followed; undefined where one was taken out. */
+  private readonly tasks: (TaskState | undefined)[] = [];
+  private readonly targets: TaskStateName[] = [];
+  /** The index at which the entries begin that came in the order in which they would have been followed. */
+  private unturned = 0;
 
   /** @param client - who said it, and waits until it is done: a key may return with another meaning */
   constructor(
@@ -31,13 +42,117 @@ export class Work {
     this.rest = undefined;
     if (rest?.next().done === false) this.rest = rest;
   }
+
+  /** The task comes after those that were left before it and since the last {@link turn}. */
+  leave(task: TaskState, target: TaskStateName): void {
+    const index = this.tasks.push(task) - 1;
+    this.targets.push(target);
+    this.leftCount++;
+    task.leftBy = this;
+    // Last: wherever this fails, `clear` finds the task.
+    task.leftIndex = index;
+  }
+
+  holds(task: TaskState): boolean {
+    return task.leftBy === this && this.tasks[task.leftIndex] === task;
+  }
+
+  targetOf(task: TaskState): TaskStateName {
+    return this.targets[task.leftIndex] as TaskStateName;
+  }
+
+  retarget(task: TaskState, target: TaskStateName): void {
+    this.targets[task.leftIndex] = target;
+  }
+
+  /** Takes a task out, and returns what was recommended for it. */
+  remove(task: TaskState): TaskStateName {
+    const target = this.targetOf(task);
+    this.tasks[task.leftIndex] = undefined;
+    this.leftCount--;
+    task.leftIndex = -1;
+    task.leftBy = undefined;
+    this.trim();
+    return target;
+  }
+
+  /** The next task; undefined: nothing is left. */
+  get next(): TaskState | undefined {
+    return this.tasks.at(-1);
+  }
+
+  /** Reverses the entries added since the last call, so that the first of them comes first. O(these entries). */
+  turn(): void {
+    const { tasks, targets, unturned } = this;
+    for (let low = unturned, high = tasks.length - 1; low < high; low++, high--) {
+      swap(tasks, low, high);
+      swap(targets, low, high);
+    }
+    for (let index = unturned; index < tasks.length; index++) {
+      const task = tasks[index];
+      if (task !== undefined) task.leftIndex = index;
+    }
+    this.keepOrder();
+    this.trim();
+  }
+
+  /** True when a {@link turn} is due. */
+  get hasUnturned(): boolean {
+    return this.unturned < this.tasks.length;
+  }
+
+  /** The entries added since the last {@link turn} stand in the order in which they are taken, from the end. */
+  keepOrder(): void {
+    this.unturned = this.tasks.length;
+  }
+
+  /** Forgets the recommendations. */
+  clear(): void {
+    for (const task of this.tasks) {
+      if (task === undefined) continue;
+      task.leftIndex = -1;
+      task.leftBy = undefined;
+    }
+    this.tasks.length = 0;
+    this.targets.length = 0;
+    this.unturned = 0;
+    this.leftCount = 0;
+  }
+
+  /** The last one is always a task. */
+  private trim(): void {
+    const { tasks, targets } = this;
+    while (tasks.length > 0 && tasks[tasks.length - 1] === undefined) {
+      tasks.pop();
+      targets.pop();
+    }
+    this.unturned = Math.min(this.unturned, tasks.length);
+  }
 }
 
-/** Runs the handler of the present stimulus to its first pause. */
-export function begin(scope: KernelScope, handler: Generator<void, void>): void {
+function swap<T>(items: T[], one: number, other: number): void {
+  const item = items[one] as T;
+  items[one] = items[other] as T;
+  items[other] = item;
+}
+
+const always = (): boolean => true;
+
+/** Runs the handler of the present stimulus to its first pause; one that is not ready waits until it is. */
+export function begin(
+  scope: KernelScope,
+  handler: Generator<void, void>,
+  isReady: () => boolean = always,
+): void {
   const work = scope.work();
   work.rest = handler;
-  work.advance();
+  work.isReady = isReady;
+  if (isReady()) work.advance();
+}
+
+/** The work that comes to the task later; undefined: none does. */
+export function workOn({ leftBy }: TaskState): Work | undefined {
+  return leftBy as Work | undefined;
 }
 
 /** The target of a task that is not needed, when this is recommended for it: it does not start any more. */
@@ -54,8 +169,6 @@ export function targetOfSuperfluous(task: TaskState, target: TaskStateName): Tas
 export class RecommendationStack {
   private readonly tasks: (TaskState | undefined)[] = [];
   private readonly targets: TaskStateName[] = [];
-  /** The recommendations that long stimuli have left to later ones. */
-  readonly left = new LeftRecommendations();
   /** Tasks whose release was left, and that the present stimulus has to do with: they are followed now. */
   private readonly takenUp = new Set<TaskState>();
 
@@ -64,7 +177,8 @@ export class RecommendationStack {
       this.targets[task.pendingIndex] = target;
       return;
     }
-    if (isLeft(task) && isRelease(this.left.remove(task))) this.takenUp.add(task);
+    const left = workOn(task)?.remove(task);
+    if (left !== undefined && isRelease(left)) this.takenUp.add(task);
     task.pendingIndex = this.tasks.length;
     this.tasks.push(task);
     this.targets.push(target);
@@ -75,8 +189,9 @@ export class RecommendationStack {
    * @returns whether the release of the task was left, and has been taken up
    */
   withdraw(task: TaskState): boolean {
-    if (isLeft(task)) {
-      if (!isRelease(this.left.targetOf(task))) this.left.remove(task);
+    const work = workOn(task);
+    if (work !== undefined) {
+      if (!isRelease(work.targetOf(task))) work.remove(task);
       return false;
     }
     if (task.pendingIndex >= 0) this.tasks[task.pendingIndex] = undefined;
@@ -107,13 +222,12 @@ export class RecommendationStack {
     return false;
   }
 
-  /** Drops everything that is recommended, also for later stimuli. O(tasks that are recommended). */
+  /** Drops everything that is recommended. O(tasks that are recommended). */
   clear(): void {
     for (const task of this.tasks) if (task !== undefined) task.pendingIndex = -1;
     this.tasks.length = 0;
     this.targets.length = 0;
     this.takenUp.clear();
-    this.left.clear();
   }
 
   /** The present recommendation for this task, if there is one. */
@@ -125,150 +239,9 @@ export class RecommendationStack {
 /** Moves a task on to the recommended state. Made once, so that a recommendation costs no closure. */
 type Follow<Scope> = (scope: Scope, task: TaskState, target: TaskStateName) => void;
 
-/**
- * Recommendations that long stimuli have left to later ones, in the order in which they would have been followed.
- * Meanwhile the tasks keep their state: a task that is not needed is held or computed, one that is to fail waits, one
- * that is to start again is failed. When the turn of a task comes, its state decides anew.
- */
-export class LeftRecommendations {
-  private readonly tasks: (TaskState | undefined)[] = [];
-  /** By task; of those that were left together, it is the same. */
-  private readonly reasons: Reason[] = [];
-  /** The index at which the entries begin that came in the order in which they would have been followed. */
-  private unturned = 0;
-  /** The index at which the entries begin that keep their place when they are recommended again. */
-  private ownFrom = 0;
-
-  get isEmpty(): boolean {
-    return this.tasks.length === 0;
-  }
-
-  /** A stimulus begins. One that continues others keeps what they have left in its place. */
-  begin(continues: boolean): void {
-    this.ownFrom = continues ? 0 : this.tasks.length;
-  }
-
-  has(task: TaskState): boolean {
-    return isLeft(task) && this.tasks[task.leftIndex] === task;
-  }
-
-  /** True when the present stimulus would come to the task anyway, in the order of one that does all at once. */
-  isOwn({ leftIndex }: TaskState): boolean {
-    return leftIndex >= this.ownFrom;
-  }
-
-  targetOf(task: TaskState): TaskStateName {
-    return (this.reasons[task.leftIndex] as Reason).target;
-  }
-
-  /** The target of the next task; undefined: nothing is left. */
-  get nextTarget(): TaskStateName | undefined {
-    return this.reasons.at(-1)?.target;
-  }
-
-  /** The task comes after those that were left before it and since the last {@link turn}. */
-  add(task: TaskState, reason: Reason): void {
-    const index = this.tasks.push(task) - 1;
-    this.reasons.push(reason);
-    reason.work.leftCount++;
-    // Last: wherever this fails, `clear` finds the task.
-    task.leftIndex = index;
-  }
-
-  /** Returns the reason of tasks that are left together. */
-  reasonFor(target: TaskStateName, work: Work): Reason {
-    const last = this.reasons.at(-1);
-    return last?.target === target && last.work === work ? last : { target, work };
-  }
-
-  /** Reverses the entries added since the last call, so that the first of them comes first. O(these entries). */
-  turn(): void {
-    const { tasks, reasons, unturned } = this;
-    for (let low = unturned, high = tasks.length - 1; low < high; low++, high--) {
-      swap(tasks, low, high);
-      swap(reasons, low, high);
-    }
-    for (let index = unturned; index < tasks.length; index++) {
-      const task = tasks[index];
-      if (task !== undefined) task.leftIndex = index;
-    }
-    this.unturned = tasks.length;
-    this.trim();
-  }
-
-  /** True when a {@link turn} is due. */
-  get hasUnturned(): boolean {
-    return this.unturned < this.tasks.length;
-  }
-
-  /** The entries added since the last {@link turn} stand in the order in which they are taken, from the end. */
-  keepOrder(): void {
-    this.unturned = this.tasks.length;
-  }
-
-  retarget(task: TaskState, target: TaskStateName): void {
-    const { work } = this.reasons[task.leftIndex] as Reason;
-    this.reasons[task.leftIndex] = { target, work };
-  }
-
-  /** Takes a task out, and returns what was recommended for it. */
-  remove(task: TaskState): TaskStateName {
-    const { leftIndex } = task;
-    const { target, work } = this.reasons[leftIndex] as Reason;
-    this.tasks[leftIndex] = undefined;
-    work.leftCount--;
-    task.leftIndex = -1;
-    this.trim();
-    return target;
-  }
-
-  /** Takes the next task. Returns false when there is none. */
-  followNext<Scope>(
-    scope: Scope,
-    follow: (scope: Scope, task: TaskState, target: TaskStateName, work: Work) => void,
-  ): boolean {
-    const task = this.tasks.at(-1);
-    if (task === undefined) return false;
-    const { work } = this.reasons.at(-1) as Reason;
-    follow(scope, task, this.remove(task), work);
-    return true;
-  }
-
-  clear(): void {
-    for (const { work } of this.reasons) work.leftCount = 0;
-    for (const task of this.tasks) if (task !== undefined) task.leftIndex = -1;
-    this.tasks.length = 0;
-    this.reasons.length = 0;
-    this.trim();
-  }
-
-  /** The last one is always a task. */
-  private trim(): void {
-    const { tasks, reasons } = this;
-    while (tasks.length > 0 && tasks[tasks.length - 1] === undefined) {
-      tasks.pop();
-      reasons.pop();
-    }
-    this.unturned = Math.min(this.unturned, tasks.length);
-    this.ownFrom = Math.min(this.ownFrom, tasks.length);
-  }
-}
-
-/** The recommendation for a task that is left, and the work that has left it. */
-interface Reason {
-  readonly target: TaskStateName;
-  readonly work: Work;
-}
-
-function swap<T>(items: T[], one: number, other: number): void {
-  const item = items[one] as T;
-  items[one] = items[other] as T;
-  items[other] = item;
-}
-
 /** True when a later stimulus comes to the task. */
-export function isLeft({ leftIndex }: TaskState): boolean {
-  return leftIndex >= 0;
+export function isLeft({ leftBy }: TaskState): boolean {
+  return leftBy !== undefined;
 }
 
 /** True when nothing is to come of the task but that it goes. */

@@ -1,7 +1,7 @@
 import type { TaskView } from '../api/views.ts';
 import type { TaskLimit, TaskLimits } from '../state/task-limits.ts';
 import { byPriority, type TaskState, type WorkerState } from '../state/task.ts';
-import { isLeft, targetOfSuperfluous } from './agenda.ts';
+import { targetOfSuperfluous, workOn } from './agenda.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
 import { isRootish } from './placement.ts';
 import { isSuited } from './queues.ts';
@@ -104,7 +104,7 @@ function fill(scope: KernelScope, limit: TaskLimit, end: number): boolean {
 
 /** Nobody needs the task that is next: it is released now, also if that was left to a later stimulus. */
 function leaveAtOnce(scope: KernelScope, task: TaskState): void {
-  if (isLeft(task)) scope.recommendations.left.remove(task);
+  workOn(task)?.remove(task);
   transition(scope, task, targetOfSuperfluous(task, 'released'));
   settle(scope);
 }

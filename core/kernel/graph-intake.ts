@@ -57,7 +57,7 @@ export class GraphIntake {
       const key = `a graph of ${client.key}`;
       this.holder = new GenericClient<TaskState>(key, scope.nowMs, {}, true);
     }
-    this.steps = isSliced ? this.inTurn() : this.takeIn();
+    this.steps = isSliced ? this.takeInAsFirst() : this.takeIn();
   }
 
   get stimulusId(): string {
@@ -114,12 +114,9 @@ export class GraphIntake {
     settle(scope);
   }
 
-  /** Large graphs are taken in one after the other. */
-  private *inTurn(): Steps {
-    const { scope } = this;
-    while (scope.intakes[0] !== this) yield;
+  private *takeInAsFirst(): Steps {
     yield* this.takeIn();
-    scope.intakes.shift();
+    this.scope.intakes.shift();
   }
 
   private *takeIn(): Steps {

@@ -158,7 +158,7 @@ export function onUpdateGraph(scope: KernelScope, stimulus: UpdateGraph): void {
   if (stimulus.tasks.length > scope.options.sliceTransitions) {
     const intake = new GraphIntake(scope, stimulus, client, true);
     scope.intakes.push(intake);
-    begin(scope, intake.steps);
+    begin(scope, intake.steps, () => scope.intakes[0] === intake);
     return;
   }
   const intake = new GraphIntake(scope, stimulus, client, false);

@@ -300,8 +300,8 @@ function keyOf(task: TaskState): string {
  */
 export function onRetry(scope: KernelScope, stimulus: Retry): void {
   const retry = retryKeys(scope, stimulus, scope.failureNumber);
-  if (scope.recommendations.left.isEmpty) begin(scope, retry);
-  else scope.work().rest = retry;
+  const earlier = scope.agenda.filter(({ leftCount }) => leftCount > 0);
+  begin(scope, retry, () => earlier.every(({ leftCount }) => leftCount === 0));
 }
 
 /** @param lastFailure - the number of the last failure when the client asked */

@@ -396,6 +396,7 @@ class Repair {
       if (!known.has(task)) task.state = 'forgotten';
     }
     scope.recommendations.clear();
+    for (const work of scope.agenda) work.clear();
     scope.refused.clear();
     scope.unproven.length = 0;
     scope.sliceEnd = Infinity;

@@ -10,6 +10,7 @@ import {
   RecommendationStack,
   targetOfSuperfluous,
   Work,
+  workOn,
 } from './agenda.ts';
 import type { GraphIntake } from './graph-intake.ts';
 import type { Watcher } from './insight.ts';
@@ -58,7 +59,7 @@ export class KernelScope {
   /** The work that stimuli have left to later ones. */
   agenda: Work[] = [];
   /** Work that the present stimulus leaves, or continues. */
-  private present: Work | undefined = undefined;
+  present: Work | undefined = undefined;
   /** The handler looks at what has come of what it starts, so only releases and failures may be left. */
   startsAtOnce = false;
   /** Large graphs that are being taken in, the oldest first; only that one advances. */
@@ -134,7 +135,6 @@ export class KernelScope {
     this.stimulusId = stimulus.stimulusId;
     this.story.begin(stimulus.stimulusId);
     this.startsAtOnce = !LEAVES_STARTS.has(stimulus.op);
-    this.recommendations.left.begin(stimulus.op === 'continue');
     this.firstRunId = this.nextRunId;
     this.stepping = undefined;
     this.isHandled = false;
@@ -154,6 +154,11 @@ export class KernelScope {
     this.present = undefined;
     this.startsAtOnce = false;
     if (this.agenda.length > 0) this.agenda = this.agenda.filter(({ isOver }) => !isOver);
+  }
+
+  /** True when recommendations are left to later stimuli. O(works of the agenda). */
+  get hasLeft(): boolean {
+    return this.agenda.some(({ leftCount }) => leftCount > 0);
   }
 
   /** Returns the work to which everything belongs that the present stimulus leaves. */
@@ -176,15 +181,15 @@ export class KernelScope {
 
   /** Moves a task on, as soon as its turn comes; the newest recommendation comes first. */
   recommend(task: TaskState, target: TaskStateName): void {
-    const { recommendations } = this;
     this.story.note(task.key, target);
-    const { left } = recommendations;
-    if (!isLeft(task) || !left.isOwn(task) || !canBeLeft(this.cluster, task, target)) {
-      recommendations.recommend(task, target);
+    const work = workOn(task);
+    // What is recommended for a task that the present work comes to anyway keeps its place.
+    if (work === undefined || work !== this.present || !canBeLeft(this.cluster, task, target)) {
+      this.recommendations.recommend(task, target);
       return;
     }
-    const isSuperfluous = isRelease(left.targetOf(task)) && !task.isNeeded;
-    left.retarget(task, isSuperfluous ? targetOfSuperfluous(task, target) : target);
+    const isSuperfluous = isRelease(work.targetOf(task)) && !task.isNeeded;
+    work.retarget(task, isSuperfluous ? targetOfSuperfluous(task, target) : target);
   }
 
   /**
@@ -192,37 +197,36 @@ export class KernelScope {
    * once: a million tasks are not gone through twice.
    */
   recommendAll(tasks: readonly TaskState[], target: TaskStateName): void {
-    const { left } = this.recommendations;
     const mayBeLeft = !this.startsAtOnce || !isStart(target);
     const isLong = tasks.length > this.options.sliceTransitions && mayBeLeft;
-    if (!isLong || !this.recommendations.isEmpty || left.hasUnturned) {
+    if (!isLong || !this.recommendations.isEmpty || this.present?.hasUnturned === true) {
       for (const task of tasks) this.recommend(task, target);
       return;
     }
     this.holdsQueue ||= isStart(target);
-    const reason = left.reasonFor(target, this.work());
+    const work = this.work();
     for (const task of tasks) {
-      if (!isLeft(task) && canBeLeft(this.cluster, task, target)) left.add(task, reason);
+      if (!isLeft(task) && canBeLeft(this.cluster, task, target)) work.leave(task, target);
       else this.recommend(task, target);
     }
-    left.keepOrder();
+    work.keepOrder();
   }
 
   /** The task is not needed any more: it makes this transition now, or when its turn comes if it was left. */
   recommendRelease(task: TaskState, target: 'released' | 'forgotten'): void {
-    const { left } = this.recommendations;
-    if (!isLeft(task) || !isRelease(left.targetOf(task))) {
+    const work = workOn(task);
+    if (work === undefined || !isRelease(work.targetOf(task))) {
       this.recommend(task, target);
       return;
     }
     this.story.note(task.key, target);
-    left.retarget(task, target);
+    work.retarget(task, target);
   }
 
   /** Takes a recommendation back; the release of what is not needed stays left. No-op when there is none. */
   withdraw(task: TaskState): void {
     const { recommendations } = this;
-    if (recommendations.withdraw(task)) this.leave(task, 'released');
+    if (recommendations.withdraw(task)) this.work().leave(task, 'released');
   }
 
   /** Leaves the step to a later stimulus if this one has done its share, and it can be left. */
@@ -231,13 +235,8 @@ export class KernelScope {
     if (!canBeLeft(this.cluster, task, target)) return false;
     if (target === 'erred') task.blame = undefined;
     this.holdsQueue ||= isStart(target);
-    this.leave(task, target);
+    this.work().leave(task, target);
     return true;
-  }
-
-  private leave(task: TaskState, target: TaskStateName): void {
-    const { left } = this.recommendations;
-    left.add(task, left.reasonFor(target, this.work()));
   }
 
   /** True when this stimulus has done its share: what can wait is left to `continue`. */

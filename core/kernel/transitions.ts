@@ -43,7 +43,7 @@ export function settle(scope: KernelScope): void {
   const { recommendations, story } = scope;
   story.endStep();
   while (recommendations.followNext(scope, follow));
-  if (!recommendations.left.isEmpty) recommendations.left.turn();
+  if (scope.present?.hasUnturned === true) scope.present.turn();
 }
 
 function follow(scope: KernelScope, task: TaskState, target: TaskStateName): void {
@@ -56,8 +56,8 @@ function follow(scope: KernelScope, task: TaskState, target: TaskStateName): voi
 
 /** Releases tasks that started and turned out not to be needed, when nothing is left that may need them. */
 export function settleUnproven(scope: KernelScope): void {
-  const { unproven, recommendations } = scope;
-  if (!recommendations.left.isEmpty) return;
+  const { unproven } = scope;
+  if (unproven.length === 0 || scope.hasLeft) return;
   for (let task = unproven.pop(); task !== undefined; task = unproven.pop()) {
     if (task.isNeeded || !(task.isActive || task.state === 'memory')) continue;
     scope.recommendRelease(task, 'released');
@@ -65,40 +65,44 @@ export function settleUnproven(scope: KernelScope): void {
   }
 }
 
-/** Does as much of the agenda as one stimulus may. */
+/** Does as much of the agenda as one stimulus may: the works take turns, and each begins with what it has left. */
 export function onContinue(scope: KernelScope): void {
-  const { agenda, intakes, recommendations } = scope;
-  const { left } = recommendations;
-  while (!scope.isSliceOver && left.followNext(scope, followLeft));
-  const { nextTarget } = left;
-  if (nextTarget !== undefined) {
-    // What is queued comes after what starts with the same stimulus.
-    scope.holdsQueue ||= !isRelease(nextTarget);
-    return;
+  const { agenda } = scope;
+  for (let turns = agenda.length; turns > 0 && !scope.isSliceOver; turns--) {
+    const work = agenda.shift() as Work;
+    agenda.push(work);
+    while (!scope.isSliceOver && followLeft(scope, work));
+    if (scope.isSliceOver || work.rest === undefined || !work.isReady()) continue;
+    scope.continueWork(work);
+    work.advance();
+    break;
   }
-  // A graph behind another one waits for it.
-  const mayAdvance = ({ rest }: Work): boolean =>
-    rest !== undefined && intakes.findIndex(({ steps }) => steps === rest) <= 0;
-  const index = scope.isSliceOver ? -1 : agenda.findIndex(mayAdvance);
-  const [work] = index < 0 ? [] : agenda.splice(index, 1);
-  if (work === undefined) return;
-  agenda.push(work);
-  scope.continueWork(work);
-  work.advance();
+  // What is queued comes after what starts with the same stimulus.
+  scope.holdsQueue ||= agenda.some(startsNext);
+}
+
+function startsNext(work: Work): boolean {
+  const { next } = work;
+  return next !== undefined && !isRelease(work.targetOf(next));
 }
 
 /** Follows what is left of releases, and drops everything else that is. */
 export function clearAgenda(scope: KernelScope): void {
-  const { agenda, recommendations } = scope;
-  for (const work of agenda) work.rest = undefined;
-  while (recommendations.left.followNext(scope, followLeft));
+  for (const work of scope.agenda) {
+    work.rest = undefined;
+    while (followLeft(scope, work));
+  }
 }
 
-function followLeft(scope: KernelScope, task: TaskState, target: TaskStateName, work: Work): void {
+/** Follows the next recommendation that the work has left. Returns false when there is none. */
+function followLeft(scope: KernelScope, work: Work): boolean {
+  const task = work.next;
+  if (task === undefined) return false;
   scope.continueWork(work);
-  const next = nextOf(task, target);
+  const next = nextOf(task, work.remove(task));
   if (next !== undefined) transition(scope, task, next);
   settle(scope);
+  return true;
 }
 
 /** The next state of a task that was left, by the state that it has by now. */

@@ -3,7 +3,7 @@ import { isHeldBy, nbytesOf } from '../state/relations.ts';
 import { isActive } from '../state/state-names.ts';
 import { byPriority, NO_TASKS, type TaskState, type WorkerState } from '../state/task.ts';
 import { unreachable } from '../util/values.ts';
-import { isLeft } from './agenda.ts';
+import { isLeft, workOn } from './agenda.ts';
 import { invariantError } from './ports.ts';
 import { queueOf } from './queues.ts';
 import type { KernelScope } from './scope.ts';
@@ -94,8 +94,8 @@ function validateTask(scope: KernelScope, task: TaskState, check: Check): void {
 }
 
 /** True when left work may change the task; the task that it failed with may be forgotten. */
-function mayBlame({ recommendations }: KernelScope, task: TaskState): boolean {
-  if (!recommendations.left.isEmpty || task.hasLostDependencies) return true;
+function mayBlame({ hasLeft }: KernelScope, task: TaskState): boolean {
+  if (hasLeft || task.hasLostDependencies) return true;
   return blamesWhatHoldsItBack(task);
 }
 
@@ -186,8 +186,9 @@ export function validateCluster(scope: KernelScope): void {
     const check = checker(scope, task);
     check(task.key === key, `is stored under ${key}`);
     check(task.pendingIndex < 0, 'has a recommendation that was not followed');
-    const hasPlace = scope.recommendations.left.has(task);
-    check(hasPlace === isLeft(task), 'has a wrong position among what is left');
+    const work = workOn(task);
+    const isOnAgenda = work?.holds(task) === true && scope.agenda.includes(work);
+    check(isOnAgenda || !isLeft(task), 'has a wrong position among what is left');
     validateTask(scope, task, check);
   }
   if (NO_TASKS.length > 0) throw invariantError('the shared empty list was written to', {});

@@ -94,8 +94,9 @@ export class TaskState {
   countsAsWaiter = false;
   /** Position among the recommendations of this stimulus, or -1. Owned by `RecommendationStack`. */
   pendingIndex = -1;
-  /** Position among what is left to later stimuli, or -1. Owned by `LeftRecommendations`. */
+  /** Position among what this work has left to later stimuli, or -1. Owned by the kernel's `Work`. */
   leftIndex = -1;
+  leftBy: object | undefined = undefined;
   dependentCount = 0;
   /** Clients that want the result. */
   whoWants: SmallSet<ClientState> = SmallSet.empty();

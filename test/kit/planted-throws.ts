@@ -1,6 +1,6 @@
 import type { KernelOptions, KernelPorts } from '../../core/kernel/ports.ts';
 import { type Outbox, OutboxWriter } from '../../core/kernel/outbox.ts';
-import { LeftRecommendations, RecommendationStack } from '../../core/kernel/agenda.ts';
+import { RecommendationStack, Work } from '../../core/kernel/agenda.ts';
 import { RecordingKernel } from '../../core/log/recording-kernel.ts';
 import { NO_LOG } from '../../core/log/replay.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
@@ -24,7 +24,7 @@ let mutated: (() => void) | undefined;
 const MUTATORS: readonly (readonly [prototype: object, names: readonly string[]])[] = [
   [OutboxWriter.prototype, ['toWorker', 'toClient', 'event', 'retractFreeKeys']],
   [RecommendationStack.prototype, ['recommend', 'withdraw']],
-  [LeftRecommendations.prototype, ['add', 'retarget', 'remove']],
+  [Work.prototype, ['leave', 'retarget', 'remove']],
   [ClusterState.prototype, ['discardTask', 'dropTask', 'addWorker', 'setResource', 'rerank']],
   [ClusterState.prototype, ['giveRank', 'countLanguage', 'removeWorker', 'clearPrefixes']],
   [StateCounts.prototype, ['change']],

@@ -108,6 +108,28 @@ describe('a task that is not needed', () => {
     expect(env.takeClient()).toEqual([expect.stringContaining('key-in-memory n')]);
   });
 
+  it('takes turns with a large graph, however much others release', () => {
+    const env = environment(2);
+    const results = ['a', 'b', 'c'].map((client) => {
+      const graph = numbered(client, 90);
+      env.submit(graph, { client });
+      continueSettling(env);
+      for (const name of Object.keys(graph)) env.finish(name);
+      return { client, keys: Object.keys(graph) };
+    });
+    env.submit(numbered('big', 4), { client: 'other' });
+    const isOpen = (): boolean => env.states['big-3']?.includes('processing') !== true;
+    while (isOpen() && results.some(({ keys }) => keys.length > 0)) {
+      for (const { client, keys } of results) {
+        if (env.kernel.isBusyFor(client)) continue;
+        env.send({ op: 'client-releases-keys', client, keys: keys.splice(0, 7) });
+      }
+      env.send({ op: 'continue' });
+    }
+    expect(isOpen()).toBe(false);
+    expect(continueSettling(env)).toBeGreaterThan(0);
+  });
+
   it('starts again with a large graph that needs it', () => {
     const env = finished(1);
     env.release('end');

@@ -66,6 +66,8 @@ export class SchedulerLink {
   private answerWatch: Timer | undefined;
   /** The end of an absence; undefined while it is connected. */
   private returning: Promise<void> | undefined;
+  /** An attempt to come back has reached the scheduler. */
+  private isReturning = false;
   /** Proves to the scheduler that a new connection is of the same client. */
   private readonly secret = randomBytes(SECRET_BYTES).toString('base64url');
   private readonly ending = new AbortController();
@@ -127,12 +129,18 @@ export class SchedulerLink {
     throw new YardmasterError('ERR_CLOSED', `there is no connection to ${this.options.address}`);
   }
 
-  /** Sends what is queued, then closes. No more attempts to come back. */
+  /** Sends what is queued, then closes. No more attempts to come back; one that has reached the scheduler is completed. */
   async close(): Promise<void> {
     this.ending.abort();
     this.stopTimers();
-    if (this.options.reconnect !== undefined) this.channel?.send({ op: 'close-client' });
-    await this.channel?.close();
+    if (this.isReturning) await this.returning?.catch(() => undefined);
+    else if (this.channel !== undefined) await this.leave(this.channel);
+  }
+
+  /** Without a word the scheduler would wait for the client to come back. */
+  private async leave(channel: Channel): Promise<void> {
+    if (this.options.reconnect !== undefined) channel.send({ op: 'close-client' });
+    await channel.close();
   }
 
   private async register(onAnswer?: () => void): Promise<Registered> {
@@ -148,7 +156,6 @@ export class SchedulerLink {
     opened.channel = channel;
     onAnswer?.();
     try {
-      this.checkOpen();
       const reply = await channel.request<RegisterClientReply>(
         'register-client',
         {
@@ -161,6 +168,7 @@ export class SchedulerLink {
         },
         network.timeoutMs,
       );
+      await this.checkOpen(channel);
       this.owner.onRegistered(reply.committed);
       return { channel, reply };
     } catch (error) {
@@ -170,8 +178,9 @@ export class SchedulerLink {
   }
 
   /** @throws YardmasterError `ERR_CLOSED` when the client was closed meanwhile */
-  private checkOpen(): void {
+  private async checkOpen(channel: Channel): Promise<void> {
     if (!this.ending.signal.aborted) return;
+    await this.leave(channel);
     throw new YardmasterError('ERR_CLOSED', 'the client was closed');
   }
 
@@ -235,15 +244,25 @@ export class SchedulerLink {
   }
 
   private async return(onAnswer: () => void): Promise<Registered> {
-    const registered = await this.register(onAnswer);
-    const { channel } = registered;
+    try {
+      const registered = await this.register(() => {
+        this.isReturning = true;
+        onAnswer();
+      });
+      await this.restore(registered.channel);
+      return registered;
+    } finally {
+      this.isReturning = false;
+    }
+  }
+
+  private async restore(channel: Channel): Promise<void> {
     this.channel = channel;
     try {
       await this.owner.restore((method, parameters) =>
         channel.request(method, parameters, this.options.network.timeoutMs),
       );
-      this.checkOpen();
-      return registered;
+      await this.checkOpen(channel);
     } catch (error) {
       this.channel = undefined;
       channel.abort(error as Error);

@@ -267,6 +267,23 @@ test('a client can be closed while it is away', async () => {
   expect(world.returns).toEqual([]);
 });
 
+test('a client that is closed while it comes back leaves nothing behind', async () => {
+  for (const turns of Array.from({ length: 40 }, (_, index) => index + 2)) {
+    const world = new World();
+    await world.startScheduler();
+    const { client, line } = await world.client();
+    client.submit(inc, 1);
+    await world.pass(10);
+    line.cut();
+    await world.pass(1);
+    world.clock.advance(150);
+    for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+    await world.passing(client.close());
+    await world.pass(5000);
+    expect([turns, world.taskCount]).toEqual([turns, 0]);
+  }
+});
+
 test('a client that may come back is waited for, for as long as the scheduler wants', async () => {
   const world = new World();
   await world.startScheduler({ clientGrace: '20s' });

@@ -71,14 +71,19 @@ export function onContinue(scope: KernelScope): void {
   for (let turns = agenda.length; turns > 0 && !scope.isSliceOver; turns--) {
     const work = agenda.shift() as Work;
     agenda.push(work);
-    while (!scope.isSliceOver && followLeft(scope, work));
-    if (scope.isSliceOver || work.rest === undefined || !work.isReady()) continue;
-    scope.continueWork(work);
-    work.advance();
-    break;
+    if (takeTurn(scope, work)) break;
   }
   // What is queued comes after what starts with the same stimulus.
   scope.holdsQueue ||= agenda.some(startsNext);
+}
+
+/** Returns whether the handler ran: it pauses by its own measure. */
+function takeTurn(scope: KernelScope, work: Work): boolean {
+  while (followLeft(scope, work)) if (scope.isSliceOver) return false;
+  if (work.rest === undefined || !work.isReady()) return false;
+  scope.continueWork(work);
+  work.advance();
+  return true;
 }
 
 function startsNext(work: Work): boolean {

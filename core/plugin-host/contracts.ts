@@ -459,7 +459,7 @@ function complaintAbout(name: string, kind: PluginKind, isPlain: boolean): strin
     PLUGINS[other].marks.some((hook) => simplify(hook) === simple),
   );
   if (elsewhere !== undefined) return `; only ${PLUGINS[elsewhere].owners} have it`;
-  return isPlain ? `; there are ${known.join(', ')}` : undefined;
+  return isPlain ? `${hint(name, known)}; there are ${known.join(', ')}` : undefined;
 }
 
 /**
@@ -487,7 +487,12 @@ export function checkPolicy(slot: SlotName, policy: unknown, source: string): vo
     refuse(`it has both ${present.join(' and ')}; keep one of them`, { present });
   }
   const missing = needs.find((names) => !names.some(has));
-  if (missing !== undefined) refuse(`it has no method ${missing.join(' or ')}`, { missing });
+  if (missing === undefined) return;
+  const written = methodNamesOf(methods).find(
+    (one) => !IN_ANY_SLOT.has(one) && nearest(one, missing) !== undefined,
+  );
+  const instead = written === undefined ? '' : `, but "${written}"${hint(written, missing)}`;
+  refuse(`it has no method ${missing.join(' or ')}${instead}`, { missing });
 }
 
 /** A name that nothing will ever ask for, and what to do about it. */
@@ -504,7 +509,8 @@ function neverAsked(policy: object, known: readonly string[]): [string, string] 
       ];
     }
     if (isPlainInstance(policy) && methods.includes(name)) {
-      return [name, `; there are ${known.join(', ')}; a method of its own begins with _`];
+      const others = `; there are ${known.join(', ')}; a method of its own begins with _`;
+      return [name, hint(name, known) + others];
     }
   }
   return undefined;

@@ -84,6 +84,15 @@ describe('a hook that would never be called is refused', () => {
     expect(await refusal(hooks)).toContain(`did you mean "${meant}"?`);
   });
 
+  it('in an object of hooks also by what is less like a known name', async () => {
+    const hooks = definePlugin({
+      name: 'plain',
+      apiVersion: 1,
+      setup: () => ({ clsoe: () => undefined }) as object,
+    });
+    expect(await refusal(hooks)).toContain('did you mean "close"?');
+  });
+
   it('also when it is written with an order', async () => {
     const hooks = definePlugin({
       name: 'plain',

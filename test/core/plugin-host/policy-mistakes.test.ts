@@ -61,6 +61,15 @@ describe('a method of a policy that nothing would ask for is refused', () => {
     );
   });
 
+  it('with the nearest name for two letters that changed places, in a plain object', async () => {
+    const { message } = await refusal('workerSelection', { scroe: nothing });
+    expect(message).toContain('it has "scroe", which nothing asks for; did you mean "score"?');
+    const classed = await refusal('workerSelection', classWith({ scroe: nothing }));
+    expect(classed.message).toContain(
+      'it has no method score or select, but "scroe"; did you mean "score"?',
+    );
+  });
+
   it('and so is a misspelt flag', async () => {
     const { message } = await refusal('fairness', { ...LEAST.fairness, isPerTsk: true });
     expect(message).toContain(

@@ -26,13 +26,14 @@ export interface SchedulerWatch {
  * @returns what tells the watch about the workers
  */
 export function watchScheduler(scheduler: Scheduler, log: Logger): SchedulerWatch {
-  const { events } = scheduler;
+  const { cluster, events, policies } = scheduler;
   let isClosing = false;
   let areStarted = false;
   let logged: Waiting['why'] | undefined;
   const tellWaiting = (): void => {
-    const areComing = areStarted && scheduler.cluster.workers.size === 0;
-    const waiting = isClosing || areComing ? undefined : findWaiting(scheduler.cluster);
+    const areComing = areStarted && cluster.workers.size === 0;
+    const waiting =
+      isClosing || areComing ? undefined : findWaiting(cluster, policies.current.workerSelection);
     if (waiting !== undefined && waiting.why !== logged) log.warn({}, waiting.text);
     logged = waiting?.why;
   };
@@ -92,8 +93,11 @@ interface Waiting {
   readonly text: string;
 }
 
-/** Tasks that wait for something that may never come. */
-export function findWaiting(cluster: ClusterView): Waiting | undefined {
+/**
+ * Tasks that wait for something that may never come.
+ * @param policy - the name of what selects workers
+ */
+export function findWaiting(cluster: ClusterView, policy: string): Waiting | undefined {
   const { workers, unrunnable, queued } = cluster;
   if (workers.size === 0) {
     const waiting = unrunnable.size + queued.size;
@@ -124,7 +128,7 @@ export function findWaiting(cluster: ClusterView): Waiting | undefined {
     ({ processing, status }) => processing.size === 0 && status === 'running',
   );
   if (!isIdle) return undefined;
-  const text = `the policy workerSelection gives ${refused.key} to no worker, although all of them are idle; it may wait for ever`;
+  const text = `the policy "${policy}" (workerSelection) gives ${refused.key} to no worker, although all of them are idle; it may wait for ever`;
   return { why: 'policy', text };
 }
 

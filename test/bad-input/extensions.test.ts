@@ -103,7 +103,9 @@ test('when a policy refuses every worker, the log says so', async () => {
   const client = await cluster.client();
   const error = client.submit(bad.echo, 1).error();
   await client.identity();
-  expect(log.text).toMatch(/gives echo-\w+ to no worker, although all of them are idle/);
+  expect(log.text).toMatch(
+    /the policy "never" \(workerSelection\) gives echo-\w+ to no worker, although all of them are idle/,
+  );
   await cluster.close();
   expect(await error).toMatchObject({ code: 'ERR_CLOSED' });
 });

@@ -8,8 +8,8 @@ it('a policy that gives a task to no worker is named while all workers could tak
   const env = new SchedulerEnv({ policies: never });
   env.addWorkers(2);
   env.submit({ a: {} });
-  expect(findWaiting(env.cluster)?.text).toContain(
-    'the policy workerSelection gives a to no worker',
+  expect(findWaiting(env.cluster, 'never')?.text).toContain(
+    'the policy "never" (workerSelection) gives a to no worker',
   );
 });
 
@@ -18,5 +18,5 @@ it('no policy is named while a worker is paused, as after a restart, because it 
   env.addWorkers(2);
   env.submit({ a: {} });
   env.setStatus('w1', 'paused');
-  expect(findWaiting(env.cluster)).toBeUndefined();
+  expect(findWaiting(env.cluster, 'never')).toBeUndefined();
 });

@@ -209,17 +209,21 @@ export class RecommendationStack {
     return this.takenUp.size > 0 && this.takenUp.delete(task);
   }
 
-  /** Takes the newest recommendation and follows it. Returns false when there is none. */
-  followNext<Scope>(scope: Scope, follow: Follow<Scope>): boolean {
-    while (this.tasks.length > 0) {
-      const task = this.tasks.pop();
-      const target = this.targets.pop() as TaskStateName;
-      if (task === undefined) continue;
-      task.pendingIndex = -1;
-      follow(scope, task, target);
-      return true;
+  /** The task of the newest recommendation; undefined: there is none. */
+  get next(): TaskState | undefined {
+    const { tasks } = this;
+    while (tasks.length > 0 && tasks[tasks.length - 1] === undefined) {
+      tasks.pop();
+      this.targets.pop();
     }
-    return false;
+    return tasks[tasks.length - 1];
+  }
+
+  /** Takes the newest recommendation, which is of this task, and returns its target. */
+  take(task: TaskState): TaskStateName {
+    this.tasks.pop();
+    task.pendingIndex = -1;
+    return this.targets.pop() as TaskStateName;
   }
 
   /** Drops everything that is recommended. O(tasks that are recommended). */
@@ -235,9 +239,6 @@ export class RecommendationStack {
     return task.pendingIndex < 0 ? undefined : this.targets[task.pendingIndex];
   }
 }
-
-/** Moves a task on to the recommended state. Made once, so that a recommendation costs no closure. */
-type Follow<Scope> = (scope: Scope, task: TaskState, target: TaskStateName) => void;
 
 /** True when a later stimulus comes to the task. */
 export function isLeft({ leftBy }: TaskState): boolean {

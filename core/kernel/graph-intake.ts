@@ -1,9 +1,9 @@
 import type { GraphTask, UpdateGraph } from '../messages/stimulus.ts';
 import { LOST_INPUT, UNKNOWN_KEY } from '../messages/to-client.ts';
-import { type ClusterState, GenericClient } from '../state/cluster.ts';
+import { type ClusterState, ClientState } from '../state/cluster.ts';
 import { addWant, endKeepAlive, keepAlive } from '../state/relations.ts';
 import { isDone } from '../state/state-names.ts';
-import { byPriority, type ClientState, isSortedByPriority, type TaskState } from '../state/task.ts';
+import { byPriority, isSortedByPriority, type TaskState } from '../state/task.ts';
 import { sortInSlices } from '../util/steps.ts';
 import { GraphTable, isPlaceholder, OUTSIDE, showGraph } from './graph-table.ts';
 import { unassignedSince } from './on-membership.ts';
@@ -55,7 +55,7 @@ export class GraphIntake {
     this.sliceTasks = isSliced ? scope.options.sliceTransitions : Infinity;
     if (isSliced) {
       const key = `a graph of ${client.key}`;
-      this.holder = new GenericClient<TaskState>(key, scope.nowMs, {}, true);
+      this.holder = new ClientState(key, scope.nowMs, {}, true);
     }
     this.steps = isSliced ? this.takeInAsFirst() : this.takeIn();
   }

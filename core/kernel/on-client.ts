@@ -8,9 +8,9 @@ import type {
   UpdateGraph,
 } from '../messages/stimulus.ts';
 import { UNKNOWN_KEY } from '../messages/to-client.ts';
-import { GenericClient } from '../state/cluster.ts';
+import { ClientState } from '../state/cluster.ts';
 import { addWant } from '../state/relations.ts';
-import type { ClientState, TaskState } from '../state/task.ts';
+import type { TaskState } from '../state/task.ts';
 import { SteadySet } from '../util/collections.ts';
 import { begin, inSlices, isAllButForgotten } from './agenda.ts';
 import { dropIntakes, GraphIntake } from './graph-intake.ts';
@@ -25,13 +25,7 @@ export function onRegisterClient(scope: KernelScope, stimulus: RegisterClient): 
   if (scope.cluster.clients.has(stimulus.client)) return;
   // Many keys pass through it; service clients, of which there may be thousands, want few.
   const wantsWhat = new SteadySet<TaskState>();
-  const client = new GenericClient<TaskState>(
-    stimulus.client,
-    scope.nowMs,
-    stimulus.versions,
-    false,
-    wantsWhat,
-  );
+  const client = new ClientState(stimulus.client, scope.nowMs, stimulus.versions, false, wantsWhat);
   scope.cluster.clients.set(client.key, client);
   for (const hook of scope.ports.hooks.clientAdded) hook(client, scope.stimulusId);
 }
@@ -137,7 +131,7 @@ export function clientOnDemand(scope: KernelScope, key: string): ClientState {
   const { clients } = scope.cluster;
   let client = clients.get(key);
   if (client === undefined) {
-    client = new GenericClient<TaskState>(key, scope.nowMs);
+    client = new ClientState(key, scope.nowMs);
     clients.set(key, client);
   }
   return client;

@@ -17,8 +17,8 @@ import {
   removeReplica,
   setNbytes,
 } from '../state/relations.ts';
-import { byPriority, type TaskState, type WorkerState } from '../state/task.ts';
-import { GenericWorker, type WorkerStatus } from '../state/worker.ts';
+import { byPriority, type TaskState } from '../state/task.ts';
+import { WorkerState, type WorkerStatus } from '../state/worker.ts';
 import { heartbeatIntervalMs } from '../util/event-loop.ts';
 import { keepRun } from './assignment.ts';
 import { checkIdleSaturated } from './occupancy.ts';
@@ -46,12 +46,7 @@ export function onRegisterWorker(scope: KernelScope, stimulus: RegisterWorker): 
   const { identity, metrics } = stimulus;
   if (isAwaited(scope, stimulus)) return;
   if (cluster.workers.has(identity.address) || cluster.aliases.has(identity.name)) return;
-  const worker = new GenericWorker<TaskState>(
-    identity,
-    cluster.nextSequence(),
-    cluster.costs,
-    scope.nowMs,
-  );
+  const worker = new WorkerState(identity, cluster.nextSequence(), cluster.costs, scope.nowMs);
   const status = scope.recovery?.admit(worker, stimulus.status) ?? stimulus.status;
   worker.status = status;
   worker.slotLimit = slotLimitOf(scope, worker);

@@ -17,7 +17,7 @@ import {
   refuseSteal,
   rememberSteal,
 } from '../state/relations.ts';
-import { GenericSteal, type TaskState, type WorkerState } from '../state/task.ts';
+import { Steal, type TaskState, type WorkerState } from '../state/task.ts';
 import { fitsInto } from './assignment.ts';
 import { checkIdleSaturated } from './occupancy.ts';
 import type { KernelScope } from './scope.ts';
@@ -159,7 +159,7 @@ export function onStealTasks(
     const victim = task?.processingOn;
     if (task === undefined || thief === undefined || victim?.address !== proposal.victim) continue;
     if (!mayAsk(scope, task, victim, thief)) continue;
-    askBack(cluster, task, new GenericSteal(victim, thief, proposal.victimS, proposal.thiefS));
+    askBack(cluster, task, new Steal(victim, thief, proposal.victimS, proposal.thiefS));
     let request = asked.get(victim);
     if (request === undefined) {
       request = { keys: [], runIds: [] };

@@ -25,15 +25,9 @@ import {
   unlinkTask,
   unlinkWorker,
 } from '../state/relations.ts';
-import {
-  byPriority,
-  type ClientState,
-  type TaskFailure,
-  type TaskState,
-  type WorkerState,
-} from '../state/task.ts';
+import { byPriority, type ClientState, type TaskFailure, type TaskState } from '../state/task.ts';
 import { isActive, isDone, type TaskStateName } from '../state/state-names.ts';
-import { GenericWorker } from '../state/worker.ts';
+import { WorkerState } from '../state/worker.ts';
 import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
 import { schedulerFailure } from './ports.ts';
 import { tellRemoved } from './on-membership.ts';
@@ -542,7 +536,7 @@ function leavingWorkers(
     return address === identity.address && serverId === identity.serverId;
   });
   if (known.length > 0) return known;
-  return [new GenericWorker<TaskState>(identity, -1, cluster.costs, nowMs)];
+  return [new WorkerState(identity, -1, cluster.costs, nowMs)];
 }
 
 /** Applies what a report says of its sender, although the report could not be handled. */

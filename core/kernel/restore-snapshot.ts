@@ -1,17 +1,9 @@
 import { KERNEL_SLOT_NAMES } from '../api/policies.ts';
-import { FIRE_AND_FORGET, GenericClient } from '../state/cluster.ts';
+import { FIRE_AND_FORGET, ClientState } from '../state/cluster.ts';
 import { TaskGroup, TaskPrefix } from '../state/groups.ts';
 import { type StateCounts, TASK_STATE_NAMES } from '../state/state-names.ts';
-import {
-  type Blame,
-  type ClientState,
-  GenericSteal,
-  NO_TASKS,
-  type Restrictions,
-  TaskState,
-  type WorkerState,
-} from '../state/task.ts';
-import { GenericWorker } from '../state/worker.ts';
+import { type Blame, Steal, NO_TASKS, type Restrictions, TaskState } from '../state/task.ts';
+import { WorkerState } from '../state/worker.ts';
 import { SmallSet, SteadySet } from '../util/collections.ts';
 import type { KernelScope } from './scope.ts';
 import {
@@ -198,7 +190,7 @@ function restoreWorker(
   prefixes: readonly TaskPrefix[],
 ): WorkerState {
   const { identity, sequence, lastSeenMs } = saved;
-  const worker: WorkerState = new GenericWorker<TaskState>(identity, sequence, costs, lastSeenMs);
+  const worker: WorkerState = new WorkerState(identity, sequence, costs, lastSeenMs);
   worker.status = saved.status;
   worker.slotLimit = saved.slotLimit;
   for (const run of saved.endingRuns) worker.endingRuns.add(run);
@@ -224,7 +216,7 @@ function restoreClients({ cluster }: KernelScope, { clients }: WorkersPart): Cli
   cluster.clients.clear();
   return clients.map(({ key, lastSeenMs, versions, isMute }) => {
     const wants = key === FIRE_AND_FORGET ? new Set<TaskState>() : new SteadySet<TaskState>();
-    const client = new GenericClient<TaskState>(key, lastSeenMs, versions, isMute, wants);
+    const client = new ClientState(key, lastSeenMs, versions, isMute, wants);
     cluster.clients.set(key, client);
     return client;
   });
@@ -409,7 +401,7 @@ class RestoredTasks {
       const { workers } = this.tables;
       const victim = entryAt(workers, steal.victim, 'worker');
       const thief = entryAt(workers, steal.thief, 'worker');
-      task.steal = new GenericSteal(victim, thief, steal.victimS, steal.thiefS);
+      task.steal = new Steal(victim, thief, steal.victimS, steal.thiefS);
       task.steal.state = steal.state;
     }
     task.fingerprint = fields.fingerprint;

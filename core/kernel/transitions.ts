@@ -42,7 +42,9 @@ const NO_DETAILS: TransitionDetails = Object.freeze({});
 export function settle(scope: KernelScope): void {
   const { recommendations, story } = scope;
   story.endStep();
-  while (recommendations.followNext(scope, follow));
+  for (let task = recommendations.next; task !== undefined; task = recommendations.next) {
+    follow(scope, task, recommendations.take(task));
+  }
   if (scope.present?.hasUnturned === true) scope.present.turn();
 }
 

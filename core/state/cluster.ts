@@ -5,7 +5,7 @@ import { groupOfKey, prefixOfKey, RecentGroups, TaskGroup, TaskPrefix } from './
 import { TASK_STATE_NAMES } from './state-names.ts';
 import { TaskLimits } from './task-limits.ts';
 import { TaskQueue } from './task-queue.ts';
-import { type ClientState, TaskState, type WorkerState } from './task.ts';
+import { TaskState, type WorkerState } from './task.ts';
 import { MemoryState } from './worker.ts';
 
 /** A failure for the history that people look at. */
@@ -120,7 +120,7 @@ export class ClusterState {
     private readonly workerOrder: WorkerOrder = byRegistration,
     nowMs = 0,
   ) {
-    this.clients.set(FIRE_AND_FORGET, new GenericClient<TaskState>(FIRE_AND_FORGET, nowMs));
+    this.clients.set(FIRE_AND_FORGET, new ClientState(FIRE_AND_FORGET, nowMs));
   }
 
   /** The memory of all workers, summed. O(workers). */
@@ -453,14 +453,11 @@ export const FIRE_AND_FORGET = 'fire-and-forget';
  */
 export const SERVICE_PREFIX = 'service:';
 
-/**
- * A peer that wants results: a connected client, or a service such as a published data set. With `Task`
- * filled in it is the `ClientState` of `task.ts`.
- */
-export class GenericClient<Task> {
+/** A peer that wants results: a connected client, or a service such as a published data set. */
+export class ClientState {
   [SHOWN]: object | 'client' = 'client';
   /** The set of clients that has this one as its only member; shared by the tasks that it wants. */
-  readonly alone: SmallSet<GenericClient<Task>> = SmallSet.of<GenericClient<Task>>(this);
+  readonly alone: SmallSet<ClientState> = SmallSet.of<ClientState>(this);
   /** Scheduler's clock in milliseconds. */
   lastSeenMs: number;
 
@@ -470,7 +467,7 @@ export class GenericClient<Task> {
     readonly versions: Readonly<Record<string, string>> = {},
     /** No messages are sent to it. */
     readonly isMute = false,
-    readonly wantsWhat: Set<Task> = new Set<Task>(),
+    readonly wantsWhat: Set<TaskState> = new Set<TaskState>(),
   ) {
     this.lastSeenMs = nowMs;
   }

@@ -1,15 +1,13 @@
 import { emptyList, SmallSet } from '../util/collections.ts';
 import { SHOWN } from '../util/values.ts';
-import type { GenericClient } from './cluster.ts';
+import type { ClientState } from './cluster.ts';
 import type { TaskGroup, TaskPrefix } from './groups.ts';
 import { isActive, type TaskStateName } from './state-names.ts';
 import type { TaskLimit } from './task-limits.ts';
-import type { GenericWorker } from './worker.ts';
+import type { WorkerState } from './worker.ts';
 
-/** A worker, a client and a steal as tasks link to them. */
-export type WorkerState = GenericWorker<TaskState>;
-export type ClientState = GenericClient<TaskState>;
-export type Steal = GenericSteal<WorkerState>;
+export type { ClientState } from './cluster.ts';
+export type { WorkerState } from './worker.ts';
 
 /** A failure of a task. */
 export interface TaskFailure {
@@ -411,7 +409,7 @@ export interface Restrictions {
  * A request to give a task up, sent to the worker that is processing it, and its outcome. It stays
  * with the task until that leaves `processing`.
  */
-export class GenericSteal<Worker> {
+export class Steal {
   /**
    * `asked`: no answer yet. `refused`: the victim had begun. `moved`: the thief has it.
    * Written in `relations.ts` alone.
@@ -419,8 +417,8 @@ export class GenericSteal<Worker> {
   state: 'asked' | 'refused' | 'moved' = 'asked';
 
   constructor(
-    readonly victim: Worker,
-    readonly thief: Worker,
+    readonly victim: WorkerState,
+    readonly thief: WorkerState,
     /** Seconds of work that the victim will be rid of. */
     readonly victimS: number,
     /** Seconds of work that the thief will get. */

@@ -10,6 +10,7 @@ import {
 import type { CostModel } from './cluster.ts';
 import type { TaskPrefix } from './groups.ts';
 import { ProcessingList, ReplicaList } from './relations.ts';
+import type { TaskState } from './task.ts';
 
 /** Status of a worker, mirrored from the worker itself. */
 export type WorkerStatus = 'running' | 'paused' | 'closing-gracefully' | 'closing' | 'closed';
@@ -71,13 +72,12 @@ interface PrefixCount {
 }
 
 /**
- * A worker as the scheduler sees it. With `Task` filled in it is the `WorkerState` of `task.ts`: tasks and
- * workers link to each other, and only that file names both. Plugins see it as `WorkerView`.
+ * A worker as the scheduler sees it. Plugins see it as `WorkerView`.
  *
  * Its sides of the links to tasks (`processing`, `hasWhat`, `needsWhat`) are written in
  * `relations.ts` alone.
  */
-export class GenericWorker<Task extends { place: number }> {
+export class WorkerState {
   // First what the steps of its tasks look at, so that it is close together in memory.
 
   readonly address: string;
@@ -88,23 +88,23 @@ export class GenericWorker<Task extends { place: number }> {
   /** Root-ish tasks beyond which the worker counts as full; Infinity without queuing. */
   slotLimit = Infinity;
   /** Tasks sent to it, seceded ones included. */
-  readonly processing = new ProcessingList<Task>();
+  readonly processing = new ProcessingList<TaskState>();
   /** The part of `processing` that seceded from its thread. */
-  readonly longRunning = new LazySet<Task>();
+  readonly longRunning = new LazySet<TaskState>();
   /** Ids of runs that were taken back and whose end it has not reported. */
   readonly endingRuns = new LazySet<number>();
   /** Processing and not seceded tasks by prefix, in no order that matters. */
   readonly prefixCounts: PrefixCount[] = [];
   /** Dependencies of processing tasks that it does not hold, with the number of tasks that need each. */
-  readonly needsWhat = new Tally<Task>();
+  readonly needsWhat = new Tally<TaskState>();
   /** Sum of the sizes of what is in `needsWhat`, in bytes. */
   networkBytes = 0;
   /** Results it holds, oldest first. */
-  readonly hasWhat = new ReplicaList<Task>();
+  readonly hasWhat = new ReplicaList<TaskState>();
   /** Sum of the sizes of the results it holds, spilled ones included, in bytes. */
   nbytes = 0;
   /** The set of workers that has this one as its only member; shared by the tasks that it holds. */
-  readonly alone: SmallSet<GenericWorker<Task>> = SmallSet.of<GenericWorker<Task>>(this);
+  readonly alone: SmallSet<WorkerState> = SmallSet.of<WorkerState>(this);
   /** The address as a list, for messages about results of which this worker has the only copy. */
   readonly soleAddress: readonly [string];
 
@@ -118,16 +118,16 @@ export class GenericWorker<Task extends { place: number }> {
   resources: ReadonlyMap<string, number> = NO_AMOUNTS;
   private occupied: Map<string, number> | undefined = undefined;
   /** Seconds that tasks have been running, as of the last heartbeat. */
-  executing: ReadonlyMap<Task, number> = NOTHING_EXECUTING;
+  executing: ReadonlyMap<TaskState, number> = NOTHING_EXECUTING;
   /** Steals without an answer in which it is the victim or the thief. */
   stealsInFlight = 0;
   /** Seconds of work, and tasks, that it will have more when they succeed; less: negative. */
   inFlightS = 0;
   inFlightTasks = 0;
   /** Results of another language that it has as translations: never given to others. */
-  readonly translations = new LazySet<Task>();
+  readonly translations = new LazySet<TaskState>();
   /** Actors that live or are being made here. */
-  readonly actors = new LazySet<Task>();
+  readonly actors = new LazySet<TaskState>();
 
   metrics: WorkerMetrics = NO_METRICS;
   /** Scheduler's clock in milliseconds. */

@@ -6,8 +6,8 @@ import {
   linkDependencies,
   setNbytes,
 } from '../../core/state/relations.ts';
-import type { Restrictions, TaskState, WorkerState } from '../../core/state/task.ts';
-import { type WorkerStatus, GenericWorker } from '../../core/state/worker.ts';
+import type { Restrictions, TaskState } from '../../core/state/task.ts';
+import { type WorkerStatus, WorkerState } from '../../core/state/worker.ts';
 import type { CoAssignment } from '../../policies/queuing/co-assign.ts';
 import type { RootishQueuing } from '../../policies/queuing/root-ish.ts';
 import type { CaseResult } from './report.ts';
@@ -128,7 +128,7 @@ function addWorker(
     memoryLimitBytes: 0,
     resources: recorded.resources,
   };
-  const worker = new GenericWorker<TaskState>(identity, cluster.nextSequence(), cluster.costs, 0);
+  const worker = new WorkerState(identity, cluster.nextSequence(), cluster.costs, 0);
   worker.status = recorded.status.replaceAll('_', '-') as WorkerStatus;
   worker.slotLimit = queuing.slotLimit(worker);
   cluster.addWorker(worker);

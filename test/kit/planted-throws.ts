@@ -10,7 +10,7 @@ import { TaskLimits } from '../../core/state/task-limits.ts';
 import { ProcessingList, ReplicaList } from '../../core/state/relations.ts';
 import { TaskQueue } from '../../core/state/task-queue.ts';
 import type { TaskState } from '../../core/state/task.ts';
-import { GenericWorker } from '../../core/state/worker.ts';
+import { WorkerState } from '../../core/state/worker.ts';
 import { LazySet, SteadyMap, SteadySet, Tally } from '../../core/util/collections.ts';
 import { RankedHeap, RankedSet } from '../../core/util/heaps.ts';
 
@@ -35,7 +35,7 @@ const MUTATORS: readonly (readonly [prototype: object, names: readonly string[]]
   [RefusedTasks.prototype, ['add', 'delete']],
   [RunTable.prototype, ['add', 'delete']],
   [TaskQueue.prototype, ['add', 'delete', 'setUserPriority']],
-  [GenericWorker.prototype, ['offer', 'occupyAll', 'occupy']],
+  [WorkerState.prototype, ['offer', 'occupyAll', 'occupy']],
   [LazySet.prototype, ['add', 'delete']],
   [RankedHeap.prototype, ['put', 'delete']],
   [RankedSet.prototype, ['add', 'delete']],

@@ -19,8 +19,8 @@ import {
   setTaskState,
   startWaiting,
 } from '../../../core/state/relations.ts';
-import type { TaskState, WorkerState } from '../../../core/state/task.ts';
-import { type WorkerStatus, GenericWorker } from '../../../core/state/worker.ts';
+import type { TaskState } from '../../../core/state/task.ts';
+import { type WorkerStatus, WorkerState } from '../../../core/state/worker.ts';
 import { MemoryManager, type ReplicaMoves } from '../../../plugins/amm/memory-manager.ts';
 import { identityOf } from '../../kit/test-host.ts';
 
@@ -46,7 +46,7 @@ export class AmmBench {
   ): WorkerState {
     const { cluster } = this;
     const identity = identityOf(name, { memoryLimitBytes });
-    const worker = new GenericWorker<TaskState>(identity, cluster.nextSequence(), cluster.costs, 0);
+    const worker = new WorkerState(identity, cluster.nextSequence(), cluster.costs, 0);
     worker.status = status;
     worker.metrics = {
       memoryBytes,

@@ -8,9 +8,9 @@ function stack() {
   const recommendations = new RecommendationStack();
   const popped = (): string[] => {
     const all: string[] = [];
-    while (
-      recommendations.followNext(all, (list, task, target) => list.push(`${task.key} ${target}`))
-    );
+    for (let task = recommendations.next; task !== undefined; task = recommendations.next) {
+      all.push(`${task.key} ${recommendations.take(task)}`);
+    }
     return all;
   };
   const [a, b, c] = ['a', 'b', 'c'].map((key) => cluster.newTask(key)) as [
@@ -40,7 +40,7 @@ it('a task that was taken and is recommended again comes first', () => {
   const { recommendations, popped, a, b } = stack();
   recommendations.recommend(a, 'waiting');
   recommendations.recommend(b, 'released');
-  recommendations.followNext(undefined, () => undefined);
+  recommendations.take(b);
   recommendations.recommend(b, 'forgotten');
   expect(popped()).toEqual(['b forgotten', 'a waiting']);
 });
@@ -58,7 +58,7 @@ it('the target of a recommendation can be asked until it is taken', () => {
   recommendations.recommend(a, 'waiting');
   recommendations.recommend(b, 'released');
   expect(recommendations.targetOf(b)).toBe('released');
-  recommendations.followNext(undefined, () => undefined);
+  recommendations.take(b);
   expect(recommendations.targetOf(b)).toBeUndefined();
   expect(recommendations.targetOf(a)).toBe('waiting');
 });

@@ -3,7 +3,7 @@ import { button, h, on, setText } from './dom.ts';
 import { Link } from './link.ts';
 import { MomentBar, readPast } from './past.ts';
 import { TaskPanel } from './task-panel.ts';
-import { switchTheme } from './theme.ts';
+import { switchTheme } from './colours.ts';
 import type { Around, View } from './view.ts';
 import { Decisions } from './views/decisions.ts';
 import { Graph } from './views/graph.ts';

@@ -1,15 +1,12 @@
+import type { ReportData } from '../../../report/report-data.ts';
 import { button, h, on } from '../dom.ts';
 import type { StreamSource } from '../link.ts';
-import { switchTheme } from '../theme.ts';
+import { switchTheme } from '../colours.ts';
 import type { Around } from '../view.ts';
 import { Stream } from '../views/stream.ts';
-import { loadReport } from './load-report.ts';
 import { RecordedLink } from './recorded-link.ts';
 import { RunPanel } from './run-panel.ts';
-import { loadCharts } from './sections/charts.ts';
-import { pathSection } from './sections/path.ts';
-import { prefixSection, timeSection } from './sections/time.ts';
-import { workerSection } from './sections/workers.ts';
+import { loadCharts, pathSection, prefixSection, timeSection, workerSection } from './sections.ts';
 
 import 'uplot/dist/uPlot.min.css';
 import '../style.css';
@@ -59,4 +56,13 @@ document.documentElement.dataset['shown'] = 'true';
 function redraw(): void {
   for (const { chart } of charts) chart.redraw();
   stream.draw();
+}
+
+/** The figures that stand in the page, packed. */
+async function loadReport(): Promise<ReportData> {
+  const text = document.getElementById('data')?.textContent ?? '""';
+  const packed = atob(JSON.parse(text) as string);
+  const bytes = Uint8Array.from(packed, (character) => character.charCodeAt(0));
+  const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return (await new Response(unpacked).json()) as ReportData;
 }

@@ -1,9 +1,8 @@
-import { canChange, isConfirmed } from '../confirm.ts';
 import { button, h, on, section, Table } from '../dom.ts';
 import { bytes, count, seconds } from '../format.ts';
 import { get, post } from '../link.ts';
 import { poll } from '../task-link.ts';
-import type { Around, View } from '../view.ts';
+import { type Around, canChange, isConfirmed, type View } from '../view.ts';
 
 interface Shadow {
   readonly slot: string;

@@ -2,14 +2,16 @@ import { countOf } from '../../../../core/util/values.ts';
 import { ACTION_COLOURS, prefixColour, themed } from '../colours.ts';
 import { button, h, on, section, setText, Table } from '../dom.ts';
 import { clock, seconds } from '../format.ts';
-import { type Bin, fromColumns, type Span } from '../../page-messages.ts';
+import { type Bin, fromColumns, type Span, type StreamWindow } from '../../page-messages.ts';
 import type { StreamPart, StreamSource } from '../link.ts';
-import { AXIS, drawMoment, drawTimes, LEFT } from '../stream-axes.ts';
-import { orderOf, pause, sizeOf } from '../stream-answer.ts';
 import { poll } from '../task-link.ts';
 import type { Around, View } from '../view.ts';
 
 const LIVE_S = 30;
+
+/** Height of the times below the rows, and width of the names beside them, in pixels. */
+const AXIS = 22;
+const LEFT = 110;
 
 /** Bytes each millisecond that a live page asks for, at most. */
 const RATE_MAX = 150;
@@ -384,4 +386,70 @@ export class Stream implements View {
     this.tip.style.left = `${Math.min(event.offsetX + 12, this.canvas.clientWidth - 220)}px`;
     this.tip.style.top = `${event.offsetY + 14}px`;
   }
+}
+
+/** The canvas of a task stream, and the time that it shows. */
+interface StreamPlot {
+  readonly context: CanvasRenderingContext2D;
+  readonly width: number;
+  readonly height: number;
+  readonly fromS: number;
+  readonly toS: number;
+}
+
+/** Vertical lines at round times, with these below. */
+function drawTimes({ context, width, height, fromS, toS }: StreamPlot): void {
+  context.font = '11px system-ui, sans-serif';
+  context.fillStyle = themed('muted');
+  context.strokeStyle = themed('line');
+  context.textBaseline = 'middle';
+  const spanS = toS - fromS;
+  if (spanS <= 0) return;
+  const rough = spanS / Math.max(2, Math.floor((width - LEFT) / 110));
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= rough) ?? rough;
+  const digits = Math.min(4, Math.ceil(-Math.log10(step)));
+  for (let at = Math.ceil(fromS / step) * step; at < toS; at += step) {
+    const x = LEFT + ((at - fromS) / spanS) * (width - LEFT);
+    context.beginPath();
+    context.moveTo(x, 0);
+    context.lineTo(x, height - AXIS);
+    context.stroke();
+    const fraction = step < 1 ? (at % 1).toFixed(digits).slice(1) : '';
+    context.textAlign = x > width - 40 ? 'right' : 'center';
+    context.fillText(`${clock(at)}${fraction}`, x, height - AXIS / 2);
+  }
+}
+
+/** A line at the moment that the other pages show. */
+function drawMoment(plot: StreamPlot, atS: number): void {
+  const { context, width, height, fromS, toS } = plot;
+  const x = LEFT + ((atS - fromS) / (toS - fromS)) * (width - LEFT);
+  if (x < LEFT) return;
+  context.strokeStyle = themed('text');
+  context.lineWidth = 1;
+  context.beginPath();
+  context.moveTo(x, 0);
+  context.lineTo(x, height - AXIS);
+  context.stroke();
+}
+
+/** Numbers of the rows by worker, then by thread. */
+function orderOf({ rows }: StreamWindow): readonly number[] {
+  const numbered = rows.map(({ worker, lane }, row) => ({ worker, lane, row }));
+  const byName = new Intl.Collator().compare;
+  return numbered
+    .toSorted((a, b) => byName(a.worker, b.worker) || a.lane - b.lane)
+    .map(({ row }) => row);
+}
+
+/** Bytes of an answer, about. */
+function sizeOf({ rows, spans, bins }: StreamWindow): number {
+  const [spanCount, binCount] = [spans?.row?.length ?? 0, bins?.row?.length ?? 0];
+  return 50 * rows.length + 60 * spanCount + 24 * binCount;
+}
+
+/** Resolves after so many milliseconds. */
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,10 +1,9 @@
 import type { WorkerAnswer } from '../../page-messages.ts';
-import { isConfirmed } from '../confirm.ts';
 import { button, h, on, section, setText, Table } from '../dom.ts';
 import { bytes, clock, seconds } from '../format.ts';
 import { get, post } from '../link.ts';
 import { poll, taskLink, viewLink } from '../task-link.ts';
-import type { Around, View } from '../view.ts';
+import { type Around, isConfirmed, type View } from '../view.ts';
 
 interface LogLine {
   readonly atMs?: number;

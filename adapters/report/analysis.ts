@@ -3,6 +3,23 @@ import { bytes, count, seconds } from '../dashboard/page/format.ts';
 import type { History, Run } from './history.ts';
 import { timeOf, type TimeSpent, totalOf, waitOf } from './time-spent.ts';
 
+/** A report about a piece of work. */
+export interface Report {
+  readonly history: History;
+  readonly analysis: Analysis;
+  /** In sentences. */
+  readonly summary: readonly string[];
+  /** The heaviest first. */
+  readonly findings: readonly Finding[];
+}
+
+/** O(n log n) in the runs of the history. */
+export function reportOf(history: History): Report {
+  const analysis = analyse(history);
+  const summary = summaryOf(history, analysis);
+  return { history, analysis, summary, findings: findingsOf(history, analysis) };
+}
+
 /** One worker while there was work. */
 interface WorkerFigures {
   /** Its number in `History.workers`. */
@@ -237,7 +254,7 @@ export function findingsOf(history: History, analysis: Analysis): readonly Findi
 const NAMES_MAX = 8;
 
 /** The analysis in a few sentences. */
-export function summaryOf(history: History, analysis: Analysis): readonly string[] {
+function summaryOf(history: History, analysis: Analysis): readonly string[] {
   const { makespanS, activeS, runCount, taskCount, threads, path, idleShare, time } = analysis;
   if (runCount === 0) return ['No task was computed in this time.'];
   const pauseS = makespanS - activeS;

@@ -2,4 +2,4 @@
 export { RunCollector } from './run-collector.ts';
 export type * from './history.ts';
 export { packHistory, unpackHistory } from './history.ts';
-export { type Report, reportOf } from './report.ts';
+export { type Report, reportOf } from './analysis.ts';

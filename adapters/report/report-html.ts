@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { VERSION, YardmasterError } from '../../core/api/index.ts';
 import { asset } from '../dashboard/asset.ts';
 import type { Finding } from './analysis.ts';
-import type { Report } from './report.ts';
+import type { Report } from './analysis.ts';
 import { reportData } from './report-data.ts';
 
 /** The title of a report. */

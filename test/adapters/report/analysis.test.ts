@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
 import { recordingHistory } from '../../../adapters/app/past.ts';
-import { analyse, type Finding, findingsOf } from '../../../adapters/report/analysis.ts';
+import { analyse, type Finding, findingsOf, reportOf } from '../../../adapters/report/analysis.ts';
 import { packHistory, unpackHistory, type History } from '../../../adapters/report/history.ts';
-import { reportOf } from '../../../adapters/report/report.ts';
 import { historyOf, workerOf } from './synthetic.ts';
 
 const HISTORIES = new URL('../../histories/', import.meta.url);

@@ -10,4 +10,4 @@ export {
   type Subtask,
   type SubtaskPriority,
   type SubtaskScheduleSummary,
-} from '../../mars/index.ts';
+} from '../../mars/mars.ts';

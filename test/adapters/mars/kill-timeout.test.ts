@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { task } from '../../../adapters/client/index.ts';
-import { SchedulingApi } from '../../../adapters/mars/index.ts';
+import { SchedulingApi } from '../../../adapters/mars/mars.ts';
 import type { TaskFunction } from '../../../adapters/tasks/index.ts';
 import { tasks } from '../fixtures/sample-tasks.mjs';
 

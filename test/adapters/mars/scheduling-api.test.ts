@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ref, task } from '../../../adapters/client/index.ts';
-import { SchedulingApi, type Subtask } from '../../../adapters/mars/index.ts';
+import { SchedulingApi, type Subtask } from '../../../adapters/mars/mars.ts';
 import { add, calls, count, deaf, fail, flaky, gates, inc, never, total } from '../client/tasks.ts';
 import type { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { startCluster } from '../../kit/virtual-cluster.ts';

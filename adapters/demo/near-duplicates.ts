@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { FINGERPRINT_BYTES } from './fingerprint.ts';
+import { type Document, readWords } from './documents.ts';
+import { FINGERPRINT_BYTES, fingerprintOf } from './fingerprint.ts';
 
 /** Fingerprints of some documents, in the order of their numbers. */
 export interface Fingerprints {
@@ -41,6 +42,23 @@ const BAND_BYTES = 8;
 export const BAND_COUNT = FINGERPRINT_BYTES / BAND_BYTES;
 /** Share of common phrases from which on documents count as near-duplicates. */
 const SIMILARITY_MIN = 0.8;
+
+/** The same in one thread and in the plainest way: one document after the other, then all bands. */
+export function singlePass(documents: readonly Document[]): NearDuplicates {
+  const paths = documents.map(({ path }) => path);
+  const all = fingerprintFiles(paths, 0);
+  return findFamilies([linkDocuments(all, { first: 0, count: BAND_COUNT })], all);
+}
+
+/** Reads a few files; the first has document number `first`. Those that are too short are left out. */
+export function fingerprintFiles(paths: readonly string[], first: number): Fingerprints {
+  const parts: Fingerprints[] = [];
+  for (const [index, path] of paths.entries()) {
+    const bytes = fingerprintOf(readWords(path));
+    if (bytes !== undefined) parts.push({ documents: Uint32Array.of(first + index), bytes });
+  }
+  return joinFingerprints(parts);
+}
 
 /** @param parts - in the order of their documents */
 export function joinFingerprints(parts: readonly Fingerprints[]): Fingerprints {

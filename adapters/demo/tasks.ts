@@ -1,9 +1,9 @@
 /** The functions that workers of the demo run. */
 import { defineTasks } from '../tasks/index.ts';
-import * as fingerprint from './fingerprint-files.ts';
 import {
   type BandRange,
   findFamilies,
+  fingerprintFiles as fingerprint,
   type Fingerprints,
   joinFingerprints,
   linkDocuments,
@@ -12,7 +12,7 @@ import {
 } from './near-duplicates.ts';
 
 export const { fingerprintFiles, collect, compare, families } = defineTasks(import.meta.url, {
-  fingerprintFiles: fingerprint.fingerprintFiles,
+  fingerprintFiles: fingerprint,
 
   collect(parts: readonly Fingerprints[]): Fingerprints {
     return joinFingerprints(parts);

@@ -14,8 +14,8 @@ import {
   type Fingerprints,
   joinFingerprints,
   linkDocuments,
+  singlePass,
 } from '../../../adapters/demo/near-duplicates.ts';
-import { singlePass } from '../../../adapters/demo/single-pass.ts';
 import { PASTE } from '../../../adapters/cli/demo-run.ts';
 import { ROOT } from '../../tidy/source-files.ts';
 

@@ -5,7 +5,6 @@ import {
   type TaskView,
   type WorkerView,
 } from '../../core/api/index.ts';
-import { startS } from '../worker-selection/transfer-cost.ts';
 import { DEFAULT_ROOTISH_LIMITS, isRootish } from './is-rootish.ts';
 
 /**
@@ -111,4 +110,19 @@ export class CoAssignment {
     const share = (task.group.size / cluster.totalThreads) * best.threadCount;
     return this.begin(task.group, best, Math.floor(share));
   }
+}
+
+/** Seconds to bring the inputs that the worker lacks to it. O(dependencies). */
+export function transferS(task: TaskView, worker: WorkerView, cluster: ClusterView): number {
+  let missingBytes = 0;
+  for (const dependency of task.dependencies) {
+    if (worker.hasWhat.has(dependency)) continue;
+    missingBytes += dependency.nbytes >= 0 ? dependency.nbytes : cluster.costs.defaultDataSize;
+  }
+  return missingBytes / cluster.costs.bandwidth;
+}
+
+/** Seconds until the worker could start the task: the work ahead of it, and the transfers. */
+export function startS(task: TaskView, worker: WorkerView, cluster: ClusterView): number {
+  return worker.occupancyS / worker.threadCount + transferS(task, worker, cluster);
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { KernelSlots } from '../../../core/api/policies.ts';
 import { earliestStart } from '../../../policies/worker-selection/earliest-start.ts';
-import { startS, transferS } from '../../../policies/worker-selection/transfer-cost.ts';
+import { startS, transferS } from '../../../policies/queuing/co-assign.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 import { builtinPolicies } from '../../kit/ports.ts';
 

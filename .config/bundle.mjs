@@ -39,8 +39,7 @@ const STARTED = [
 ].map(built);
 
 /** Packages that are many small files, or needed in every thread. */
-const BUNDLED =
-  /^(tsyringe|tslib|reflect-metadata|fastest-levenshtein|es-module-lexer|fast-deep-equal|ajv\/dist\/runtime|ajv-formats\/dist)(\/|$)/;
+const BUNDLED = /^(tsyringe|tslib|reflect-metadata|fastest-levenshtein|es-module-lexer)(\/|$)/;
 const IN_CLUSTER = /node_modules\/(?!fastest-|es-module-)|\.cjs$/;
 const IN_COMMON = /node_modules\/(fastest-levenshtein|es-module-lexer)\/|rolldown\/runtime/;
 

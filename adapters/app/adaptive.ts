@@ -7,7 +7,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
-import { ANY, checkCallOptions, type OptionRules } from '../../core/shared/call-options.ts';
+import { checkCall, type Rules, type Schema, wholeNumber } from '../../core/shared/schema.ts';
 import { isReported } from '../../core/util/failure-count.ts';
 import { AdaptivePlan } from '../../policies/scaling/adaptive-plan.ts';
 import type { ClusterWorker } from './lifetime.ts';
@@ -100,37 +100,21 @@ export class Adaptive {
   }
 }
 
-const ADAPT_RULES: OptionRules<AdaptOptions> = {
-  minimum: ANY,
-  maximum: ANY,
-  intervalMs: ANY,
-  targetDurationMs: ANY,
-  waitCount: ANY,
+const TIME: Schema = { type: 'number', exclusiveMinimum: 0, maximum: Number.MAX_VALUE };
+const ADAPT_RULES: Rules<AdaptOptions> = {
+  minimum: { ...wholeNumber(0), default: 0 },
+  maximum: { ...wholeNumber(1), infinite: true, default: Infinity },
+  intervalMs: { ...TIME, default: 1000 },
+  targetDurationMs: { ...TIME, default: 5000 },
+  waitCount: { ...wholeNumber(1), default: 3 },
 };
 
 function checkedOptions(options: AdaptOptions): Required<AdaptOptions> {
-  checkCallOptions('adapt', options, ADAPT_RULES);
-  const { minimum = 0, maximum = Infinity, waitCount = 3 } = options;
-  const { intervalMs = 1000, targetDurationMs = 5000 } = options;
-  if (!Number.isInteger(minimum) || minimum < 0) {
-    refuse(`minimum must be a whole number, at least 0, got ${minimum}`);
-  }
-  if (!(Number.isInteger(maximum) || maximum === Infinity) || maximum < minimum || maximum < 1) {
-    refuse(
-      `maximum must be a whole number, at least 1 and the minimum, or Infinity, got ${maximum}`,
-    );
-  }
-  if (!Number.isInteger(waitCount) || waitCount < 1) {
-    refuse(`waitCount must be a whole number, at least 1, got ${waitCount}`);
-  }
-  for (const [name, ms] of Object.entries({ intervalMs, targetDurationMs })) {
-    if (!(ms > 0 && Number.isFinite(ms))) refuse(`${name} must be above 0 and finite, got ${ms}`);
-  }
-  return { minimum, maximum, intervalMs, targetDurationMs, waitCount };
-}
-
-function refuse(what: string): never {
-  throw new YardmasterError('ERR_CONFIG', `adapt: ${what}`, { option: 'adapt' });
+  const checked = checkCall('adapt', options, ADAPT_RULES) as Required<AdaptOptions>;
+  const { minimum, maximum } = checked;
+  if (maximum >= minimum) return checked;
+  const message = `adapt: maximum must be at least the minimum, ${minimum} (got ${maximum})`;
+  throw new YardmasterError('ERR_CONFIG', message, { call: 'adapt', option: 'maximum' });
 }
 
 /** The answer of the command `amm.retireWorkers` about workers that stay. */

@@ -1,9 +1,16 @@
 import { YardmasterError } from '../../core/api/index.ts';
-import { pathText, type Segment } from '../../core/config/check.ts';
+import {
+  check,
+  FLAG,
+  pathText,
+  type Schema,
+  type Segment,
+  TEXT,
+} from '../../core/shared/schema.ts';
 import { loadConfigObject } from '../../core/config/load.ts';
 import type { ConfigInput } from '../../core/config/types.ts';
+import { timeText } from '../../core/shared/settings.ts';
 import { hint, show } from '../../core/shared/words.ts';
-import { parseBytes, parseDurationMs } from '../../core/util/units.ts';
 import { DaskConfig, type DaskEntry, type Environment } from '../dask/config.ts';
 
 /** Dask's configuration as this scheduler takes it. */
@@ -63,7 +70,7 @@ function isLimit({ key }: Rule): boolean {
 /** Names of prefixes are free, so that `-` and `_` matter in them. */
 function takeDurations(config: DaskConfig, builder: SettingsBuilder): void {
   for (const [prefix, entry] of config.entriesOf(DURATIONS)) {
-    builder.takeAt(entry, ['scheduler', 'defaultTaskDurations', prefix], duration());
+    builder.takeAt(entry, ['scheduler', 'defaultTaskDurations', prefix], duration);
   }
 }
 
@@ -201,47 +208,62 @@ const LOG_LENGTH_MAX = 10_000_000;
 /** The reason why a value cannot be used, to be read after the key: `must be true or false`. */
 class UnusableValue extends Error {}
 
-/** A number. @param minimum - smallest that is allowed */
-const number =
-  (minimum: number, maximum = Infinity): ReadValue =>
-  (value) => {
-    if (typeof value === 'number' && value >= minimum && value <= maximum) return value;
-    throw new UnusableValue(
-      `must be a number ${maximum === Infinity ? `of at least ${minimum}` : `from ${minimum} to ${maximum}`}`,
-    );
+/**
+ * Reads a value by the rule of its kind.
+ * @param before - what Python takes a value for, before it is checked
+ * @param after - the checked value as our configuration writes it
+ */
+const reading =
+  (
+    rule: Schema,
+    before: (value: unknown) => unknown = (value) => value,
+    after: (value: never) => unknown = (value) => value,
+  ): ReadValue =>
+  (given) => {
+    const { value, problems } = check(rule, before(given), [], 'code');
+    const [problem] = problems;
+    if (problem === undefined) return after(value as never);
+    throw new UnusableValue(problem.message);
   };
 
-/** Of the memory limit. */
-const fraction = number(0, 1);
-
-/** A time, such as `5 minutes`; it is written in milliseconds. */
-const duration =
-  ({ unit = 's', noneIsInfinite = false }: DurationRules = {}): ReadValue =>
+const TIME: Schema = { unit: 'ms', minimum: 0, infinite: true };
+const fraction = reading({ type: 'number', minimum: 0, maximum: 1 });
+const duration = reading(TIME, (value) => value, timeText);
+/** A bare number is milliseconds. */
+const intervalMs = reading(
+  TIME,
   (value) => {
-    if (noneIsInfinite && (value === null || value === 0 || value === false)) return 'inf';
-    const bare = bareNumber(value);
-    const ms = bare !== undefined && unit === 'ms' ? bare : parseDurationMs(value);
-    if (ms !== undefined && ms >= 0) return ms === Infinity ? 'inf' : `${ms} ms`;
-    throw new UnusableValue(
-      `must be a time such as "5 minutes" or "100 ms"${noneIsInfinite ? ', or null for none' : ''}`,
-    );
-  };
-
-const limit = duration({ noneIsInfinite: true });
-
-/** A whole number. */
-const whole =
-  (minimum: number, maximum = Number.MAX_SAFE_INTEGER): ReadValue =>
-  (value) => {
-    if (typeof value === 'number' && Number.isInteger(value)) {
-      if (value >= minimum && value <= maximum) return value;
-    }
-    throw new UnusableValue(
-      `must be a whole number ${maximum === Number.MAX_SAFE_INTEGER ? `of at least ${minimum}` : `from ${minimum} to ${maximum}`}`,
-    );
-  };
-
+    const isBare = /^\s*\d+(\.\d+)?\s*$/.test(String(value));
+    return isBare ? `${String(value)} ms` : value;
+  },
+  timeText,
+);
+/** None, and 0 where Dask takes it for none, mean that there is no such limit. */
+const limit = reading(
+  TIME,
+  (value) => (value === null || value === 0 || value === false ? 'inf' : value),
+  timeText,
+);
+const milliseconds = reading({ unit: 'ms', minimum: 0 });
+const whole = (minimum: number, maximum?: number): ReadValue =>
+  reading({ type: 'integer', minimum, maximum });
 const logLength = whole(0, LOG_LENGTH_MAX);
+const size = reading({ unit: 'bytes', minimum: 0 });
+const text = reading(TEXT);
+const texts = reading({ type: 'array', items: { type: 'string' } }, (value): unknown =>
+  Array.isArray(value) ? value : value === null ? [] : [value],
+);
+/** Numbers count as in Python. */
+const flag = reading(FLAG, (value) =>
+  value === null || typeof value === 'number' ? Boolean(value) : value,
+);
+/** Tasks per thread; `inf` holds nothing back. */
+const saturation = reading(
+  { type: 'number', exclusiveMinimum: 0, wanted: 'a number above 0, or inf' },
+  (value) => (/^\s*\.?inf(inity)?\s*$/i.test(String(value)) ? Infinity : value),
+  (value) => (value === Infinity ? 'inf' : value),
+);
+
 const queuing = 'scheduler.policies.queuing.options';
 
 const rule = (key: string, to: string | readonly string[], read?: ReadValue): Rule => ({
@@ -249,50 +271,6 @@ const rule = (key: string, to: string | readonly string[], read?: ReadValue): Ru
   to: typeof to === 'string' ? [to] : to,
   read,
 });
-
-/** A size, such as `64 MiB`. */
-const size: ReadValue = (value) => {
-  const bytes = parseBytes(value);
-  if (bytes !== undefined && Number.isFinite(bytes) && bytes >= 0) return bytes;
-  throw new UnusableValue('must be a size such as "64 MiB" or "100MB"');
-};
-
-/** True or false; numbers count as in Python. */
-const flag: ReadValue = (value) => {
-  if (typeof value === 'boolean') return value;
-  if (value === null) return false;
-  if (typeof value === 'number') return value !== 0;
-  throw new UnusableValue('must be true or false');
-};
-
-/** Tasks per thread; `inf` holds nothing back. */
-const saturation: ReadValue = (value) => {
-  if (value === Infinity || (typeof value === 'string' && /^\.?inf(inity)?$/i.test(value))) {
-    return 'inf';
-  }
-  if (typeof value === 'number' && value > 0) return value;
-  throw new UnusableValue('must be a number above 0, or inf');
-};
-
-/** A text that is not empty. */
-const text: ReadValue = (value) => {
-  if (typeof value === 'string' && value !== '') return value;
-  throw new UnusableValue('must be a text');
-};
-
-/** Milliseconds of a time, for options of a plugin. */
-const milliseconds: ReadValue = (value) => {
-  const ms = parseDurationMs(value);
-  if (ms !== undefined && ms >= 0 && Number.isFinite(ms)) return ms;
-  throw new UnusableValue('must be a time such as "30s" or "100 ms"');
-};
-
-/** Texts: one, or a list. */
-const texts: ReadValue = (value) => {
-  const items: readonly unknown[] = Array.isArray(value) ? value : value === null ? [] : [value];
-  if (items.every((item) => typeof item === 'string')) return items;
-  throw new UnusableValue('must be a list of texts');
-};
 
 /** Every key with an equivalent that is one value. Defaults of Dask's keys are not applied. */
 const RULES: readonly Rule[] = [
@@ -302,14 +280,10 @@ const RULES: readonly Rule[] = [
   rule('scheduler.worker-ttl', 'scheduler.workerTtl', limit),
   rule('scheduler.idle-timeout', 'scheduler.idleTimeout', limit),
   rule('scheduler.no-workers-timeout', 'scheduler.noWorkersTimeout', limit),
-  rule('scheduler.unknown-task-duration', 'scheduler.unknownTaskDuration', duration()),
+  rule('scheduler.unknown-task-duration', 'scheduler.unknownTaskDuration', duration),
   rule('scheduler.validate', 'scheduler.validate', flag),
   rule('scheduler.work-stealing', 'scheduler.workStealing.start', flag),
-  rule(
-    'scheduler.work-stealing-interval',
-    'scheduler.workStealing.interval',
-    duration({ unit: 'ms' }),
-  ),
+  rule('scheduler.work-stealing-interval', 'scheduler.workStealing.interval', intervalMs),
   rule('scheduler.worker-saturation', `${queuing}.workerSaturation`, saturation),
   rule('scheduler.rootish-taskgroup', `${queuing}.rootishTaskgroup`, whole(0)),
   rule(
@@ -321,7 +295,7 @@ const RULES: readonly Rule[] = [
   rule(
     'scheduler.active-memory-manager.interval',
     'scheduler.activeMemoryManager.interval',
-    duration(),
+    duration,
   ),
   rule('scheduler.active-memory-manager.measure', 'scheduler.activeMemoryManager.measure', text),
   rule('worker.memory.rebalance.measure', 'scheduler.rebalance.measure', text),
@@ -333,8 +307,8 @@ const RULES: readonly Rule[] = [
     fraction,
   ),
   // Dask's documentation has this name, too.
-  rule('memory.recent-to-old-time', 'scheduler.recentToOldTime', duration()),
-  rule('worker.memory.recent-to-old-time', 'scheduler.recentToOldTime', duration()),
+  rule('memory.recent-to-old-time', 'scheduler.recentToOldTime', duration),
+  rule('worker.memory.recent-to-old-time', 'scheduler.recentToOldTime', duration),
   rule(
     'admin.low-level-log-length',
     ['scheduler.transitionLogLength', 'scheduler.eventLogLength'],
@@ -564,17 +538,3 @@ function put(root: Record<string, unknown>, path: readonly Segment[], value: unk
 
 /** Reads a value of Dask's configuration as our configuration writes it. */
 type ReadValue = (value: unknown) => unknown;
-
-/** The rules by which {@link duration} reads what is no time. */
-interface DurationRules {
-  /** Unit of a bare number. Default `s`. */
-  readonly unit?: 'ms' | 's';
-  /** Null, and 0 where Dask takes it for null, mean that there is no such limit. */
-  readonly noneIsInfinite?: boolean;
-}
-
-function bareNumber(value: unknown): number | undefined {
-  if (typeof value === 'number') return value;
-  if (typeof value === 'string' && /^\s*\d+(\.\d+)?\s*$/.test(value)) return Number(value);
-  return undefined;
-}

@@ -9,11 +9,11 @@ import {
   LIST,
   LOG,
   oneOf,
-  type OptionRules,
+  type Rules,
   TEXT,
   TRANSPORT,
   wholeNumber,
-} from '../../core/shared/call-options.ts';
+} from '../../core/shared/schema.ts';
 import { type OptionsOf, rulesOf } from '../../core/shared/settings.ts';
 import { WORKER_SCHEMA } from '../../core/config/schema.ts';
 import type { ConfigInput } from '../../core/config/types.ts';
@@ -85,7 +85,7 @@ export interface LocalClusterOptions extends OptionsOf<typeof WORKER_SCHEMA> {
 }
 
 /** The rule of each option, also for a cluster in virtual time. */
-export const CLUSTER_RULES: OptionRules<
+export const CLUSTER_RULES: Rules<
   Omit<LocalClusterOptions, 'clock' | 'mode' | 'transport' | 'execArgv' | 'inspect' | 'onStderr'>
 > = {
   ...rulesOf(WORKER_SCHEMA),
@@ -103,7 +103,7 @@ export const CLUSTER_RULES: OptionRules<
   timeoutMs: DURATION,
 };
 
-export const LOCAL_CLUSTER_RULES: OptionRules<LocalClusterOptions> = {
+export const LOCAL_CLUSTER_RULES: Rules<LocalClusterOptions> = {
   ...CLUSTER_RULES,
   mode: oneOf('inline', 'threads', 'processes'),
   execArgv: LIST,

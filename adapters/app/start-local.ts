@@ -7,7 +7,7 @@ import { writtenOf } from '../../core/shared/settings.ts';
 import { DEFAULT_ADDRESS, WORKER_SCHEMA } from '../../core/config/schema.ts';
 import type { Config, WorkerConfig } from '../../core/config/types.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
-import { checkCallOptions } from '../../core/shared/call-options.ts';
+import { checkCall } from '../../core/shared/schema.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { removePrivateFolder } from '../log/private-folder.ts';
 import { Nanny } from '../nanny/index.ts';
@@ -35,7 +35,7 @@ export interface LocalParts {
  * transport of the options, else that of the configuration, else the default of the mode.
  */
 export async function startLocal(options: LocalClusterOptions): Promise<LocalParts> {
-  checkCallOptions('LocalCluster.start', options, LOCAL_CLUSTER_RULES);
+  checkCall('LocalCluster.start', options, LOCAL_CLUSTER_RULES);
   const { mode = 'threads', clock = new SystemClock(), config, log, journal } = options;
   const { record, recordKeep, recordings, provide } = options;
   const within = new InMemoryTransport(clock, { byReference: true });

@@ -1,5 +1,5 @@
 import type { Clock, Logger, RecordingInfo, Transport } from '../../core/api/index.ts';
-import { IN_CODE } from '../../core/config/check.ts';
+import { IN_CODE } from '../../core/config/problems.ts';
 import { loadConfigFile } from '../../core/config/load.ts';
 import { PluginResolver } from '../../core/plugin-host/plugin-resolver.ts';
 import { loadTransport } from '../../core/plugin-host/load-extensions.ts';
@@ -9,16 +9,16 @@ import {
 } from '../../core/scheduler-host/create-scheduler.ts';
 import type { CreateSchedulerOptions, Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import {
-  checkCallOptions,
+  checkCall,
   CLOCK,
   either,
   FIELDS,
   FUNCTION,
   LIST,
   LOG,
-  type OptionRules,
+  type Rules,
   TEXT,
-} from '../../core/shared/call-options.ts';
+} from '../../core/shared/schema.ts';
 import { inBackground } from '../../core/shared/timers.ts';
 import { SystemClock } from '../clocks/index.ts';
 import type { tcp } from '../peers/tcp.ts';
@@ -37,7 +37,7 @@ export type SchedulerOptions = Omit<CreateSchedulerOptions, 'builtins' | 'clock'
   readonly clock?: Clock;
 };
 
-const SCHEDULER_RULES: OptionRules<SchedulerOptions> = {
+const SCHEDULER_RULES: Rules<SchedulerOptions> = {
   config: either(TEXT, FIELDS),
   configFile: TEXT,
   layers: FIELDS,
@@ -54,7 +54,7 @@ const SCHEDULER_RULES: OptionRules<SchedulerOptions> = {
  * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`, `ERR_PLUGIN_SETUP`, `ERR_SLOT`
  */
 export async function createScheduler(options: SchedulerOptions = {}): Promise<Scheduler> {
-  checkCallOptions('createScheduler', options, SCHEDULER_RULES);
+  checkCall('createScheduler', options, SCHEDULER_RULES);
   const { log = textLogger('scheduler'), clock = new SystemClock() } = options;
   const callers = new ForeignCallers(clock, log);
   const scheduler = await createBareScheduler({

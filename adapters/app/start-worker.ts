@@ -22,19 +22,18 @@ import { PluginResolver } from '../../core/plugin-host/plugin-resolver.ts';
 import { byScheme, Preloads } from '../../core/plugin-host/load-extensions.ts';
 import {
   ANY,
-  checkCallOptions,
+  checkCall,
   CLOCK,
   either,
   FIELDS,
   FLAG,
   LIST,
   LOG,
-  type ModuleLimit,
-  objectWith,
   oneOf,
-  type OptionRules,
+  type Rules,
   TEXT,
-} from '../../core/shared/call-options.ts';
+} from '../../core/shared/schema.ts';
+import type { ModuleLimit } from '../../core/shared/limits.ts';
 import { inBackground } from '../../core/shared/timers.ts';
 import {
   createWorker,
@@ -85,7 +84,7 @@ export async function startWorker(
   scheduler: string,
   options: StartWorkerOptions = {},
 ): Promise<RunningWorker> {
-  checkCallOptions('startWorker', options, WORKER_RULES);
+  checkCall('startWorker', options, WORKER_RULES);
   const worker = writtenOf(SETTINGS, options);
   return runWorker(scheduler, loadConfigObject({ worker }, options.folder).config.worker, options);
 }
@@ -335,10 +334,10 @@ export interface WorkerParts {
 }
 
 /** The rule of each option of `startWorker`. */
-const WORKER_RULES: OptionRules<StartWorkerOptions> = {
+const WORKER_RULES: Rules<StartWorkerOptions> = {
   ...rulesOf(SETTINGS),
   name: TEXT,
-  executor: either(oneOf('threads', 'inline'), objectWith('run')),
+  executor: either(oneOf('threads', 'inline'), { methods: ['run'] }),
   host: TEXT,
   nanny: TEXT,
   nannyPlugins: ANY,

@@ -1,6 +1,6 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import type { SimulationOptions } from '../simulator/index.ts';
-import { common, positive, size } from './command-line.ts';
+import { amount, common, positive, rate, size } from './command-line.ts';
 
 /** Flags that say what cluster is simulated. */
 export interface ClusterFlags {
@@ -42,16 +42,4 @@ export function clusterOptions(flags: ClusterFlags): SimulationOptions {
     ...(spread === undefined ? {} : { durations: { spread } }),
     ...(validate === undefined ? {} : { validate }),
   };
-}
-
-function rate(text: string): number {
-  const bytes = size(text);
-  if (bytes > 0) return bytes;
-  throw new InvalidArgumentError('It must be more than 0.');
-}
-
-function amount(text: string): number {
-  const value = Number(text);
-  if (text !== '' && Number.isFinite(value) && value >= 0) return value;
-  throw new InvalidArgumentError('It must be a number, 0 or more.');
 }

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
-import { parseBytes, parseDurationMs } from '../../core/util/units.ts';
+import { check, type Schema, wholeNumber } from '../../core/shared/schema.ts';
 import { exitProcess } from '../executors/threads/spawn.ts';
 import { CERTIFICATE_VARIABLES } from '../transports/tls/access.ts';
 import { permitInsecure } from '../transports/tcp/socket-layer.ts';
@@ -91,35 +91,26 @@ function flushed(stream: NodeJS.WriteStream): Promise<void> {
   });
 }
 
-export function positive(text: string): number {
-  const value = Number(text);
-  if (Number.isSafeInteger(value) && value >= 1) return value;
-  throw new InvalidArgumentError('It must be a whole number, at least 1.');
-}
+/** Reads the value of a flag by its rule: a number, or a quantity with its unit. */
+const reading =
+  (rule: Schema) =>
+  (text: string): number => {
+    const number = text.trim() === '' ? NaN : Number(text);
+    const given = rule.unit !== undefined || Number.isNaN(number) ? text : number;
+    const { value, problems } = check(rule, given);
+    const [problem] = problems;
+    if (problem === undefined) return value as number;
+    throw new InvalidArgumentError(`It ${problem.message}.`);
+  };
 
-export function count(text: string): number {
-  const value = Number(text);
-  if (Number.isSafeInteger(value) && value >= 0) return value;
-  throw new InvalidArgumentError('It must be a whole number, 0 or more.');
-}
-
-export function port(text: string): number {
-  const value = Number(text);
-  if (Number.isInteger(value) && value >= 0 && value <= 65_535) return value;
-  throw new InvalidArgumentError('It must be a whole number from 0 to 65535.');
-}
-
-export function size(text: string): number {
-  const bytes = parseBytes(text);
-  if (bytes !== undefined && Number.isFinite(bytes) && bytes >= 0) return bytes;
-  throw new InvalidArgumentError('It must be a size, such as 500MB or 2GiB.');
-}
-
-export function time(text: string): number {
-  const ms = parseDurationMs(text);
-  if (ms !== undefined && ms >= 0) return ms;
-  throw new InvalidArgumentError('It must be a time, such as 5s, 500 ms or inf.');
-}
+export const positive = reading(wholeNumber(1));
+export const count = reading(wholeNumber(0));
+export const port = reading({ type: 'integer', minimum: 0, maximum: 65_535 });
+export const amount = reading({ type: 'number', minimum: 0, maximum: Number.MAX_VALUE });
+export const size = reading({ unit: 'bytes', minimum: 0 });
+/** Bytes per second. */
+export const rate = reading({ unit: 'bytes', minimum: 1 });
+export const time = reading({ unit: 'ms', minimum: 0, infinite: true });
 
 /** Names and values, as `pause=0.9 maxSpill=20GiB`; they are checked later, with everything else about them. */
 export function pairs(text: string): Record<string, number | string | boolean> {

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { YardmasterError } from '../../core/api/index.ts';
-import type { SchemaNode } from '../../core/config/check.ts';
+import type { Schema } from '../../core/shared/schema.ts';
 import { readConfigObject } from '../../core/config/load.ts';
 import { SCHEDULER_SCHEMA, WORKER_SCHEMA } from '../../core/config/schema.ts';
 import type { Settings } from '../../core/shared/settings.ts';
@@ -9,11 +9,6 @@ import { collect, fromHere, pairs } from './command-line.ts';
 
 // Settings of a section of the configuration as flags: `killGrace` is `--kill-grace`, with the description and the default
 // of the schema. Values are checked as those of a configuration are.
-
-type Node = SchemaNode & {
-  readonly description?: string;
-  readonly enum?: readonly string[];
-};
 
 /** Settings that become flags, and how. */
 export interface FlagSection {
@@ -87,12 +82,12 @@ function checkFlags({ name }: FlagSection, written: Readonly<Record<string, unkn
   throw new YardmasterError('ERR_CONFIG', lines.join('\n'), { problems });
 }
 
-function settingsOf({ properties, without = [] }: FlagSection): [key: string, node: Node][] {
-  const all = Object.entries(properties) as [key: string, node: Node][];
+function settingsOf({ properties, without = [] }: FlagSection): [key: string, node: Schema][] {
+  const all = Object.entries(properties) as [key: string, node: Schema][];
   return all.filter(([key, node]) => !without.includes(key) && isShort(node));
 }
 
-function isShort(node: Node): boolean {
+function isShort(node: Schema): boolean {
   const { properties, additionalProperties: values, items } = node;
   if (isEntry(node)) return false;
   if (properties !== undefined) return Object.values(properties).every(isScalar);
@@ -100,15 +95,15 @@ function isShort(node: Node): boolean {
   return isScalar(typeof values === 'object' ? values : node);
 }
 
-function isScalar({ type, unit }: SchemaNode): boolean {
+function isScalar({ type, unit }: Schema): boolean {
   return unit !== undefined || [type].flat().every((one) => one !== 'object' && one !== 'array');
 }
 
-function isEntry({ properties }: SchemaNode): boolean {
+function isEntry({ properties }: Schema): boolean {
   return properties !== undefined && Object.hasOwn(properties, 'use');
 }
 
-function readerOf(node: Node): (text: string, previous: unknown) => unknown {
+function readerOf(node: Schema): (text: string, previous: unknown) => unknown {
   const { items } = node;
   if (items !== undefined) {
     return (text, previous) =>
@@ -119,15 +114,17 @@ function readerOf(node: Node): (text: string, previous: unknown) => unknown {
   return (text) => (text.trim() === '' || Number.isNaN(Number(text)) ? text : Number(text));
 }
 
-function wordOf(node: Node): string {
-  if (node.unit !== undefined) return { ms: '<time>', bytes: '<size>' }[node.unit] ?? '<share>';
+const WORDS = { ms: '<time>', s: '<time>', bytes: '<size>', share: '<share>' } as const;
+
+function wordOf(node: Schema): string {
+  if (node.unit !== undefined) return WORDS[node.unit];
   if (node.enum !== undefined) return `<${node.enum.join('|')}>`;
   if (node.items !== undefined) return '<name>';
   if (node.type === 'object') return '<list>';
   return node.type === 'string' ? '<text>' : '<n>';
 }
 
-function helpOf({ description = '', default: value, properties, type }: Node): string {
+function helpOf({ description = '', default: value, properties, type }: Schema): string {
   const text = description.replace(/ Such as [^.]*\.?$/, '').replace(/\.$/, '');
   const example = type === 'object' ? `, as '${exampleOf(properties)}'` : '';
   const more = type === 'array' ? ' (repeatable)' : '';
@@ -135,7 +132,7 @@ function helpOf({ description = '', default: value, properties, type }: Node): s
   return `${text}${example}${more}${isShown ? ` (default: ${value})` : ''}`;
 }
 
-function exampleOf(properties: SchemaNode['properties'] = {}): string {
+function exampleOf(properties: Schema['properties'] = {}): string {
   const [key, setting] = Object.entries(properties)[0] ?? ['GPU', { default: 1 }];
   return `${key}=${String(setting.default)}`;
 }

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
 import { isPlainObject } from '../../core/util/values.ts';
+import { FLAG, oneOf, type Rules } from '../../core/shared/schema.ts';
 import { SystemClock } from '../clocks/index.ts';
 import type { ActorClass, ActorHandle, TaskFunction } from '../tasks/index.ts';
 import {
@@ -19,7 +20,7 @@ import type { Graph, ResultIn } from './graph.ts';
 import {
   type Argument,
   type ArgumentsOf,
-  checkNames,
+  checkOptions,
   checkPriority,
   type ColumnsOf,
   type Gathered,
@@ -182,7 +183,7 @@ export class Client extends CoordinationAccess {
    * Fails with the first error unless `errors` is `skip`.
    */
   async gather<T>(structure: T, options: GatherOptions = {}): Promise<Gathered<T>> {
-    checkGather(options);
+    checkOptions('client.gather', options, GATHER_RULES);
     const list = asFutureList(structure);
     const futures = list ?? futuresIn(structure);
     const results = await this.resultsOf(futures, options);
@@ -322,9 +323,13 @@ export class Client extends CoordinationAccess {
       refuseOption('priority', priority, 'a finite number, or come in a Map of futures');
     }
     const given = (isForAll ? options : priority) ?? {};
-    checkNames(given, ['inputs']);
-    const { inputs = 'raise' } = given;
-    if (!['raise', 'keep'].includes(inputs)) refuseOption('inputs', inputs, 'raise or keep');
+    const { inputs = 'raise' } = checkOptions<{ readonly inputs?: 'raise' | 'keep' }>(
+      'client.setPriority',
+      given,
+      {
+        inputs: oneOf('raise', 'keep'),
+      },
+    );
     const priorities = isForAll
       ? new Map(entriesIn(futures).map((entry) => [entry, checkPriority(priority)]))
       : prioritiesIn(futures as ReadonlyMap<Future<unknown>, number>);
@@ -355,11 +360,7 @@ export class Client extends CoordinationAccess {
   }
 }
 
-function checkGather(options: GatherOptions): void {
-  checkNames(options, ['errors', 'direct']);
-  const { errors = 'raise' } = options;
-  if (!['raise', 'skip'].includes(errors)) refuseOption('errors', errors, 'raise or skip');
-}
+const GATHER_RULES: Rules<GatherOptions> = { errors: oneOf('raise', 'skip'), direct: FLAG };
 
 function prioritiesIn(given: ReadonlyMap<Future<unknown>, number>): Map<KeyEntry, number> {
   const pairs = Array.from(given, ([future, priority]) => {

@@ -13,6 +13,7 @@ import {
   type Why,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { ANY, FIELDS, FLAG, oneOf, type Rules, TEXT } from '../../core/shared/schema.ts';
 import {
   deserialise,
   isTaskFunction,
@@ -24,7 +25,7 @@ import type { KeyEntry } from './entry.ts';
 import type { Future } from './future.ts';
 import { packTaskArguments } from './graph.ts';
 import { uniqueKey } from './keys.ts';
-import { checkNames, refuseOption } from './options.ts';
+import { checkOptions } from './options.ts';
 import type { Session } from './session.ts';
 import { entriesIn } from './structure.ts';
 
@@ -289,7 +290,6 @@ export class ClusterAccess {
     workers: readonly string[] = [],
     options: RestartWorkersOptions = {},
   ): Promise<RestartedWorkers> {
-    checkNames(options, ['timeoutMs', 'wait', 'errors']);
     return this.command('restart-workers', { workers, ...options });
   }
 
@@ -344,9 +344,7 @@ export class ClusterAccess {
    * @param options - `targetDurationMs`: the work is to be done within this many milliseconds. Default 5000
    */
   async adaptiveTarget(options: { readonly targetDurationMs?: number } = {}): Promise<number> {
-    checkNames(options, ['targetDurationMs']);
-    const { targetDurationMs = 5000 } = options;
-    return this.command('amm.adaptiveTarget', { targetDurationMs });
+    return this.command('amm.adaptiveTarget', { targetDurationMs: 5000, ...options });
   }
 
   private keysIn(futures: unknown): string[] {
@@ -435,6 +433,10 @@ export interface WorkerPluginEntry {
   readonly idempotent?: boolean;
 }
 
+const PLUGIN_RULES: Rules<WorkerPluginEntry> = {
+  ...{ use: ANY, options: FIELDS, name: TEXT, idempotent: FLAG },
+};
+
 /**
  * The description of the plugin that the scheduler receives. @throws YardmasterError
  * `ERR_PLUGIN_LOAD`
@@ -442,7 +444,7 @@ export interface WorkerPluginEntry {
 function remotePlugin(entry: WorkerPluginEntry): RemotePlugin & {
   readonly idempotent: boolean;
 } {
-  checkNames(entry, ['use', 'options', 'name', 'idempotent']);
+  checkOptions('client.registerWorkerPlugin', entry, PLUGIN_RULES);
   const { use, name, options, idempotent } = entry;
   const text: unknown = use instanceof URL ? use.href : use;
   if (typeof text !== 'string' || text === '') {
@@ -505,13 +507,10 @@ export class WorkerRunner<
     private readonly options: RunOptions<Place, Errors>,
     private readonly codeRoot?: string,
   ) {
-    checkNames(options, ['workers', 'place', 'errors', 'timeoutMs']);
-    if (!['worker', 'threads', undefined].includes(options.place)) {
-      refuseOption('place', options.place, 'worker or threads');
-    }
-    if (!['raise', 'return', undefined].includes(options.errors)) {
-      refuseOption('errors', options.errors, 'raise or return');
-    }
+    checkOptions('client.on', options, {
+      ...{ workers: ANY, place: oneOf('worker', 'threads') },
+      ...{ errors: oneOf('raise', 'return'), timeoutMs: ANY },
+    });
   }
 
   /**

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
 import {
-  checkCallOptions,
+  checkCall,
   CLOCK,
   DURATION,
   either,
@@ -9,9 +9,9 @@ import {
   FUNCTION,
   LIST,
   oneOf,
-  type OptionRules,
+  type Rules,
   TEXT,
-} from '../../core/shared/call-options.ts';
+} from '../../core/shared/schema.ts';
 import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
 import { SCHEDULER_TTL_MS } from '../../core/shared/channels.ts';
 import { codeRootAt } from '../tasks/index.ts';
@@ -60,7 +60,7 @@ export interface ConnectOptions {
   readonly codeRoot?: string;
 }
 
-const CONNECT_RULES: OptionRules<ConnectOptions> = {
+const CONNECT_RULES: Rules<ConnectOptions> = {
   access: TEXT,
   tls: FIELDS,
   transports: LIST,
@@ -81,7 +81,7 @@ export const CONNECT_TIMEOUT_MS = 10_000;
 
 /** @throws YardmasterError `ERR_CONFIG`, `ERR_CONNECT` */
 export function checkConnection(address: unknown, options: ConnectOptions): void {
-  checkCallOptions('Client.connect', options, CONNECT_RULES);
+  checkCall('Client.connect', options, CONNECT_RULES);
   if (typeof address === 'string' && address !== '') return;
   throw new YardmasterError(
     'ERR_CONNECT',

@@ -2,11 +2,12 @@ import { inspect, types } from 'node:util';
 import { type Clock, YardmasterError } from '../../core/api/index.ts';
 import { inBackground } from '../../core/shared/timers.ts';
 import { show } from '../../core/shared/words.ts';
+import { ANY, DURATION, FLAG } from '../../core/shared/schema.ts';
 import { packArguments, unpackWith } from '../tasks/index.ts';
 import { Future, holdingOfFuture } from './future.ts';
 import { type GrantedLease, type Lease, LeaseKeeper } from './leases.ts';
 import { allocateWithin, checkFits } from './message-limit.ts';
-import { checkNames } from './options.ts';
+import { checkOptions } from './options.ts';
 import type { Session } from './session.ts';
 import { futuresIn } from './structure.ts';
 import { WorkerAccess } from './worker-access.ts';
@@ -38,7 +39,7 @@ export class CoordinationAccess extends WorkerAccess {
 
   /** The queue of this name. */
   queue<T = unknown>(name: string, options: QueueOptions = {}): Queue<T> {
-    checkNames(options, ['maxSize']);
+    checkOptions('client.queue', options, { maxSize: ANY });
     return new Queue(name, options, this.coordinator);
   }
 
@@ -49,7 +50,7 @@ export class CoordinationAccess extends WorkerAccess {
 
   /** The semaphore of this name. */
   semaphore(name: string, options: SemaphoreOptions): Semaphore {
-    checkNames(options, ['leases']);
+    checkOptions('client.semaphore', options, { leases: ANY });
     return new Semaphore(name, options, this.coordinator, this.leases);
   }
 
@@ -69,8 +70,7 @@ export class CoordinationAccess extends WorkerAccess {
     value: unknown,
     options: { readonly override?: boolean } = {},
   ): Promise<void> {
-    checkNames(options, ['override']);
-    const { override = false } = options;
+    const { override = false } = checkOptions('client.publish', options, { override: FLAG });
     await this.coordinator.send('publish', value, { name, override });
   }
 
@@ -616,8 +616,7 @@ export interface WaitLimit {
 
 /** The parameter of a command, left out when it is for ever. */
 function waitParameters(limit: WaitLimit): { timeoutMs?: number } {
-  checkNames(limit, ['timeoutMs']);
-  const { timeoutMs = Infinity } = limit;
+  const { timeoutMs = Infinity } = checkOptions('wait', limit, { timeoutMs: DURATION });
   return timeoutMs === Infinity ? {} : { timeoutMs };
 }
 

@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { type LogLine, type RecordingInfo, VERSION } from '../../core/api/index.ts';
+import { TEXT } from '../../core/shared/schema.ts';
 import type { PackedHistory } from '../report/history.ts';
 import { ClusterAccess } from './cluster-access.ts';
-import { checkNames } from './options.ts';
+import { checkOptions } from './options.ts';
 
 /** Versions by the name of what has them: `yardmaster`, `node`. */
 export type Versions = Readonly<Record<string, string>>;
@@ -35,9 +36,6 @@ export interface InspectOptions {
   /** Milliseconds for each worker. One that is silent for longer has an `error`. Default 10 000. */
   readonly timeoutMs?: number;
 }
-
-/** Names of {@link InspectOptions}. */
-export const INSPECT_OPTIONS: readonly (keyof InspectOptions)[] = ['timeoutMs'];
 
 /** Which lines of the logs to get. */
 export interface LogOptions extends InspectOptions {
@@ -81,7 +79,6 @@ export class DiagnosticsAccess extends ClusterAccess {
 
   /** Versions of the scheduler, of the workers and of the clients. */
   async getVersions(options: InspectOptions = {}): Promise<ClusterVersions> {
-    checkNames(options, INSPECT_OPTIONS);
     const { scheduler, clients, workers } = await this.command<{
       scheduler: Versions;
       clients: [string, Versions][];
@@ -115,7 +112,6 @@ export class DiagnosticsAccess extends ClusterAccess {
    * @returns addresses of the workers that did not answer
    */
   async dumpClusterState(path: string, options: InspectOptions = {}): Promise<readonly string[]> {
-    checkNames(options, INSPECT_OPTIONS);
     const { scheduler, workers } = await this.command<{
       scheduler: object;
       workers: [string, object][];
@@ -142,7 +138,7 @@ export class DiagnosticsAccess extends ClusterAccess {
     work: () => T | Promise<T>,
     options: { readonly title?: string } = {},
   ): Promise<T> {
-    checkNames(options, ['title']);
+    checkOptions('client.report', options, { title: TEXT });
     const id = await this.command<number>('report.start');
     let result: T;
     try {

@@ -3,6 +3,7 @@ import { type FunctionSpec, type GraphTask, YardmasterError } from '../../core/a
 import { sharedMemoryOf } from '../../core/util/bytes.ts';
 import { EVENT_LOOP_RESOURCE, eventLoopShare } from '../../core/util/event-loop.ts';
 import { isPlainObject } from '../../core/util/values.ts';
+import { wholeNumber } from '../../core/shared/schema.ts';
 import {
   isActorClass,
   packArguments,
@@ -14,10 +15,9 @@ import type { Future } from './future.ts';
 import { checkKey, hashOf } from './keys.ts';
 import { allocateWithin, checkFits } from './message-limit.ts';
 import {
-  checkNames,
   checkOptions,
+  checkSubmission,
   type GraphArgumentsOf,
-  refuseOption,
   retrySpec,
   taskFields,
   type TaskOptions,
@@ -39,7 +39,7 @@ export class TaskNode<Result> {
 
   /** The same task with these options over those of the graph. */
   with(options: TaskOptions): TaskNode<Result> {
-    const both = checkOptions({ ...this.options, ...options });
+    const both = checkSubmission({ ...this.options, ...options });
     return new TaskNode<Result>(this.fn, this.args, both, this.needs);
   }
 
@@ -373,11 +373,7 @@ export function reduceTree(
   options: { readonly fanIn?: number },
   submit: (group: readonly unknown[]) => Future<unknown>,
 ): Future<unknown> {
-  checkNames(options, ['fanIn']);
-  const { fanIn = FAN_IN } = options;
-  if (!(Number.isInteger(fanIn) && fanIn >= 2)) {
-    refuseOption('fanIn', fanIn, 'a whole number, at least 2');
-  }
+  const { fanIn = FAN_IN } = checkOptions('client.reduce', options, { fanIn: wholeNumber(2) });
   if (parts.length === 0) {
     throw new YardmasterError(
       'ERR_GRAPH_INVALID',

@@ -11,11 +11,16 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { SteadyMap } from '../../core/util/collections.ts';
+import { FLAG, type Rules } from '../../core/shared/schema.ts';
 import { submittedAt } from './call-site.ts';
 import { KeyEntry } from './entry.ts';
 import type { CancelOptions } from './future.ts';
-import { checkNames, checkText, checkTime, refuseOption } from './options.ts';
+import { AMOUNT, checkOptions, SENDABLE } from './options.ts';
 import type { Outgoing } from './outgoing.ts';
+
+const CANCEL_RULES: Rules<CancelOptions> = {
+  ...{ force: FLAG, reason: SENDABLE, message: SENDABLE, killTimeoutMs: AMOUNT },
+};
 
 /** All keys that a client holds, and what the scheduler has reported about them. */
 export class KeyTable {
@@ -116,13 +121,9 @@ export class KeyTable {
       readonly keepsDependents?: boolean;
     } = {},
   ): void {
-    checkNames(options, ['force', 'reason', 'message', 'killTimeoutMs']);
+    checkOptions('cancel', options, CANCEL_RULES);
     const { force = false, reason, message, killTimeoutMs } = options;
-    if (message !== undefined) checkText('message', message);
     const held = entries.filter((entry) => !entry.detached);
-    if (killTimeoutMs !== undefined) checkTime('killTimeoutMs', killTimeoutMs);
-    if (reason !== undefined) checkText('reason', reason);
-    if (typeof force !== 'boolean') refuseOption('force', force, 'true or false');
     if (held.length === 0) return;
     const why = reason ?? 'its client gave it up';
     const keys: string[] = [];

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { inspect } from 'node:util';
 import {
   type BucketSpec,
   type FunctionSpec,
@@ -11,8 +10,20 @@ import {
   type StoreSpec,
   YardmasterError,
 } from '../../core/api/index.ts';
+import {
+  ANY,
+  checkCall,
+  either,
+  FIELDS,
+  FLAG,
+  FUNCTION,
+  type Rules,
+  type Schema,
+  TEXT,
+  wholeNumber,
+} from '../../core/shared/schema.ts';
+import { show } from '../../core/shared/words.ts';
 import { isPlainObject } from '../../core/util/values.ts';
-import { findRefusal, isWellFormed } from '../codecs/msgpack.ts';
 import { isTaskFunction, type TaskFunction, travellingFunction } from '../tasks/index.ts';
 import type { Future } from './future.ts';
 import type { PackedTask, Ref } from './graph.ts';
@@ -135,180 +146,135 @@ function isBare(options: TaskOptions): boolean {
   );
 }
 
-const OPTIONS: Readonly<Record<keyof SubmitOptions, true>> = {
-  key: true,
-  namespace: true,
-  pure: true,
-  retries: true,
-  timeoutMs: true,
-  deadlineMs: true,
-  priority: true,
-  workers: true,
-  allowOtherWorkers: true,
-  resources: true,
-  limit: true,
-  replicas: true,
-  annotations: true,
-  persist: true,
-  resultStore: true,
-  signal: true,
-  fifoTimeoutMs: true,
+/** The code under which clients refuse options. */
+const REFUSED = 'ERR_GRAPH_INVALID';
+
+/** Text that can be sent. */
+export const SENDABLE: Schema = {
+  ...{ type: 'string', pattern: '^\\P{Cs}*$' },
+  wanted: 'text without half of a surrogate pair',
+};
+const NAMED: Schema = { ...SENDABLE, minLength: 1, wanted: `${SENDABLE.wanted}, and not empty` };
+/** No integer so large that it would lose digits on its way. */
+const FINITE: Schema = {
+  type: 'number',
+  minimum: -Number.MAX_SAFE_INTEGER,
+  maximum: Number.MAX_SAFE_INTEGER,
+  wanted: 'a finite number',
+};
+export const AMOUNT: Schema = { ...FINITE, minimum: 0, wanted: 'a finite number, at least 0' };
+const TIME: Schema = { ...AMOUNT, exclusiveMinimum: 0, wanted: 'a finite number above 0' };
+const COPIES: Schema = { ...wholeNumber(1), infinite: true };
+export const WORKERS: Schema = {
+  ...{ type: 'array', items: { type: 'string' }, minItems: 1 },
+  wanted: 'a list of addresses, host names or worker names, not empty',
+};
+
+/** Of the tasks with a limit of this name, at most `max` run at the same time, in the whole cluster. */
+interface TaskLimit {
+  readonly name: string;
+  /** At least 1. The submission that names the limit last says how many. */
+  readonly max: number;
+}
+
+const LIMIT: Schema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['name', 'max'],
+  properties: { name: NAMED, max: wholeNumber(1) } satisfies Rules<TaskLimit>,
+};
+
+const RETRY_RULES: Rules<RetryRules> = {
+  times: wholeNumber(0),
+  backoffMs: { ...AMOUNT, default: 1000 },
+  factor: { type: 'number', minimum: 1, maximum: Number.MAX_VALUE, default: 2 },
+  jitter: { type: 'number', minimum: 0, maximum: 1, default: 0 },
+  retryIf: FUNCTION,
+};
+const RETRIES: Schema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['times'],
+  properties: RETRY_RULES,
+};
+
+const SUBMIT_RULES: Rules<SubmitOptions> = {
+  key: ANY,
+  namespace: SENDABLE,
+  pure: FLAG,
+  retries: either(wholeNumber(0), RETRIES),
+  timeoutMs: TIME,
+  deadlineMs: TIME,
+  priority: FINITE,
+  workers: WORKERS,
+  allowOtherWorkers: FLAG,
+  resources: { type: 'object', additionalProperties: AMOUNT },
+  limit: {
+    ...either(LIMIT, FUNCTION),
+    wanted: "an object such as { name: 'database', max: 4 }, or a function",
+  },
+  replicas: COPIES,
+  annotations: { type: 'object', properties: { replicas: COPIES }, additionalProperties: true },
+  persist: either(FLAG, { const: 'graph-outputs' }),
+  resultStore: either(TEXT, FIELDS),
+  signal: { methods: ['throwIfAborted'], wanted: 'an AbortSignal' },
+  fifoTimeoutMs: { type: 'number', minimum: 0 },
 };
 
 /**
- * A copy of the options, so that later changes to them do not matter.
- * @throws YardmasterError `ERR_GRAPH_INVALID` naming the option; `ERR_NOT_SERIALISABLE` with the path of what
- *   cannot be sent
+ * Checks the options of a call of a client.
+ * @param call - as it is written: `client.gather`
+ * @throws YardmasterError `ERR_GRAPH_INVALID` with every problem
  */
-export function checkOptions<Options extends SubmitOptions>(options: Options): Options {
-  checkNames(options, Object.keys(OPTIONS));
-  const { signal, retries, limit, ...sent } = options;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    refuseOption('signal', signal, 'an AbortSignal');
-  }
-  const copies = Object.entries(sent).map(
-    ([option, value]) => [option, copyOfPlain(option, value)] as const,
-  );
-  const checked = Object.fromEntries(copies) as SubmitOptions;
-  checkValues(checked);
-  if (retries !== undefined) checkRetries(retries);
-  if (limit !== undefined) checkLimit(limit);
-  return {
-    ...checked,
-    ...(signal === undefined ? {} : { signal }),
-    ...(retries === undefined ? {} : { retries: copyOfRules(retries) }),
-    ...(limit === undefined ? {} : { limit: typeof limit === 'function' ? limit : { ...limit } }),
-  } as Options;
+export function checkOptions<Options extends object>(
+  call: string,
+  options: Options,
+  rules: Rules<Options>,
+): Options {
+  return checkCall(call, options, rules, REFUSED);
 }
 
-function copyOfRules(retries: number | RetryRules): number | RetryRules {
-  return typeof retries === 'number' ? retries : { ...retries };
-}
-
-function checkValues(options: SubmitOptions): void {
-  const { key, namespace, priority, workers, fifoTimeoutMs } = options;
+/**
+ * A copy of the options of a submission, so that later changes to them do not matter.
+ * @throws YardmasterError `ERR_GRAPH_INVALID` with every problem; `ERR_FUNCTION_MISSING`; `ERR_NOT_SERIALISABLE` with the
+ *   path of what cannot be sent
+ */
+export function checkSubmission<Options extends SubmitOptions>(options: Options): Options {
+  const checked: SubmitOptions = checkOptions<SubmitOptions>('submission', options, SUBMIT_RULES);
+  const { key, resultStore, retries } = checked;
   if (key !== undefined) checkKey(key);
-  if (namespace !== undefined) checkText('namespace', namespace);
-  for (const limit of ['timeoutMs', 'deadlineMs'] as const) {
-    const ms = options[limit];
-    if (ms !== undefined && !(isAmount(ms) && ms > 0)) {
-      refuseOption(limit, ms, 'a finite number above 0');
-    }
-  }
-  if (priority !== undefined) checkPriority(priority);
-  if (workers !== undefined) checkWorkers(workers);
-  for (const flag of ['pure', 'allowOtherWorkers'] as const) {
-    const value: unknown = options[flag];
-    if (value !== undefined && typeof value !== 'boolean') {
-      refuseOption(flag, value, 'true or false');
-    }
-  }
-  const { persist, resultStore } = options;
-  if (![undefined, true, false, 'graph-outputs'].includes(persist)) {
-    refuseOption('persist', persist, 'true, false or graph-outputs');
-  }
   if (resultStore !== undefined) storeSpec(resultStore);
-  checkAmounts(options.resources);
-  checkReplicas('replicas', options.replicas);
-  if (!isFields(options.annotations ?? {})) {
-    refuseOption('annotations', options.annotations, 'an object with plain data');
+  const retryIf = typeof retries === 'object' ? retries.retryIf : undefined;
+  if (retryIf !== undefined && !isTaskFunction(retryIf)) {
+    throw new YardmasterError(
+      'ERR_FUNCTION_MISSING',
+      'retries.retryIf is called in the worker and is not known there; define it with defineTasks(import.meta.url, { … })',
+      { option: 'retries.retryIf' },
+    );
   }
-  checkReplicas('annotations.replicas', options.annotations?.['replicas']);
-  if (fifoTimeoutMs !== undefined && !(fifoTimeoutMs >= 0)) {
-    refuseOption('fifoTimeoutMs', fifoTimeoutMs, 'at least 0');
-  }
+  const { signal, limit, ...sent } = checked;
+  const copies = Object.entries(sent).map(([option, value]) => [
+    option,
+    option === 'retries' ? value : copyOfPlain(option, value),
+  ]);
+  return {
+    ...(Object.fromEntries(copies) as SubmitOptions),
+    ...(signal === undefined ? {} : { signal }),
+    ...(limit === undefined ? {} : { limit }),
+  } as Options;
 }
 
 /** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a finite number that can be sent */
 export function checkPriority(priority: number): number {
-  if (!isAmount(priority)) refuseOption('priority', priority, 'a finite number');
+  checkOptions('setPriority', { priority }, { priority: FINITE });
   return priority;
-}
-
-/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a finite number, at least 0 */
-export function checkTime(option: string, ms: number): void {
-  if (!(isAmount(ms) && ms >= 0)) refuseOption(option, ms, 'a finite number, at least 0');
-}
-
-/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not text that can be sent */
-export function checkText(option: string, text: string): void {
-  if (typeof text !== 'string' || !isWellFormed(text)) {
-    refuseOption(option, text, 'text without half of a surrogate pair');
-  }
-}
-
-/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a list of names that is not empty */
-export function checkWorkers(workers: unknown): void {
-  if (isListOfStrings(workers)) return;
-  refuseOption('workers', workers, 'a list of addresses, host names or worker names, not empty');
-}
-
-function checkAmounts(resources: unknown): void {
-  if (resources === undefined) return;
-  if (!isFields(resources)) refuseOption('resources', resources, 'an object such as { GPU: 1 }');
-  for (const [name, amount] of Object.entries(resources)) {
-    if (!(isAmount(amount) && amount >= 0)) {
-      refuseOption(`resources.${name}`, amount, 'a finite amount, at least 0');
-    }
-  }
-}
-
-function checkReplicas(option: string, value: unknown): void {
-  const isCount = Number.isSafeInteger(value) || value === Infinity;
-  if (value === undefined || (isCount && (value as number) >= 1)) return;
-  refuseOption(option, value, 'a whole number, at least 1, or Infinity');
-}
-
-/** Finite, and no integer so large that it would lose digits on its way. */
-function isAmount(value: unknown): value is number {
-  return Number.isFinite(value) && findRefusal(value) === undefined;
-}
-
-function isFields(value: unknown): value is object {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    !Array.isArray(value) &&
-    !(value instanceof Uint8Array)
-  );
-}
-
-function isListOfStrings(value: unknown): boolean {
-  return (
-    Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string')
-  );
-}
-
-/**
- * @param known - the options that there are
- * @throws YardmasterError `ERR_GRAPH_INVALID` when they are no object, or naming an option that is not known
- */
-export function checkNames(options: unknown, known: readonly string[]): void {
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    const got = inspect(options, { depth: 0 });
-    throw new YardmasterError(
-      'ERR_GRAPH_INVALID',
-      `an object with the options ${known.join(', ')} is wanted here, got ${got}`,
-    );
-  }
-  for (const option of Object.keys(options)) {
-    if (known.includes(option)) continue;
-    throw new YardmasterError(
-      'ERR_GRAPH_INVALID',
-      `there is no option "${option}"; there are ${known.join(', ')}`,
-      { option },
-    );
-  }
 }
 
 /** @throws YardmasterError `ERR_GRAPH_INVALID` */
 export function refuseOption(option: string, value: unknown, wanted: string): never {
-  const got = typeof value === 'string' ? JSON.stringify(value) : inspect(value, { depth: 1 });
-  throw new YardmasterError(
-    'ERR_GRAPH_INVALID',
-    `the option ${option} must be ${wanted}, got ${got}`,
-    { option },
-  );
+  throw new YardmasterError(REFUSED, `${option} must be ${wanted} (got ${show(value)})`, {
+    option,
+  });
 }
 
 /** The rules by which a task that has failed is tried again, on the thread where it failed. */
@@ -325,49 +291,17 @@ export interface RetryRules {
   readonly retryIf?: TaskFunction<[error: Error], boolean | Promise<boolean>>;
 }
 
-const BACKOFF_MS = 1000;
-const FACTOR = 2;
-
-/** @throws YardmasterError `ERR_GRAPH_INVALID` naming the rule that cannot be */
-function checkRetries(retries: number | RetryRules): void {
-  if (typeof retries === 'number') {
-    if (!isCount(retries)) refuseOption('retries', retries, 'a whole number, at least 0');
-    return;
-  }
-  if (typeof retries !== 'object' || (retries as object | null) === null) {
-    refuseOption('retries', retries, 'a whole number, or rules such as { times: 3 }');
-  }
-  checkNames(retries, ['times', 'backoffMs', 'factor', 'jitter', 'retryIf']);
-  const { times, backoffMs = BACKOFF_MS, factor = FACTOR, jitter = 0, retryIf } = retries;
-  if (!isCount(times)) refuseOption('retries.times', times, 'a whole number, at least 0');
-  if (!(Number.isFinite(backoffMs) && backoffMs >= 0)) {
-    refuseOption('retries.backoffMs', backoffMs, 'a finite number, at least 0');
-  }
-  if (!(Number.isFinite(factor) && factor >= 1)) {
-    refuseOption('retries.factor', factor, 'a finite number, at least 1');
-  }
-  if (!(jitter >= 0 && jitter <= 1)) refuseOption('retries.jitter', jitter, 'from 0 to 1');
-  if (retryIf === undefined || isTaskFunction(retryIf)) return;
-  throw new YardmasterError(
-    'ERR_FUNCTION_MISSING',
-    'retries.retryIf is called in the worker and is not known there; define it with defineTasks(import.meta.url, { … })',
-    { option: 'retries.retryIf' },
-  );
-}
-
-/** The rules as they travel; undefined when the scheduler alone counts the retries. */
+/** @param retries - checked, and so with defaults
+ * @returns the rules as they travel; undefined when the scheduler alone counts the retries */
 export function retrySpec(
   retries: number | RetryRules | undefined,
   codeRoot?: string,
 ): RetrySpec | undefined {
   if (typeof retries !== 'object' || retries.times === 0) return undefined;
-  const { times, backoffMs = BACKOFF_MS, factor = FACTOR, jitter = 0, retryIf } = retries;
-  if (retryIf === undefined) return { times, backoffMs, factor, jitter };
-  return { times, backoffMs, factor, jitter, retryIf: travellingFunction(retryIf, codeRoot) };
-}
-
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
+  const { times, backoffMs, factor, jitter, retryIf } = retries as Required<RetryRules>;
+  const rules = { times, backoffMs, factor, jitter };
+  const isAsked = (retryIf as TaskFunction | undefined) !== undefined;
+  return isAsked ? { ...rules, retryIf: travellingFunction(retryIf, codeRoot) } : rules;
 }
 
 // Results that outlive the cluster: what a client says of tasks whose results are kept.
@@ -474,76 +408,45 @@ export type ResultStoreOption =
   | { readonly s3: BucketSpec }
   | { readonly module: string; readonly options?: unknown };
 
+const STORE = 'resultStore';
+const BUCKET: Rules<BucketSpec> = {
+  ...{ bucket: TEXT, prefix: { type: 'string' }, region: { type: 'string' } },
+  ...{ endpoint: { type: 'string' }, forcePathStyle: FLAG },
+};
+const BUCKET_STORE: Schema = {
+  ...{ type: 'object', additionalProperties: false },
+  ...{ properties: BUCKET, required: ['bucket'] },
+};
+
 /** @throws YardmasterError `ERR_GRAPH_INVALID` when it names no store */
 export function storeSpec(option: ResultStoreOption): StoreSpec {
   if (typeof option === 'string') return { folder: resolve(option) };
-  if (typeof option !== 'object' || (option as object | null) === null) refuseStore(option);
+  if (!isPlainObject(option)) refuseStore(option);
   if ('module' in option) {
-    checkNames(option, ['module', 'options']);
-    const { module } = option;
-    if (typeof module !== 'string') refuseStore(option);
+    const { module, options } = checkOptions(STORE, option, { module: TEXT, options: ANY });
     const isPath = module.startsWith('.') || module.startsWith('/');
-    return { ...option, module: isPath ? pathToFileURL(resolve(module)).href : module };
+    const url = isPath ? pathToFileURL(resolve(module)).href : module;
+    return options === undefined ? { module: url } : { module: url, options };
   }
-  if ('s3' in option) {
-    checkNames(option, ['s3']);
-    return { s3: checkBucket(option.s3) };
-  }
-  checkNames(option, ['folder', 'maxBytes']);
-  const { folder, maxBytes } = option;
-  if (typeof folder !== 'string') refuseStore(option);
-  if (maxBytes !== undefined && !(Number.isSafeInteger(maxBytes) && maxBytes > 0)) {
-    refuseOption('resultStore.maxBytes', maxBytes, 'a whole number above 0');
-  }
-  return { ...option, folder: resolve(folder) };
-}
-
-const BUCKET_TEXTS = ['bucket', 'prefix', 'region', 'endpoint'] as const;
-
-function checkBucket(bucket: unknown): BucketSpec {
-  checkNames(bucket, [...BUCKET_TEXTS, 'forcePathStyle']);
-  const given = bucket as BucketSpec;
-  for (const name of BUCKET_TEXTS) {
-    const value: unknown = given[name];
-    if (typeof value === 'string' || (value === undefined && name !== 'bucket')) continue;
-    refuseOption(`resultStore.s3.${name}`, value, 'a text');
-  }
-  return given;
+  if ('s3' in option) return checkOptions(STORE, option, { s3: BUCKET_STORE });
+  const { folder, maxBytes } = checkOptions(STORE, option, {
+    folder: TEXT,
+    maxBytes: wholeNumber(1),
+  });
+  if ((folder as string | undefined) === undefined) refuseStore(option);
+  return { folder: resolve(folder), ...(maxBytes === undefined ? {} : { maxBytes }) };
 }
 
 function refuseStore(option: unknown): never {
   refuseOption(
-    'resultStore',
+    STORE,
     option,
     'the path of a folder, { folder }, { s3: { bucket } }, or { module }',
   );
 }
 
-/** Of the tasks with a limit of this name, at most `max` run at the same time, in the whole cluster. */
-interface TaskLimit {
-  readonly name: string;
-  /** At least 1. The submission that names the limit last says how many. */
-  readonly max: number;
-}
-
 /** A limit, or what finds it by the arguments of a call as they were given; undefined: this call has none. */
 type LimitOption = TaskLimit | ((...args: never[]) => TaskLimit | undefined);
-
-/** @throws YardmasterError `ERR_GRAPH_INVALID` */
-function checkLimit(limit: unknown): void {
-  if (typeof limit === 'function') return;
-  if (!isPlainObject(limit)) {
-    refuseOption('limit', limit, "an object such as { name: 'database', max: 4 }, or a function");
-  }
-  checkNames(limit, ['name', 'max']);
-  const { name, max } = limit;
-  if (typeof name !== 'string' || name === '' || !isWellFormed(name)) {
-    refuseOption('limit.name', name, 'text that is not empty, without half of a surrogate pair');
-  }
-  if (!(Number.isSafeInteger(max) && (max as number) >= 1)) {
-    refuseOption('limit.max', max, 'a whole number, at least 1');
-  }
-}
 
 /**
  * The options with the limit of one call.
@@ -557,7 +460,7 @@ export function withLimitOf<Options extends { readonly limit?: LimitOption }>(
   // Most tasks have none, and a copy for each would cost more than the rest of this.
   if (typeof find !== 'function') return options;
   const limit = find(...(args as never[]));
-  if (limit !== undefined) checkLimit(limit);
+  if (limit !== undefined) checkOptions('submission', { limit }, { limit: SUBMIT_RULES.limit });
   return { ...options, limit };
 }
 

@@ -1,9 +1,10 @@
 import type { MultiBar, SingleBar } from 'cli-progress';
 import { type Clock, prefixOfKey } from '../../core/api/index.ts';
+import { CLOCK, DURATION } from '../../core/shared/schema.ts';
 import { countOf, printable } from '../../core/util/values.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { type Future, holdingOfFuture } from './future.ts';
-import { checkNames } from './options.ts';
+import { checkOptions } from './options.ts';
 
 /** The number of futures by their end. */
 export interface ProgressCounts {
@@ -40,7 +41,7 @@ export async function* progress(
   futures: Iterable<Future<unknown>>,
   options: ProgressOptions = {},
 ): AsyncGenerator<Progress, void, undefined> {
-  checkNames(options, ['intervalMs', 'clock']);
+  checkOptions('progress', options, { intervalMs: DURATION, clock: CLOCK });
   const { intervalMs = INTERVAL_MS, clock = new SystemClock() } = options;
   const followed = [...futures];
   let left = followed.length;

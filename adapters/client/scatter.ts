@@ -1,5 +1,6 @@
 import { type WhoHasReply, YardmasterError } from '../../core/api/index.ts';
 import { valueBytes } from '../../core/util/bytes.ts';
+import { either, FLAG, type Rules, wholeNumber } from '../../core/shared/schema.ts';
 import type { Peers } from '../peers/peers.ts';
 import { serialise, typeName } from '../tasks/index.ts';
 import type { SchedulerIdentity } from './cluster-access.ts';
@@ -7,7 +8,7 @@ import type { KeyEntry } from './entry.ts';
 import { Future } from './future.ts';
 import { checkKey, hashOfValue, uniqueKey } from './keys.ts';
 import { allocateWithin, checkFits } from './message-limit.ts';
-import { checkNames, checkTime, checkWorkers, refuseOption } from './options.ts';
+import { AMOUNT, checkOptions, WORKERS } from './options.ts';
 import type { Session } from './session.ts';
 
 /** The options of putting values on workers. */
@@ -32,18 +33,12 @@ const ITEMS_PER_REPORT = 1000;
 /** Times that data is put on a worker which holds other data under the key for the time being. */
 const ATTEMPTS = 5;
 
-/** @throws YardmasterError `ERR_GRAPH_INVALID` naming the option */
-function checkScatterOptions(options: ScatterOptions): ScatterOptions {
-  checkNames(options, ['workers', 'broadcast', 'hash', 'timeoutMs']);
-  const { workers, broadcast = false, timeoutMs } = options;
-  const isCount = Number.isSafeInteger(broadcast) && (broadcast as number) >= 1;
-  if (typeof broadcast !== 'boolean' && !isCount) {
-    refuseOption('broadcast', broadcast, 'true, false, or a whole number of copies, at least 1');
-  }
-  if (timeoutMs !== undefined && timeoutMs !== Infinity) checkTime('timeoutMs', timeoutMs);
-  if (workers !== undefined) checkWorkers(workers);
-  return options;
-}
+const SCATTER_RULES: Rules<ScatterOptions> = {
+  workers: WORKERS,
+  broadcast: either(FLAG, wholeNumber(1)),
+  hash: FLAG,
+  timeoutMs: either(AMOUNT, { const: Infinity }),
+};
 
 /** An item on its way, and what the client knows of its key. */
 interface Placing {
@@ -71,7 +66,7 @@ export class Scatterer {
     values: readonly unknown[],
     options: ScatterOptions,
   ): Promise<Future<unknown>[]> {
-    const { hash = true } = checkScatterOptions(options);
+    const { hash = true } = checkOptions('client.scatter', options, SCATTER_RULES);
     const items = values.map((value, index) => {
       const bytes = this.serialised(value, `values[${index}]`);
       const type = typeName(value);
@@ -86,7 +81,7 @@ export class Scatterer {
     values: Readonly<Record<string, unknown>>,
     options: ScatterOptions,
   ): Promise<Record<string, Future<unknown>>> {
-    checkScatterOptions(options);
+    checkOptions('client.scatter', options, SCATTER_RULES);
     const items = Object.entries(values).map(([name, value]) => {
       const bytes = this.serialised(value, name);
       const key = checkKey(name);

@@ -1,8 +1,9 @@
 import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
+import { CLOCK, DURATION, oneOf, type Rules } from '../../core/shared/schema.ts';
 import { countOf } from '../../core/util/values.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { type Future, holdingOfFuture, listOfFutures } from './future.ts';
-import { checkNames, refuseOption } from './options.ts';
+import { checkOptions } from './options.ts';
 
 // Work on items that come one by one: no more of them are taken than can be worked on.
 
@@ -126,6 +127,10 @@ export interface WaitOptions {
   readonly clock?: Clock;
 }
 
+const WAIT_RULES: Rules<WaitOptions> = {
+  ...{ timeoutMs: DURATION, returnWhen: oneOf('all', 'first'), clock: CLOCK },
+};
+
 /** Futures that are done (with a result, an error or a cancellation), and those that are not. */
 export interface WaitResult<F> {
   readonly done: F[];
@@ -140,11 +145,8 @@ export async function wait<F extends Future<unknown>>(
   futures: Iterable<F>,
   options: WaitOptions = {},
 ): Promise<WaitResult<F>> {
-  checkNames(options, ['timeoutMs', 'returnWhen', 'clock']);
+  checkOptions('wait', options, WAIT_RULES);
   const { timeoutMs, returnWhen = 'all', clock = new SystemClock() } = options;
-  if (!['all', 'first'].includes(returnWhen)) {
-    refuseOption('returnWhen', returnWhen, 'all or first');
-  }
   const waiting = listOfFutures('wait', futures);
   let left = returnWhen === 'all' ? waiting.length : Math.min(1, waiting.length);
   let timer: Timer | undefined;
@@ -198,9 +200,8 @@ export async function* asCompleted<F extends Future<unknown>>(
   futures: Iterable<F>,
   options: { readonly cancelled?: 'give' | 'skip' } = {},
 ): AsyncGenerator<F, void, undefined> {
-  checkNames(options, ['cancelled']);
+  checkOptions('asCompleted', options, { cancelled: oneOf('give', 'skip') });
   const { cancelled = 'give' } = options;
-  if (!['give', 'skip'].includes(cancelled)) refuseOption('cancelled', cancelled, 'give or skip');
   const done: F[] = [];
   let wake: () => void = () => undefined;
   // Keeps the futures alive until they are handed out, and no longer.

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
 import { sharedMemoryOf } from '../../core/util/bytes.ts';
+import { wholeNumber } from '../../core/shared/schema.ts';
 import {
   actorBehind,
   type ActorClass,
@@ -27,11 +28,10 @@ import { uniqueKey } from './keys.ts';
 import {
   type Argument,
   type ArgumentsOf,
-  checkNames,
   checkOptions,
+  checkSubmission,
   type ColumnsOf,
   type Persisted,
-  refuseOption,
   storeSpec,
   type SubmitOptions,
   withLimitOf,
@@ -62,12 +62,12 @@ export class Submitter {
     private readonly session: Session,
     options: SubmitOptions = {},
   ) {
-    this.options = checkOptions(options);
+    this.options = checkSubmission(options);
   }
 
   /** The same with further options. */
   with(options: SubmitOptions): Submitter {
-    checkOptions(options);
+    checkSubmission(options);
     return new Submitter(this.session, { ...this.options, ...options });
   }
 
@@ -188,11 +188,7 @@ export class Submitter {
     options: StreamOptions = {},
     outcome: (future: Future<unknown>) => Promise<T>,
   ): AsyncGenerator<T, void, undefined> {
-    checkNames(options, ['inFlight']);
-    const { inFlight = IN_FLIGHT } = options;
-    if (!(Number.isInteger(inFlight) && inFlight >= 1)) {
-      refuseOption('inFlight', inFlight, 'a whole number, at least 1');
-    }
+    const { inFlight = IN_FLIGHT } = checkOptions('stream', options, { inFlight: wholeNumber(1) });
     const submit = (item: unknown): Future<unknown> => {
       this.checkSignal();
       const future = this.submitOne(fn, [item], undefined);

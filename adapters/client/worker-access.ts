@@ -1,14 +1,14 @@
 import type { StackFrame } from '../../core/api/index.ts';
+import { DURATION, type Schema, wholeNumber } from '../../core/shared/schema.ts';
 import type { TaskFunction } from '../tasks/index.ts';
 import { type RunOptions, type WorkerName, WorkerRunner } from './cluster-access.ts';
 import {
   DiagnosticsAccess,
-  INSPECT_OPTIONS,
   type InspectOptions,
   type UnansweredWorker,
 } from './diagnostics-access.ts';
 import type { BenchmarkOptions, HardwareFigures } from './hardware.ts';
-import { checkNames } from './options.ts';
+import { checkOptions } from './options.ts';
 import { entriesIn } from './structure.ts';
 
 /** Which workers are asked, and for how long. */
@@ -16,9 +16,6 @@ export interface AskOptions extends InspectOptions {
   /** Addresses, names or hosts. Default: all. */
   readonly workers?: readonly string[];
 }
-
-/** Names of {@link AskOptions}. */
-const ASK_OPTIONS: readonly (keyof AskOptions)[] = [...INSPECT_OPTIONS, 'workers'];
 
 /** A task that runs, and where its JavaScript is. */
 export interface CallStack {
@@ -111,7 +108,6 @@ export class WorkerAccess extends DiagnosticsAccess {
     parameters: Readonly<Record<string, unknown>>,
     options: AskOptions = {},
   ): Promise<Map<string, T | UnansweredWorker>> {
-    checkNames(options, ASK_OPTIONS);
     return new Map(
       await this.command<[string, T | UnansweredWorker][]>('broadcast', {
         ...options,
@@ -131,7 +127,6 @@ export class WorkerAccess extends DiagnosticsAccess {
     parameters: Readonly<Record<string, unknown>>,
     options: InspectOptions = {},
   ): Promise<T> {
-    checkNames(options, INSPECT_OPTIONS);
     return this.command('proxy', { ...options, worker, method, parameters });
   }
 
@@ -140,7 +135,6 @@ export class WorkerAccess extends DiagnosticsAccess {
    * that computes is stopped for about a millisecond to see; a task that waits has no calls to show.
    */
   async callStack(futures?: unknown, options: AskOptions = {}): Promise<CallStacks> {
-    checkNames(options, ASK_OPTIONS);
     const keys = futures === undefined ? {} : { keys: entriesIn(futures).map(({ key }) => key) };
     const answers = await this.command<
       [string, { running: Omit<CallStack, 'worker'>[] } | UnansweredWorker][]
@@ -156,7 +150,6 @@ export class WorkerAccess extends DiagnosticsAccess {
 
   /** Connections of the scheduler and of the workers. */
   async connectionCounters(options: AskOptions = {}): Promise<ConnectionCounters> {
-    checkNames(options, ASK_OPTIONS);
     const { scheduler, workers } = await this.command<{
       scheduler: ConnectionCounters['scheduler'];
       workers: [
@@ -172,7 +165,6 @@ export class WorkerAccess extends DiagnosticsAccess {
    * nanny. Every future, of every client, fails with `ERR_CANCELLED`.
    */
   async restart(options: RestartOptions = {}): Promise<Restarted> {
-    checkNames(options, ['timeoutMs', 'wait']);
     return this.command('restart', options);
   }
 
@@ -181,7 +173,8 @@ export class WorkerAccess extends DiagnosticsAccess {
    * during which they do little else.
    */
   async benchmarkHardware(options: BenchmarkOptions = {}): Promise<HardwareFigures> {
-    checkNames(options, ['sizes', 'durationMs']);
+    const sizes: Schema = { type: 'array', items: wholeNumber(1), minItems: 1 };
+    checkOptions('client.benchmarkHardware', options, { sizes, durationMs: DURATION });
     const { benchmarkHardware } = await import('./hardware.ts');
     const { workers } = await this.identity();
     return benchmarkHardware(

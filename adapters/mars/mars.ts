@@ -1,10 +1,20 @@
-import { inspect } from 'node:util';
 import {
   type Clock,
   type TaskStateName,
   type TaskSummary,
   YardmasterError,
 } from '../../core/api/index.ts';
+import {
+  ANY,
+  checkCall,
+  CLOCK,
+  FLAG,
+  LIST,
+  type Rules,
+  type Schema,
+  TEXT,
+  wholeNumber,
+} from '../../core/shared/schema.ts';
 import {
   Client,
   type ConnectOptions,
@@ -95,19 +105,34 @@ export interface FinishSubtasksOptions {
 /** A priority: one number, or several of which the first counts most. Larger runs earlier. */
 export type SubtaskPriority = number | PriorityTuple;
 
+const NUMBER: Schema = { type: 'number' };
+const NAMES: Schema = { type: 'array', items: { type: 'string' } };
+const IDS: Schema = { ...NAMES, wanted: 'a list of ids of subtasks' };
+const PRIORITY: Schema = {
+  anyOf: [NUMBER, { type: 'array', items: NUMBER }],
+  wanted: 'a finite number, or a list of such',
+};
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` with every problem */
+function checkArguments<Given extends object>(
+  call: string,
+  given: Given,
+  rules: Rules<Given>,
+): Given {
+  return checkCall(call, given, rules, 'ERR_GRAPH_INVALID');
+}
+
 /** @throws YardmasterError `ERR_GRAPH_INVALID` when there are not as many as subtasks, or one is of another type */
 function tuplesFor(
   subtasks: readonly unknown[],
   priorities: readonly SubtaskPriority[] | undefined,
 ): PriorityTuple[] {
   if (priorities === undefined) return subtasks.map(() => [0]);
-  if (!Array.isArray(priorities))
-    refuseOption('priorities', 'must be a list, one for each subtask');
-  const given = priorities as readonly SubtaskPriority[];
-  if (given.length === subtasks.length) return given.map(tupleOf);
+  checkArguments('addSubtasks', { priorities }, { priorities: LIST });
+  if (priorities.length === subtasks.length) return priorities.map(tupleOf);
   throw new YardmasterError(
     'ERR_GRAPH_INVALID',
-    `${subtasks.length} subtasks need as many priorities, got ${given.length}`,
+    `${subtasks.length} subtasks need as many priorities, got ${priorities.length}`,
   );
 }
 
@@ -115,27 +140,21 @@ function tuplesFor(
  * A number is a tuple of one.
  * @throws YardmasterError `ERR_GRAPH_INVALID` when it is something else than a number or a list of numbers
  */
-function tupleOf(priority: SubtaskPriority): PriorityTuple {
-  const tuple: unknown = typeof priority === 'number' ? [priority] : priority;
-  if (Array.isArray(tuple) && tuple.every((element) => typeof element === 'number')) return tuple;
-  return refuseOption(
-    'priority',
-    `must be a number, or a list of numbers, got ${inspect(priority)}`,
-  );
+function tupleOf(given: SubtaskPriority): PriorityTuple {
+  const { priority } = checkArguments('a subtask', { priority: given }, { priority: PRIORITY });
+  return typeof priority === 'number' ? [priority] : priority;
 }
 
 /** @throws YardmasterError `ERR_GRAPH_INVALID` */
 function checkFinish(ids: readonly string[], options: FinishSubtasksOptions): void {
-  checkFields('the options', options, ['bands', 'scheduleNext']);
-  const { bands } = options;
-  const scheduleNext: unknown = options.scheduleNext ?? true;
-  if (scheduleNext !== true) {
-    const why = 'what can run next is always sent at once; pause workers instead';
-    refuseOption('scheduleNext', `cannot be ${inspect(scheduleNext)}: ${why}`);
-  }
-  if (bands === undefined) return;
-  if (!Array.isArray(bands)) refuseOption('bands', 'must be a list, one for each subtask');
-  if (bands.length === ids.length) return;
+  const { bands } = checkArguments('finishSubtasks', options, {
+    bands: { type: 'array', wanted: 'a list, one for each subtask' },
+    scheduleNext: {
+      const: true,
+      wanted: 'true: what can run next is always sent at once; pause workers instead',
+    },
+  });
+  if (bands === undefined || bands.length === ids.length) return;
   throw new YardmasterError(
     'ERR_GRAPH_INVALID',
     `${ids.length} subtasks need as many bands, got ${bands.length}`,
@@ -143,62 +162,14 @@ function checkFinish(ids: readonly string[], options: FinishSubtasksOptions): vo
   );
 }
 
-/** @throws YardmasterError `ERR_GRAPH_INVALID` naming the option */
-function checkCancel(options: CancelSubtasksOptions): void {
-  checkFields('the options', options, ['killTimeoutMs']);
-  const { killTimeoutMs } = options;
-  if (killTimeoutMs === undefined || (Number.isFinite(killTimeoutMs) && killTimeoutMs >= 0)) return;
-  const got = inspect(killTimeoutMs);
-  refuseOption('killTimeoutMs', `must be a finite number, at least 0, got ${got}`);
-}
-
-/** @throws YardmasterError `ERR_GRAPH_INVALID` naming the option */
-function checkSession(options: SchedulingApiOptions): void {
-  checkFields('the options', options, ['sessionId', 'historyLength', 'clock']);
-  const { sessionId, historyLength } = options;
-  if (sessionId !== undefined && (typeof sessionId !== 'string' || sessionId === '')) {
-    refuseOption('sessionId', `must be a text that is not empty, got ${inspect(sessionId)}`);
-  }
-  if (historyLength === undefined || (Number.isInteger(historyLength) && historyLength >= 0))
-    return;
-  if (historyLength === Infinity) return;
-  refuseOption(
-    'historyLength',
-    `must be a whole number, at least 0, got ${inspect(historyLength)}`,
-  );
-}
-
-/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is no text */
-function checkText(option: string, value: unknown): void {
-  if (typeof value !== 'string') refuseOption(option, `must be a text, got ${inspect(value)}`);
-}
-
-/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is no list of texts */
-function checkIds(ids: unknown): void {
-  if (Array.isArray(ids) && ids.every((id) => typeof id === 'string')) return;
-  refuseOption('ids', `must be a list of ids of subtasks, got ${inspect(ids)}`);
-}
-
-/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is no object, or has a field that there is not */
-function checkFields(what: string, value: unknown, known: readonly string[]): void {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new YardmasterError(
-      'ERR_GRAPH_INVALID',
-      `${what} must be an object, got ${inspect(value)}`,
-    );
-  }
-  const unknown = Object.keys(value).find((field) => !known.includes(field));
-  if (unknown === undefined) return;
-  throw new YardmasterError(
-    'ERR_GRAPH_INVALID',
-    `${what}: there is no "${unknown}"; there are ${known.join(', ')}`,
-    { option: unknown },
-  );
-}
-
-function refuseOption(option: string, why: string): never {
-  throw new YardmasterError('ERR_GRAPH_INVALID', `${option} ${why}`, { option });
-}
+const CANCEL_RULES: Rules<CancelSubtasksOptions> = {
+  killTimeoutMs: { ...NUMBER, minimum: 0, maximum: Number.MAX_VALUE },
+};
+const SESSION_RULES: Rules<SchedulingApiOptions> = {
+  sessionId: TEXT,
+  historyLength: { ...wholeNumber(0), infinite: true },
+  clock: CLOCK,
+};
 
 /** The priority of a subtask in Mars: compared from the front, the largest runs first. */
 export type PriorityTuple = readonly number[];
@@ -480,7 +451,7 @@ export class SchedulingApi {
     private readonly client: Client,
     options: SchedulingApiOptions = {},
   ) {
-    checkSession(options);
+    checkArguments('SchedulingApi', options, SESSION_RULES);
     this.sessionId = options.sessionId ?? client.id;
     this.clock = options.clock ?? new SystemClock();
     this.historyLength = options.historyLength ?? HISTORY_LENGTH;
@@ -577,7 +548,7 @@ export class SchedulingApi {
    */
   updateSubtaskPriority(id: string, priority: SubtaskPriority): Promise<boolean> {
     return this.inOrder(async () => {
-      checkIds([id]);
+      checkArguments('updateSubtaskPriority', { id }, { id: TEXT });
       const tuple = tupleOf(priority);
       const held = this.held.get(id);
       if (held === undefined && !this.history.has(id)) refuseSubtask(id, 'is not in this session');
@@ -616,8 +587,8 @@ export class SchedulingApi {
     options: CancelSubtasksOptions = {},
   ): Promise<CancelledSubtasks> {
     const { cancelled, runs, killTimeoutMs, ...others } = await this.inOrder(async () => {
-      checkIds(ids);
-      checkCancel(options);
+      checkArguments('cancelSubtasks', { ids }, { ids: IDS });
+      checkArguments('cancelSubtasks', options, CANCEL_RULES);
       const limitMs = options.killTimeoutMs ?? (await this.configuredKillTimeout());
       return { ...(await this.cancel(ids, limitMs)), killTimeoutMs: limitMs };
     });
@@ -636,7 +607,7 @@ export class SchedulingApi {
    */
   finishSubtasks(ids: readonly string[], options: FinishSubtasksOptions = {}): Promise<void> {
     return this.inOrder(async () => {
-      checkIds(ids);
+      checkArguments('finishSubtasks', { ids }, { ids: IDS });
       checkFinish(ids, options);
       const finished = [...new Set(ids)].flatMap((id) => this.held.get(id) ?? []);
       for (const summary of await this.summariesOf(finished)) {
@@ -653,7 +624,7 @@ export class SchedulingApi {
    */
   getSubtaskScheduleSummaries(taskId?: string): Promise<SubtaskScheduleSummary[]> {
     return this.inOrder(async () => {
-      if (taskId !== undefined) checkText('taskId', taskId);
+      checkArguments('getSubtaskScheduleSummaries', { taskId }, { taskId: { type: 'string' } });
       const isAsked = (other: string | undefined): boolean =>
         taskId === undefined || other === taskId;
       const held = [...this.held.values()].filter(({ subtask }) => isAsked(subtask.taskId));
@@ -990,51 +961,24 @@ function graphOf(placed: readonly PlacedSubtask[]): Graph {
 /** @throws YardmasterError `ERR_GRAPH_INVALID` naming the subtask and the field */
 function checkSubtasks(subtasks: readonly Subtask[], isTaken: (id: string) => boolean): void {
   const ids = new Set<string>();
-  if (!Array.isArray(subtasks)) checkFields('the list of subtasks', undefined, []);
+  checkArguments('addSubtasks', { subtasks }, { subtasks: LIST });
   for (const subtask of subtasks) {
-    checkFields('a subtask', subtask, FIELDS);
-    const { id, call, expectedBands, dependencies } = subtask;
-    if (typeof id !== 'string' || id === '')
-      refuseSubtask(inspect(id), 'needs an id, which is a text');
-    checkValues(subtask);
+    checkArguments('a subtask', subtask, SUBTASK_RULES);
+    const { id, call } = subtask;
+    checkArguments('a subtask', { id }, { id: TEXT });
     if (ids.has(id) || isTaken(id))
       refuseSubtask(id, 'is there already; finish it first, or name this one otherwise');
     if (!(call instanceof TaskNode)) refuseSubtask(id, 'has no call; write call: task(fn, …)');
-    if (!isListOfTexts(expectedBands))
-      refuseSubtask(id, 'has expectedBands that are not names of workers');
-    if (!isListOfTexts(dependencies)) refuseSubtask(id, 'has dependencies that are not ids');
     ids.add(id);
   }
 }
 
-const FIELDS: readonly (keyof Subtask)[] = [
-  'id',
-  'call',
-  'dependencies',
-  'retries',
-  'expectedBands',
-  'bandsMandatory',
-  'taskId',
-];
-
-function checkValues({ id, retries, bandsMandatory, taskId }: Subtask): void {
-  if (retries !== undefined && !(Number.isSafeInteger(retries) && retries >= 0)) {
-    refuseSubtask(id, 'has retries that are not a whole number, at least 0');
-  }
-  if (bandsMandatory !== undefined && typeof bandsMandatory !== 'boolean') {
-    refuseSubtask(id, 'has a bandsMandatory that is neither true nor false');
-  }
-  if (taskId !== undefined && typeof taskId !== 'string')
-    refuseSubtask(id, 'has a taskId that is no text');
-}
+const SUBTASK_RULES: Rules<Subtask> = {
+  ...{ id: TEXT, call: ANY, dependencies: NAMES, retries: wholeNumber(0), expectedBands: NAMES },
+  ...{ bandsMandatory: FLAG, taskId: { type: 'string' } },
+};
 
 /** @throws YardmasterError `ERR_GRAPH_INVALID` */
 function refuseSubtask(id: string, why: string): never {
   throw new YardmasterError('ERR_GRAPH_INVALID', `the subtask "${id}" ${why}`, { subtask: id });
-}
-
-function isListOfTexts(value: unknown): boolean {
-  return (
-    value === undefined || (Array.isArray(value) && value.every((item) => typeof item === 'string'))
-  );
 }

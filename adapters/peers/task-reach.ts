@@ -1,6 +1,6 @@
 /** The cluster, as the tasks of a worker reach it. */
 import type { Clock, Transport } from '../../core/api/index.ts';
-import type { ModuleLimit } from '../../core/shared/call-options.ts';
+import type { ModuleLimit } from '../../core/shared/limits.ts';
 import type { ReconnectRules } from '../../core/shared/reconnect.ts';
 import type { ActorCaller, ClusterReach, RunContext, TaskSurroundings } from '../tasks/index.ts';
 import type { TaskActors } from './task-actors.ts';

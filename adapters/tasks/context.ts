@@ -7,7 +7,7 @@ import {
   type Transport,
   YardmasterError,
 } from '../../core/api/index.ts';
-import type { ModuleLimit } from '../../core/shared/call-options.ts';
+import type { ModuleLimit } from '../../core/shared/limits.ts';
 import type { ReconnectRules } from '../../core/shared/reconnect.ts';
 import type { ActorCaller } from './actor-handle.ts';
 

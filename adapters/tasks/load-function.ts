@@ -1,6 +1,6 @@
 import { closest } from 'fastest-levenshtein';
 import { type ExecutableTask, type FunctionSpec, YardmasterError } from '../../core/api/index.ts';
-import type { ModuleLimit } from '../../core/shared/call-options.ts';
+import type { ModuleLimit } from '../../core/shared/limits.ts';
 import {
   type AnyFunction,
   isTaskFunction,

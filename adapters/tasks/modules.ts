@@ -5,7 +5,7 @@ import { dirname, isAbsolute, join, parse, relative, resolve, sep } from 'node:p
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { initSync, parse as parseImports } from 'es-module-lexer';
 import { type FunctionSpec, YardmasterError } from '../../core/api/index.ts';
-import type { ModuleLimit } from '../../core/shared/call-options.ts';
+import type { ModuleLimit } from '../../core/shared/limits.ts';
 import { show } from '../../core/shared/words.ts';
 import type { TaskFunction } from './define-tasks.ts';
 

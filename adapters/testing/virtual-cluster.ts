@@ -1,6 +1,6 @@
 import { type Logger, YardmasterError } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
-import { checkCallOptions, DURATION, type OptionRules } from '../../core/shared/call-options.ts';
+import { checkCall, DURATION, type Rules } from '../../core/shared/schema.ts';
 import { show } from '../../core/shared/words.ts';
 import { isPromise } from '../../core/util/values.ts';
 import '../../plugins/active-memory-manager.ts';
@@ -37,7 +37,7 @@ export interface VirtualClusterOptions extends Omit<
   readonly nowMs?: number;
 }
 
-const RULES: OptionRules<VirtualClusterOptions> = {
+const RULES: Rules<VirtualClusterOptions> = {
   ...CLUSTER_RULES,
   delayMs: DURATION,
   nowMs: DURATION,
@@ -71,7 +71,7 @@ export class VirtualCluster {
 
   /** @throws YardmasterError as `LocalCluster.start` */
   static async start(options: VirtualClusterOptions = {}): Promise<VirtualCluster> {
-    checkCallOptions('VirtualCluster.start', options, RULES);
+    checkCall('VirtualCluster.start', options, RULES);
     const { delayMs = 0, nowMs = 0, ...rest } = options;
     const cluster = new VirtualCluster(delayMs, nowMs);
     const { clock, transport } = cluster;

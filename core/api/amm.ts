@@ -253,11 +253,11 @@ export function defineAmmPolicy<Options = Record<string, never>>(
 function problemsWithName(name: unknown): string[] {
   return typeof name === 'string' && name !== ''
     ? []
-    : [`name must be text, not empty, got ${briefly(name)}`];
+    : [`name must be text that is not empty (got ${briefly(name)})`];
 }
 
 function problemsWithRun({ run }: { readonly run: unknown }): string[] {
   const wanted = 'run must be a generator function, *run(amm, options) { … }';
-  if (typeof run !== 'function') return [`${wanted}, got ${briefly(run)}`];
+  if (typeof run !== 'function') return [`${wanted} (got ${briefly(run)})`];
   return run.constructor.name.startsWith('Async') ? [`${wanted}, without async`] : [];
 }

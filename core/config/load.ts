@@ -1,20 +1,16 @@
-import { createRequire } from 'node:module';
 import { dirname, extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../api/errors.ts';
 import { isPlainObject } from '../util/values.ts';
+import { check, type Problem } from '../shared/schema.ts';
 import {
-  check,
-  type Checked,
   configError,
   type ConfigOrigin,
-  deepFreeze,
+  frozenCopy,
   IN_CODE,
   keepValidParts,
   originOf,
-  type Problem,
-} from './check.ts';
-import { builtAhead } from './compile-schema.ts';
+} from './problems.ts';
 import type { Source } from './read-source.ts';
 import { CONFIG_SCHEMA } from './schema.ts';
 import {
@@ -109,21 +105,9 @@ function checkSource(
   return { ...finished(valid.value, ignored, originOf(valid, origin)), error };
 }
 
-const require = createRequire(import.meta.url);
-let makeDefaults: (() => unknown) | undefined;
-
-/** An empty configuration has been checked by the build, so that a start with the defaults compiles and runs no check. */
-function checkConfig(normal: unknown): Checked {
-  if (isPlainObject(normal) && Object.keys(normal).length === 0) {
-    makeDefaults ??= builtAhead(() => require('./compiled-defaults.cjs') as () => unknown);
-    if (makeDefaults !== undefined) return { value: makeDefaults(), problems: [] };
-  }
-  return check(CONFIG_SCHEMA, normal);
-}
-
 /** The problems that the schema finds, and then those that it cannot express. */
 function problemsOf(normal: unknown): readonly Problem[] {
-  const { value, problems } = checkConfig(normal);
+  const { value, problems } = check(CONFIG_SCHEMA, normal);
   if (problems.length > 0) return problems;
   const config = value as Config;
   return [...schedulingProblems(config), ...stealingModeProblems(config)];
@@ -135,10 +119,10 @@ function finished(
   ignored: readonly string[],
   origin: ConfigOrigin,
 ): Omit<LoadedConfig, 'folder'> {
-  const { value } = checkConfig(normal);
+  const { value } = check(CONFIG_SCHEMA, normal);
   const config = applyStealingMode(applyScheduling(value as Config));
   const notes = schedulingNotes(normal, ignored, config, origin);
-  return { config: deepFreeze(config), origin, notes };
+  return { config: frozenCopy(config), origin, notes };
 }
 
 function validOnly({ error, ...loaded }: ReadConfig): LoadedConfig {

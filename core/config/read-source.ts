@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import { YardmasterError } from '../api/errors.ts';
-import type { ConfigOrigin, Position, Segment } from './check.ts';
+import type { Segment } from '../shared/schema.ts';
+import type { ConfigOrigin, Position } from './problems.ts';
 import { camelCase } from './types.ts';
 
 /** A parsed file, and where its parts stand in it. */

@@ -2,14 +2,15 @@ import { briefly, YardmasterError } from '../api/errors.ts';
 import type { UseEntry } from '../api/plugin.ts';
 import { SLOT_NAMES } from '../api/policies.ts';
 import { isPlainObject } from '../util/values.ts';
-import { type ConfigOrigin, type Problem, problemLine, type Segment } from './check.ts';
+import { type ConfigOrigin, problemLine } from './problems.ts';
+import type { Problem, Segment } from '../shared/schema.ts';
 import type { Checked, Written } from '../shared/settings.ts';
 import type { SCHEDULER_SCHEMA, SCHEDULING_SCHEMA, WORKER_SCHEMA } from './schema.ts';
 
 export type { BytesInput, DurationInput, ExtensionInput } from '../shared/settings.ts';
 export type { OnError, PerSlot, PluginEntry } from './schema.ts';
 
-// The types of a configuration. Its settings are stated in `core/config/schemas`: the type, unit, bounds,
+// The types of a configuration. Its settings are stated in `core/config/schema.ts`: the type, unit, bounds,
 // default and description of each, once.
 
 /** The section `scheduler`, checked and complete; times in milliseconds, sizes in bytes. */

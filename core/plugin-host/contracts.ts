@@ -17,13 +17,15 @@ import {
 import type { Transport, TransportDefinition } from '../api/transport.ts';
 import {
   ANY,
+  check,
   FIELDS,
   FLAG,
   FUNCTION,
-  type OptionRule,
+  pathText,
+  type Schema,
   TEXT,
   wholeNumber,
-} from '../shared/call-options.ts';
+} from '../shared/schema.ts';
 import { hint, nearest, show } from '../shared/words.ts';
 import { isPlainObject } from '../util/values.ts';
 
@@ -34,27 +36,26 @@ export type PluginKind = 'plugin' | 'worker-plugin' | 'nanny-plugin';
 type NamesOf<T> = T extends unknown ? keyof T : never;
 
 /** A rule for each name that a thing may have. */
-type Rules<Name extends PropertyKey> = Readonly<Record<Name, OptionRule>>;
+type Rules<Name extends PropertyKey> = Readonly<Record<Name, Schema>>;
 type Fields = Readonly<Record<string, unknown>>;
-type NamedRules = Readonly<Record<string, OptionRule | undefined>>;
+type NamedRules = Readonly<Record<string, Schema>>;
 
-const rule = (wanted: string, fits: (value: unknown) => boolean): OptionRule => ({ wanted, fits });
-
-const SCHEMA: OptionRule = { ...FIELDS, wanted: 'a JSON schema, which is an object' };
+const SCHEMA: Schema = { ...FIELDS, wanted: 'a JSON schema, which is an object' };
 const PLUGIN_FIELDS: Rules<keyof PluginDefinition> = {
   kind: ANY,
-  name: rule('text that starts with a letter and has letters, digits, - and _', (v) => {
-    return typeof v === 'string' && /^[a-z][\w-]*$/i.test(v);
-  }),
-  apiVersion: rule(`the number ${PLUGIN_API_VERSION}`, (v) => v === PLUGIN_API_VERSION),
+  name: {
+    pattern: '^[A-Za-z][\\w\\-]*$',
+    type: 'string',
+    wanted: 'text that starts with a letter and has letters, digits, - and _',
+  },
+  apiVersion: { const: PLUGIN_API_VERSION, wanted: `the number ${PLUGIN_API_VERSION}` },
   optionsSchema: SCHEMA,
   setup: { ...FUNCTION, wanted: 'a function; hooks are what it returns' },
-  requires: rule('a list of names', (v) => {
-    return Array.isArray(v) && v.every((one) => typeof one === 'string');
-  }),
-  provide: rule('a list of providers, such as [{ token, useClass }]', (v) => {
-    return Array.isArray(v) && v.every(isPlainObject);
-  }),
+  requires: { type: 'array', items: { type: 'string' }, wanted: 'a list of names' },
+  provide: {
+    ...{ type: 'array', items: FIELDS },
+    wanted: 'a list of providers, such as [{ token, useClass }]',
+  },
   load: FUNCTION,
 };
 const POLICY_FIELDS: Rules<keyof PolicyDefinition> = {
@@ -65,14 +66,14 @@ const TRANSPORT_FIELDS: Rules<keyof TransportDefinition> = {
 };
 const REQUIRED_FIELDS: readonly string[] = ['name', 'apiVersion', 'setup', 'create'];
 
-const REACH = rule(
-  '"all" or { holders, others }, two whole numbers of which one is above 0',
-  (v) => {
-    if (v === 'all' || !isPlainObject(v)) return v === 'all';
-    const counts = [v['holders'], v['others']];
-    return counts.every((one) => wholeNumber(0).fits(one)) && counts.some((one) => one !== 0);
-  },
-);
+const reachOf = (holders: number, others: number): Schema => ({
+  ...{ type: 'object', required: ['holders', 'others'] },
+  properties: { holders: wholeNumber(holders), others: wholeNumber(others) },
+});
+const REACH: Schema = {
+  anyOf: [{ const: 'all' }, reachOf(1, 0), reachOf(0, 1)],
+  wanted: '"all" or { holders, others }, two whole numbers of which one is above 0',
+};
 const MEMORY = { snapshot: FUNCTION, restore: FUNCTION } as const;
 
 /** The contract of a policy slot. */
@@ -516,9 +517,10 @@ function neverAsked(policy: object, known: readonly string[]): [string, string] 
   return undefined;
 }
 
-const SCHEME = rule('the part of its addresses before "://", such as "tcp"', (v) => {
-  return typeof v === 'string' && /^[a-z][a-z0-9+.-]*$/.test(v);
-});
+const SCHEME: Schema = {
+  ...{ type: 'string', pattern: '^[a-z][a-z0-9+.\\-]*$' },
+  wanted: 'the part of its addresses before "://", such as "tcp"',
+};
 const TRANSPORT: Rules<keyof Transport> = { scheme: SCHEME, listen: FUNCTION, connect: FUNCTION };
 
 /** The fields of an executor without which no worker can use it. */
@@ -531,26 +533,28 @@ const EXECUTOR: Rules<'threadCount' | 'run' | 'close'> & Partial<Rules<keyof Exe
   close: FUNCTION,
 };
 
-const MOMENT = rule('a number of milliseconds', Number.isFinite);
+const MOMENT: Schema = {
+  ...{ type: 'number', minimum: -Number.MAX_VALUE, maximum: Number.MAX_VALUE },
+  wanted: 'a number of milliseconds',
+};
+const WORDS: Schema = { type: 'string' };
 
 /** Fields of the result of a run, by its kind. */
 const RESULTS: Readonly<Record<ExecutionResult['kind'], NamedRules>> = {
   success: {
-    value: rule('a Uint8Array', (v) => v instanceof Uint8Array),
-    type: rule('text', (v) => typeof v === 'string'),
-    startMs: MOMENT,
-    stopMs: MOMENT,
+    ...{ value: { bytes: true, wanted: 'a Uint8Array' }, type: WORDS },
+    ...{ startMs: MOMENT, stopMs: MOMENT },
   },
   failure: {
-    error: rule('an object with a name and a message, both text', (v) => {
-      const { name, message } = (v ?? {}) as Fields;
-      return typeof name === 'string' && typeof message === 'string';
-    }),
+    error: {
+      ...{ type: 'object', required: ['name', 'message'] },
+      properties: { name: WORDS, message: WORDS },
+      wanted: 'an object with a name and a message, both text',
+    },
   },
   reschedule: {},
   returned: {},
 };
-const RESULT_FIELDS = ['value', 'type', 'startMs', 'stopMs', 'error'] as const;
 
 /** @throws YardmasterError `ERR_PLUGIN_LOAD` when it cannot be used as a transport */
 export function checkTransport(value: unknown, source: string): asserts value is Transport {
@@ -573,20 +577,25 @@ export function checkedResult(
 ): ExecutionResult {
   const fields = result as Fields | null | undefined;
   const kind = fields?.['kind'] as ExecutionResult['kind'] | undefined;
+  if (kind === 'success' && isSuccess(fields as Fields)) return result as ExecutionResult;
   const rules = kind === undefined || !Object.hasOwn(RESULTS, kind) ? undefined : RESULTS[kind];
-  const isRight =
-    rules !== undefined && RESULT_FIELDS.every((name) => rules[name]?.fits(fields?.[name]) ?? true);
-  if (isRight) return result as ExecutionResult;
   const problems =
     rules === undefined
       ? [`there are results of the kinds ${Object.keys(RESULTS).join(', ')}`]
       : problemsOf(fields ?? {}, rules, Object.keys(rules)).map((problem) => `its ${problem}`);
+  if (problems.length === 0) return result as ExecutionResult;
   const error = new YardmasterError(
     'ERR_EXECUTOR',
     `the executor ${classOf(executor)} ended ${what} with ${show(result)}, which is no result: ${problems.join('; ')}`,
     { executor: classOf(executor) },
   );
   return { kind: 'failure', error: toErrorPayload(error) };
+}
+
+/** The same as the rules say, without the time that they take: it is asked for every task. */
+function isSuccess({ value, type, startMs, stopMs }: Fields): boolean {
+  const isTimed = Number.isFinite(startMs) && Number.isFinite(stopMs);
+  return isTimed && value instanceof Uint8Array && typeof type === 'string';
 }
 
 /** The events that can be listened to. */
@@ -604,7 +613,7 @@ export function checkListener(name: unknown, listener: unknown): void {
   if (isKnown && typeof listener === 'function') return;
   const near = typeof name === 'string' ? hint(name, known) : '';
   const complaint = isKnown
-    ? `a listener of the event "${name}" must be a function, got ${show(listener)}`
+    ? `a listener of the event "${name}" must be a function (got ${show(listener)})`
     : `there is no event ${show(name)}${near}; there are ${known.join(', ')}`;
   throw new YardmasterError('ERR_CONFIG', complaint, { event: name });
 }
@@ -627,17 +636,18 @@ function checkObject(value: unknown, rules: NamedRules, what: string, code: Erro
 
 /** The faults of the fields that have rules. */
 function problemsOf(fields: Fields, rules: NamedRules, required: readonly string[] = []): string[] {
-  return Object.entries(rules).flatMap(([name, rule]) => {
-    let value: unknown;
+  const given: Record<string, unknown> = {};
+  const unreadable: string[] = [];
+  for (const name of Object.keys(rules)) {
     try {
-      value = fields[name];
+      given[name] = fields[name];
     } catch (cause) {
-      return [`${name} cannot be read: ${messageOf(cause)}`];
+      unreadable.push(`${name} cannot be read: ${messageOf(cause)}`);
     }
-    const isRight = value === undefined ? !required.includes(name) : rule?.fits(value);
-    if (rule === undefined || isRight === true) return [];
-    return [`${name} must be ${rule.wanted}, got ${show(value)}`];
-  });
+  }
+  const rule = { type: 'object', properties: rules, required };
+  const { problems } = check(rule, given, [], 'code');
+  return [...unreadable, ...problems.map(({ at, message }) => `${pathText(at)} ${message}`)];
 }
 
 /** Hooks shorter than this have to differ by case or dashes alone to count as misspelt. */

@@ -1,14 +1,12 @@
 import { messageOf, YardmasterError } from '../api/errors.ts';
 import {
-  check,
   configError,
   type ConfigOrigin,
-  deepFreeze,
+  frozenCopy,
   IN_CODE,
-  type Problem,
   problemLine,
-  type Segment,
-} from '../config/check.ts';
+} from '../config/problems.ts';
+import { check, mistakeIn, type Problem, type Segment } from '../shared/schema.ts';
 
 /** The place at which an extension was named, for messages. */
 export interface Place {
@@ -37,25 +35,17 @@ export function checkOptions(
     if (owner === 'class') return options ?? {};
     return noOptions(options, { origin, optionsAt }, source);
   }
-  let checked;
-  try {
-    checked = check(schema, options ?? {}, optionsAt);
-  } catch (cause) {
-    throw new YardmasterError(
-      'ERR_PLUGIN_LOAD',
-      `the optionsSchema of ${source} is not valid: ${(cause as Error).message}`,
-      { source },
-      { cause },
-    );
+  const mistake = mistakeIn(schema);
+  if (mistake !== undefined) {
+    const message = `the optionsSchema of ${source} is not valid: ${mistake}`;
+    throw new YardmasterError('ERR_PLUGIN_LOAD', message, { source });
   }
-  if (checked.problems.length > 0) {
-    const problems = checked.problems.map((problem) => ({
-      ...problem,
-      message: `${problem.message} — ${source}`,
-    }));
-    throw configError(problems, origin);
+  const { value, problems } = check(schema, options ?? {}, optionsAt);
+  if (problems.length > 0) {
+    const named = problems.map((one) => ({ ...one, message: `${one.message} — ${source}` }));
+    throw configError(named, origin);
   }
-  return deepFreeze(checked.value) as Readonly<Record<string, unknown>>;
+  return frozenCopy(value) as Readonly<Record<string, unknown>>;
 }
 
 /** @throws YardmasterError `ERR_CONFIG` when there are options that nothing describes */
@@ -66,7 +56,7 @@ export function noOptions(
 ): Readonly<Record<string, unknown>> {
   const problems = Object.keys(options ?? {}).map((key) => ({
     at: [...optionsAt, key],
-    message: `is not a known key: ${source} declares no options (no optionsSchema)`,
+    message: `is not known: ${source} declares no options (no optionsSchema)`,
     aboutKey: true,
   }));
   if (problems.length > 0) throw configError(problems, origin);

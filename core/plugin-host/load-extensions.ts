@@ -27,7 +27,7 @@ import {
 } from '../api/policies.ts';
 import type { Provider } from '../api/token.ts';
 import type { Transport, TransportDefinition } from '../api/transport.ts';
-import { type ConfigOrigin, IN_CODE, pathText, type Segment } from '../config/check.ts';
+import { type ConfigOrigin, IN_CODE } from '../config/problems.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { DEFAULT_POLICIES } from '../config/schema.ts';
 import type { OnError } from '../config/types.ts';
@@ -39,6 +39,7 @@ import {
   WORK_STEALING_OPTIONS,
 } from '../shared/plugin-settings.ts';
 import { isTrusted } from '../shared/read-only.ts';
+import { pathText, type Segment } from '../shared/schema.ts';
 import { optionsOf } from '../shared/settings.ts';
 import { show } from '../shared/words.ts';
 import {

@@ -11,13 +11,13 @@ import type {
 import type { Logger, PluginContext, PluginInstance, UseEntry } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
 import type { WireMessage } from '../api/transport.ts';
-import { IN_CODE } from '../config/check.ts';
+import { IN_CODE } from '../config/problems.ts';
 import type { OnError } from '../config/types.ts';
 import { withTimeout } from '../host/answers.ts';
 import { namedLogger, nextToReport } from '../host/log.ts';
 import type { HookCalls } from '../kernel/ports.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
-import type { ModuleLimit } from '../shared/call-options.ts';
+import type { ModuleLimit } from '../shared/limits.ts';
 import { show } from '../shared/words.ts';
 import { isPlainObject, isPromise } from '../util/values.ts';
 import type { PluginKind } from './contracts.ts';

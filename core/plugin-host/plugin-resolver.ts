@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { messageOf, YardmasterError } from '../api/errors.ts';
 import { type Builtins } from '../api/plugin.ts';
-import type { ModuleLimit } from '../shared/call-options.ts';
+import type { ModuleLimit } from '../shared/limits.ts';
 import { trust } from '../shared/read-only.ts';
 import { hint, show } from '../shared/words.ts';
 import { isPlainObject } from '../util/values.ts';

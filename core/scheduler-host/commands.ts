@@ -16,11 +16,11 @@ import {
   TEXTS,
   TIMEOUT,
 } from '../api/plugin.ts';
-import { pathText, problemsOf, validatorOf } from '../config/check.ts';
 import { PendingAnswers } from '../host/answers.ts';
 import { LOG_LEVELS } from '../host/log.ts';
 import { type Access, ACCESS_NAMES } from '../messages/operations.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
+import { check, mistakeIn, refuse } from '../shared/schema.ts';
 import { hint, show } from '../shared/words.ts';
 import { TASK_STATE_NAMES } from '../state/state-names.ts';
 import { isPlainObject, isPromise } from '../util/values.ts';
@@ -280,39 +280,16 @@ export function builtin<Name extends BuiltinName>(
 
 /**
  * The parameters of a call, checked: without those that are null or undefined, and with defaults.
- * @throws YardmasterError `ERR_PROTOCOL` naming the command and the parameter
+ * @throws YardmasterError `ERR_PROTOCOL` with every problem
  */
 export function checkParameters(
   command: string,
   schema: ParametersSchema,
   parameters: unknown,
 ): Readonly<Record<string, unknown>> {
-  const given = parameters ?? {};
-  if (!isPlainObject(given)) {
-    throw refusal(command, `takes its parameters as an object, got ${show(given)}`);
-  }
-  const present = Object.entries(given).filter(
-    ([, value]) => value !== undefined && value !== null,
-  );
-  const checked = Object.fromEntries(present);
-  const problems = problemsOf(schema, checked);
-  // A misspelt name is named before the parameter that is missing because of it.
-  const problem = problems.find(({ aboutKey }) => aboutKey === true) ?? problems[0];
-  if (problem === undefined) return checked;
-  const { at, message, aboutKey } = problem;
-  const field = String(at[0]);
-  const known = Object.keys(schema.properties);
-  const there = known.length === 0 ? 'it has none' : `there are ${known.join(', ')}`;
-  throw aboutKey === true
-    ? refusal(command, `has no parameter "${field}"${hint(field, known)}; ${there}`, field)
-    : refusal(command, `refuses its parameters: ${pathText(at)} ${message}`, field);
-}
-
-function refusal(command: string, what: string, field?: string): YardmasterError {
-  return new YardmasterError('ERR_PROTOCOL', `the command "${command}" ${what}`, {
-    command,
-    field,
-  });
+  const { value, problems } = check(schema, parameters ?? {});
+  refuse(`the command "${command}"`, problems, 'ERR_PROTOCOL', { command });
+  return value as Readonly<Record<string, unknown>>;
 }
 
 /** A call that a plugin offers. */
@@ -392,12 +369,8 @@ function problemWithSchema(command: string, schema: ParametersSchema): string | 
   if (type !== 'object' || typeof properties !== 'object') {
     return `${what} something else than a JSON schema of type "object" with properties`;
   }
-  try {
-    validatorOf(schema);
-    return undefined;
-  } catch (error) {
-    return `${what} a JSON schema that is not valid: ${(error as Error).message}`;
-  }
+  const mistake = mistakeIn(schema);
+  return mistake === undefined ? undefined : `${what} a JSON schema that is not valid: ${mistake}`;
 }
 
 /** Commands that begin and end a recording of the scheduler while it runs. */

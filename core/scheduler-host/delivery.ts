@@ -8,7 +8,7 @@ import { type CancelledKeys, type ToClientMessage, UNKNOWN_KEY } from '../messag
 import type { FreeKeys, ToWorkerMessage } from '../messages/to-worker.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CLOCK } from '../host/tokens.ts';
-import { EVENT_BYTES_MAX } from '../shared/call-options.ts';
+import { EVENT_BYTES_MAX } from '../shared/limits.ts';
 import type { ClientState } from '../state/task.ts';
 import { approximateBytes } from '../util/bytes.ts';
 import { DataReservations } from './data-reservations.ts';

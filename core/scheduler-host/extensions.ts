@@ -20,14 +20,14 @@ import {
 import { type AddPluginOptions, PluginHost } from '../plugin-host/plugin-host.ts';
 import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
 import { checkSlot, PolicySlotTable } from '../plugin-host/policy-slots.ts';
-import { checkCallOptions, FIELDS, FLAG, oneOf, type OptionRules } from '../shared/call-options.ts';
+import { checkCall, FIELDS, FLAG, oneOf, type Rules } from '../shared/schema.ts';
 import { ErrorReports } from './error-reports.ts';
 import { PortsReplacement } from './kernel-ports.ts';
 import { PluginContexts } from './plugin-contexts.ts';
 import { LoadedPlugin, PluginServices, PluginTable } from './plugin-table.ts';
 import { Shutdown } from './shutdown.ts';
 
-const ADD_PLUGIN_RULES: OptionRules<AddPluginOptions> = {
+const ADD_PLUGIN_RULES: Rules<AddPluginOptions> = {
   idempotent: FLAG,
   options: FIELDS,
   onError: oneOf('log', 'disable', 'crash'),
@@ -132,7 +132,7 @@ export class Extensions {
   }
 
   async addPlugin(plugin: string | object, request: AddPluginOptions): Promise<string> {
-    checkCallOptions('addPlugin', request, ADD_PLUGIN_RULES);
+    checkCall('addPlugin', request, ADD_PLUGIN_RULES);
     const { idempotent = false, options, onError = 'log' } = request;
     return this.host.change(async () => {
       const resolved = await this.resolver.resolve(plugin, 'plugin');

@@ -4,9 +4,8 @@ import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv';
 import { YardmasterError } from '../api/errors.ts';
 import { VERSION } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
-import { pathText } from '../config/check.ts';
-import { addBytesKeyword } from '../config/compile-schema.ts';
 import { PROTOCOL } from '../messages/protocol.ts';
+import { pathText } from '../shared/schema.ts';
 import { hint, show } from '../shared/words.ts';
 import { isPlainObject } from '../util/values.ts';
 
@@ -41,7 +40,7 @@ export function compilerOf(
   { definitions }: MessageSchemas,
   code: Options['code'] = {},
 ): { readonly ajv: Ajv; readonly refs: Readonly<Record<string, string>> } {
-  const { Ajv: AjvClass } = require('ajv') as typeof AjvModule;
+  const { Ajv: AjvClass, _ } = require('ajv') as typeof AjvModule;
   const ajv = new AjvClass({
     // These schemas are generated, so strictness would find nothing.
     strict: false,
@@ -52,7 +51,12 @@ export function compilerOf(
     logger: false,
     code,
   });
-  addBytesKeyword(ajv);
+  ajv.addKeyword({
+    keyword: 'bytes',
+    schemaType: 'boolean',
+    error: { message: 'must be bytes' },
+    code: (context) => context.pass(_`${context.data} instanceof Uint8Array`),
+  });
   ajv.addSchema({ definitions }, ID);
   const refs = Object.keys(definitions)
     .filter((name) => name.includes(' '))

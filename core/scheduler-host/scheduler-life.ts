@@ -1,6 +1,6 @@
 import { type Clock, every, type Timer } from '../api/clock.ts';
 import { type Logger } from '../api/plugin.ts';
-import { configError } from '../config/check.ts';
+import { configError } from '../config/problems.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/types.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';

@@ -1,6 +1,6 @@
 import type { UseEntry } from '../api/plugin.ts';
 import { parseBytes, parseDurationMs } from '../util/units.ts';
-import { ANY, BYTES, DURATION, type OptionRule } from './call-options.ts';
+import { ANY, DURATION, type Rules, SIZE } from './schema.ts';
 
 // Kinds of settings. A setting is a JSON schema that states type, unit, bounds, default and description; it serves the
 // configuration, options in code, flags of the command line, and the options of plugins.
@@ -228,7 +228,7 @@ export const section = <const Fields extends Settings>(
 /** The ends of the names of options, and their values, by the unit of the setting. */
 const UNITS = {
   ms: { suffix: 'Ms', rule: DURATION, read: parseDurationMs },
-  bytes: { suffix: 'Bytes', rule: BYTES, read: parseBytes },
+  bytes: { suffix: 'Bytes', rule: SIZE, read: parseBytes },
 } as const;
 
 /** A section, as {@link section} makes it. */
@@ -292,11 +292,9 @@ export function optionsOf(section: Section, checked: object): Readonly<Record<st
 }
 
 /** Rules for the names of these options; the values are checked as parts of a configuration, by {@link writtenOf}. */
-export function rulesOf<One extends Section>(
-  section: One,
-): Readonly<Record<keyof OptionsOf<One>, OptionRule>> {
+export function rulesOf<One extends Section>(section: One): Rules<OptionsOf<One>> {
   const rules = settingsOf(section).map(({ option, rule }) => [option, rule] as const);
-  return Object.fromEntries(rules) as Readonly<Record<keyof OptionsOf<One>, OptionRule>>;
+  return Object.fromEntries(rules) as Rules<OptionsOf<One>>;
 }
 
 /** The options of a section, in the form of a configuration. */

@@ -4,7 +4,7 @@ import { distance } from 'fastest-levenshtein';
 /** Longer words are no misspelt names, and comparing them takes time that grows with their length. */
 const WORD_LENGTH_MAX = 100;
 
-/** The known name that `word` was probably meant to be. */
+/** The known name that `word` was probably meant to be; also one whose end was left out, as in `memoryLimit`. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   if (known.length === 0 || word.length > WORD_LENGTH_MAX) return undefined;
   const simple = simplify(word);
@@ -18,7 +18,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     least = far;
     found = candidate;
   }
-  return found;
+  return found ?? known.find((name) => word.length > 2 && name.startsWith(word));
 }
 
 /** `; did you mean "x"?`, or nothing. */

@@ -5,7 +5,7 @@ import type { Clock } from '../api/clock.ts';
 import type { DataStore, Executor, SpillArea } from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { Provider } from '../api/token.ts';
-import type { ModuleLimit } from '../shared/call-options.ts';
+import type { ModuleLimit } from '../shared/limits.ts';
 import type { OnSchedulerLost, ReconnectRules } from '../shared/reconnect.ts';
 import type { Transport } from '../api/transport.ts';
 import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';

@@ -1,5 +1,5 @@
 import { type Clock, type PluginContext, YardmasterError } from '../../core/api/index.ts';
-import { EVENT_BYTES_MAX } from '../../core/shared/call-options.ts';
+import { EVENT_BYTES_MAX } from '../../core/shared/limits.ts';
 import { approximateBytes } from '../../core/util/bytes.ts';
 import type { DisconnectCleanup } from './scope.ts';
 import {

@@ -40,7 +40,7 @@ test.each([
     'a key that is near to none',
     'scheduler: { policies: { queuing: { with: direct } } }',
     'ERR_CONFIG',
-    'scheduler.policies.queuing.with is not a known key; known are use, options',
+    'scheduler.policies.queuing.with is not known; there are use, options',
   ],
   ['a module that throws no Error', plugin('./throws.mjs'), 'ERR_PLUGIN_LOAD', 'a mere string'],
 ])('%s is refused with its place and a way out', async (_what, text, code, says) => {

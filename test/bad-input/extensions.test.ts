@@ -156,7 +156,7 @@ test('what was written without definePlugin is checked like what was written wit
   const old = { ...plain, apiVersion: 99 };
   await expect(logOf({ plugins: [{ use: old }] })).rejects.toMatchObject({
     code: 'ERR_PLUGIN_LOAD',
-    message: expect.stringContaining('apiVersion must be the number 1, got 99') as string,
+    message: expect.stringContaining('apiVersion must be the number 1 (got 99)') as string,
   });
 });
 

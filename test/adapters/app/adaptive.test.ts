@@ -84,9 +84,12 @@ describe('a cluster that adapts', () => {
     [{ minimum: 3, maximum: 2 }, 'maximum must be'],
     [{ maximum: 0 }, 'maximum must be'],
     [{ waitCount: 0 }, 'waitCount must be'],
-    [{ intervalMs: 0 }, 'intervalMs must be above 0'],
-    [{ targetDurationMs: Infinity }, 'targetDurationMs must be above 0 and finite'],
-    [{ max: 3 }, 'there is no option "max"; did you mean "maximum"?; there are minimum, maximum'],
+    [{ intervalMs: 0 }, 'intervalMs must be a number above 0 and finite (got 0)'],
+    [
+      { targetDurationMs: Infinity },
+      'targetDurationMs must be a number above 0 and finite (got Infinity)',
+    ],
+    [{ max: 3 }, 'max is not known; did you mean "maximum"?'],
   ])('refuses %o', async (adapt, message) => {
     const cluster = await startCluster(undefined, { workers: 0 });
     await expect(cluster.local.adapt(adapt)).rejects.toMatchObject({

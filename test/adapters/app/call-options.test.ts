@@ -27,33 +27,35 @@ async function refusal(start: Promise<unknown>): Promise<string> {
 describe.each(CALLS)('%s', (call, start) => {
   test('refuses an option that there is not', async () => {
     expect(await refusal(start({ frobnicate: 1 } as never))).toContain(
-      `${call}: there is no option "frobnicate"; there are `,
+      `${call}: frobnicate is not known; there are `,
     );
   });
 
   test('wants its options as an object', async () => {
     if (start === CALLS[3]?.[1]) return; // It takes what it adds off first.
-    expect(await refusal(start(5 as never))).toBe(`${call} takes an object with options, got 5`);
+    expect(await refusal(start(5 as never))).toBe(
+      `${call}: its argument must be an object (got 5)`,
+    );
   });
 });
 
 describe('LocalCluster.start', () => {
   test.each<[object, string]>([
-    [{ mode: 'process' }, 'the option mode must be inline or threads or processes, got "process"'],
-    [{ wrkers: 2 }, 'there is no option "wrkers"; did you mean "workers"?'],
-    [{ memoryLimit: 'lots' }, 'there is no option "memoryLimit"; did you mean "memoryLimitBytes"?'],
-    [{ memoryLimitBytes: '1 GB' }, 'the option memoryLimitBytes must be a number of bytes'],
-    [{ workers: '2' }, 'the option workers must be a whole number, at least 0, got "2"'],
-    [{ mode: 'inline', threads: 0 }, 'worker.threads must be >= 1 (got 0)'],
-    [{ resources: { GPU: -1 } }, 'worker.resources.GPU must be >= 0 (got -1)'],
-    [{ killGraceMs: '5s' }, 'the option killGraceMs must be a number of milliseconds'],
-    [{ memory: { pause: 2 } }, 'worker.memory.pause must be <= 1 (got 2)'],
     [
-      { transport: { scheme: 'x' } },
-      'the option transport must be an object with listen and connect',
+      { mode: 'process' },
+      'mode must be one of inline, threads, processes (got "process"); did you mean "processes"?',
     ],
-    [{ adapt: 5 }, 'the option adapt must be an object'],
-    [{ nanny: 'yes', config: 5 }, 'config must be text, not empty, or an object, got 5'],
+    [{ wrkers: 2 }, 'wrkers is not known; did you mean "workers"?'],
+    [{ memoryLimit: 'lots' }, 'memoryLimit is not known; did you mean "memoryLimitBytes"?'],
+    [{ memoryLimitBytes: '1 GB' }, 'memoryLimitBytes must be a number of bytes'],
+    [{ workers: '2' }, 'workers must be a whole number of at least 0 (got "2")'],
+    [{ mode: 'inline', threads: 0 }, 'worker.threads must be a whole number of at least 1 (got 0)'],
+    [{ resources: { GPU: -1 } }, 'worker.resources.GPU must be a number of at least 0 (got -1)'],
+    [{ killGraceMs: '5s' }, 'killGraceMs must be a number of milliseconds'],
+    [{ memory: { pause: 2 } }, 'worker.memory.pause must be a number from 0 to 1'],
+    [{ transport: { scheme: 'x' } }, 'transport must be an object with listen and connect'],
+    [{ adapt: 5 }, 'adapt must be an object'],
+    [{ nanny: 'yes', config: 5 }, 'config must be text that is not empty or an object (got 5)'],
   ])('refuses %o', async (options, message) => {
     expect(await refusal(LocalCluster.start(options))).toContain(message);
   });
@@ -76,14 +78,15 @@ describe('a running cluster', () => {
   const hook = { name: 'mine', workerAdded: () => undefined };
 
   test.each<[object, string]>([
-    [{ onError: 'crsh' }, 'the option onError must be log or disable or crash, got "crsh"'],
-    [{ onErr: 'crash' }, 'there is no option "onErr"; did you mean "onError"?'],
+    [
+      { onError: 'crsh' },
+      'onError must be one of log, disable, crash (got "crsh"); did you mean "crash"?',
+    ],
+    [{ onErr: 'crash' }, 'onErr is not known; did you mean "onError"?'],
   ])('refuses a plugin with %o', async (options, message) => {
     await using cluster = await LocalCluster.start({ mode: 'inline', workers: 0 });
     const added = cluster.scheduler.addPlugin(hook, options);
-    expect(await refusal(added)).toBe(
-      `addPlugin: ${message}${message.endsWith('?') ? '; there are idempotent, options, onError' : ''}`,
-    );
+    expect(await refusal(added)).toBe(`addPlugin: ${message}`);
   });
 
   test('names the nearest slot', async () => {

@@ -69,13 +69,29 @@ describe('a configuration file that names', () => {
 });
 
 test.each([
-  [{ fairness: 'weighted-fair-share' }, { weights: { a: 0 } }, 'weights.a must be > 0 (got 0)'],
+  [
+    { fairness: 'weighted-fair-share' },
+    { weights: { a: 0 } },
+    'weights.a must be a number above 0 (got 0)',
+  ],
   [{ fairness: 'weighted-fair-share' }, { by: 'team' }, 'options.by must be one of'],
-  [{ fairness: 'fifo' }, { weights: {} }, 'weights is not a known key'],
-  [{ stealing: 'calm' }, { horizonMs: -1 }, 'options.horizonMs must be >= 0 (got -1)'],
-  [{ queuing: 'family' }, { familySize: 0 }, 'options.familySize must be >= 1 (got 0)'],
+  [{ fairness: 'fifo' }, { weights: {} }, 'weights is not known'],
+  [
+    { stealing: 'calm' },
+    { horizonMs: -1 },
+    'options.horizonMs must be a number of at least 0 (got -1)',
+  ],
+  [
+    { queuing: 'family' },
+    { familySize: 0 },
+    'options.familySize must be a whole number of at least 1 (got 0)',
+  ],
   [{ queuing: 'family' }, { workerSaturation: -1 }, 'options.workerSaturation'],
-  [{ workerSelection: 'balanced' }, { others: 1000 }, 'options.others must be <= 64 (got 1000)'],
+  [
+    { workerSelection: 'balanced' },
+    { others: 1000 },
+    'options.others must be a whole number from 0 to 64 (got 1000)',
+  ],
   [{ workerSelection: 'balanced' }, { latency: 'soon' }, 'options.latency'],
   [{ workerSelection: 'locality-first' }, { sources: 'x' }, 'options.sources must be one of'],
   [

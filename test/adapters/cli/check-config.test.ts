@@ -67,7 +67,7 @@ describe('check-config', () => {
     [
       'AMM options that are wrong',
       'activeMemoryManager: { policies: [{ use: ./extensions.mjs#Pin }] }',
-      'policies[0].options.key is required',
+      'policies[0].options.key must be text (got nothing)',
     ],
     [
       'a plugin class with a misspelt hook',

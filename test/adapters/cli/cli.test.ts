@@ -64,11 +64,17 @@ describe('the command line', () => {
   test('refuses what it does not understand', async () => {
     const cases = [
       [['schedule'], "unknown command 'schedule'"],
-      [['worker', 'tcp://127.0.0.1:1', '--threads', '0'], '--threads must be >= 1 (got 0)'],
+      [
+        ['worker', 'tcp://127.0.0.1:1', '--threads', '0'],
+        '--threads must be a whole number of at least 1 (got 0)',
+      ],
       [['worker', 'tcp://127.0.0.1:1', '--resources', 'GPU'], 'not of the form name=value'],
       [['worker', 'tcp://127.0.0.1:1', '--memory-limit', 'lots'], '--memory-limit must be a size'],
       [['worker', 'tcp://127.0.0.1:1', '--memory', 'pause'], 'not of the form name=value'],
-      [['worker', 'tcp://127.0.0.1:1', '--memory', 'pause=2'], '--memory pause must be <= 1'],
+      [
+        ['worker', 'tcp://127.0.0.1:1', '--memory', 'pause=2'],
+        '--memory pause must be a number from 0 to 1',
+      ],
       [['worker', 'nowhere'], 'ERR_CONNECT: "nowhere" is not the address of a scheduler'],
       [['worker', 'tcp://127.0.0.1:1'], 'ERR_CONNECT: '],
       [['demo', '--path', join(folder, 'empty')], 'ERR_CONFIG: there are no text files'],

@@ -133,12 +133,12 @@ describe('a graph', () => {
   });
 
   test('option that makes no sense is refused', () => {
-    expect(() => task(inc, 1).with({ retries: -1 })).toThrow('the option retries must be a whole');
+    expect(() => task(inc, 1).with({ retries: -1 })).toThrow('retries must be a whole');
     expect(() => task(inc, 1).with({ resources: { GPU: NaN } })).toThrow('resources.GPU');
-    expect(() => task(inc, 1).with({ workers: [] })).toThrow('the option workers');
+    expect(() => task(inc, 1).with({ workers: [] })).toThrow('workers must be a list');
     const misspelt = { retrys: 3 } as object;
     expect(() => task(inc, 1).with(misspelt)).toThrow(
-      'there is no option "retrys"; there are key,',
+      'retrys is not known; did you mean "retries"?',
     );
   });
 });

@@ -48,10 +48,10 @@ test('tasks of a graph have limits, too', async () => {
 });
 
 test.each<[unknown, string]>([
-  ['visits', "the option limit must be an object such as { name: 'database', max: 4 }, or a"],
-  [{ name: '', max: 1 }, 'the option limit.name must be text that is not empty'],
-  [{ name: 'a', max: 0 }, 'the option limit.max must be a whole number, at least 1, got 0'],
-  [{ name: 'a', max: 1, min: 0 }, 'there is no option "min"'],
+  ['visits', "limit must be an object such as { name: 'database', max: 4 }, or a function (got"],
+  [{ name: '', max: 1 }, 'limit.name must be text without half of a surrogate pair, and not empty'],
+  [{ name: 'a', max: 0 }, 'limit.max must be a whole number of at least 1 (got 0)'],
+  [{ name: 'a', max: 1, min: 0 }, 'limit.min is not known; did you mean'],
 ])('refuses the limit %o', (limit, message) => {
   expect(() => cluster.client.with({ limit } as TaskOptions)).toThrow(message);
   const found = cluster.client.with({ limit: () => limit as never });

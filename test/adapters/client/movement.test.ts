@@ -312,7 +312,7 @@ describe('replicating', () => {
     await cluster.clock.advanceAsync(4000);
     expect(cluster.holders('safe')).toEqual(['worker-0', 'worker-2']);
     for (const replicas of [0, 1.5, '2' as never]) {
-      expect(() => client.with({ replicas })).toThrow('the option replicas must be');
+      expect(() => client.with({ replicas })).toThrow('replicas must be');
       expect(() => client.with({ annotations: { replicas } })).toThrow('annotations.replicas');
     }
   });

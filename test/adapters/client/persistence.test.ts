@@ -191,7 +191,7 @@ describe('a result that persists', () => {
     await using cluster = await LocalCluster.start({ mode: 'inline', workers: 1 });
     const client = await cluster.client();
     expect(() => client.with({ persist: true }).submit(load, log, 1)).toThrow(
-      'the option persist must be given with resultStore',
+      'persist must be given with resultStore',
     );
   });
 });

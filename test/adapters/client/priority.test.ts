@@ -108,7 +108,9 @@ test('what has ended is left alone, and a priority must be a number', async () =
   await cluster.passing(client.identity());
   const task = cluster.local.scheduler.cluster.tasks.get(done.key);
   expect(task?.priority?.[0]).toBe(0);
-  expect(() => client.setPriority(done, NaN)).toThrow(/priority must be a finite number, got NaN/);
+  expect(() => client.setPriority(done, NaN)).toThrow(
+    /priority must be a finite number \(got NaN\)/,
+  );
   expect(() => client.setPriority(new Map([[done, Infinity]]))).toThrow(/finite/);
 });
 

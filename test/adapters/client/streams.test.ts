@@ -78,7 +78,7 @@ describe('words of the client', () => {
       );
     }
     expect(items.taken).toBe(0);
-    expect(() => map(items, { inflight: 2 })).toThrow(/no option "inflight"/);
+    expect(() => map(items, { inflight: 2 })).toThrow(/inflight is not known/);
   });
 
   test('all(value) outside of a map is refused, where it would not end', async () => {

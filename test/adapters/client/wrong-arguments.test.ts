@@ -68,19 +68,19 @@ describe('a call with a wrong argument says what it wants:', () => {
     [
       'semaphore',
       () => client.semaphore('s', wrong(undefined)),
-      'an object with the options leases is wanted here, got undefined',
+      'client.semaphore: its argument must be an object (got nothing)',
     ],
     [
       'registerWorkerPlugin',
       () => client.registerWorkerPlugin(wrong(undefined)),
-      'an object with the options use',
+      'client.registerWorkerPlugin: its argument must be an object (got nothing)',
     ],
-    ['with', () => client.with(wrong(5)), 'an object with the options key, '],
-    ['with null', () => client.with(wrong(null)), 'is wanted here, got null'],
+    ['with', () => client.with(wrong(5)), 'its argument must be an object (got 5)'],
+    ['with null', () => client.with(wrong(null)), 'its argument must be an object (got null)'],
     [
       'setPriority',
       () => client.setPriority(client.submit(inc, 2), wrong('a')),
-      'the option priority must be a finite number, or come in a Map of futures, got "a"',
+      'priority must be a finite number, or come in a Map of futures (got "a")',
     ],
   ])('%s', async (_what, call, message) => {
     let error: unknown;

@@ -279,7 +279,7 @@ describe('cancelling', () => {
     });
     expect(await cluster.passing(api.future('a').result())).toBe(1);
     await expect(cluster.passing(api.cancelSubtasks(['a'], { killTimeoutMs: -1 }))).rejects.toThrow(
-      'killTimeoutMs must be a finite number, at least 0',
+      'killTimeoutMs must be a number of at least 0 and finite',
     );
   });
 });
@@ -369,7 +369,7 @@ describe('finishing', () => {
   test('always schedules the next', async () => {
     await start();
     await expect(cluster.passing(api.finishSubtasks([], { scheduleNext: false }))).rejects.toThrow(
-      'scheduleNext cannot be false',
+      'scheduleNext must be true: what can run next is always sent at once',
     );
     await expect(cluster.passing(api.finishSubtasks(['a'], { bands: [] }))).rejects.toThrow(
       'as many bands',
@@ -484,10 +484,18 @@ describe('summaries', () => {
 describe('arguments', () => {
   const call = task(inc, 1);
   test.each<[string, (its: SchedulingApi) => unknown, RegExp]>([
-    ['subtasks', (its) => its.addSubtasks('x' as never), /list of subtasks/],
-    ['a subtask', (its) => its.addSubtasks([null as never]), /subtask/],
-    ['an id', (its) => its.addSubtasks([{ id: 5 as never, call }]), /needs an id/],
-    ['a field', (its) => its.addSubtasks([{ id: 'x', call, retires: 1 } as never]), /no "retires"/],
+    ['subtasks', (its) => its.addSubtasks('x' as never), /subtasks must be a list/],
+    [
+      'a subtask',
+      (its) => its.addSubtasks([null as never]),
+      /a subtask: its argument must be an object/,
+    ],
+    ['an id', (its) => its.addSubtasks([{ id: 5 as never, call }]), /id must be text/],
+    [
+      'a field',
+      (its) => its.addSubtasks([{ id: 'x', call, retires: 1 } as never]),
+      /retires is not known; did you mean "retries"/,
+    ],
     ['retries', (its) => its.addSubtasks([{ id: 'x', call, retries: '1' as never }]), /retries/],
     [
       'mandatory',
@@ -503,9 +511,13 @@ describe('arguments', () => {
     ],
     ['NaN', (its) => its.addSubtasks([{ id: 'x', call }], [NaN]), /finite/],
     ['a new priority', (its) => its.updateSubtaskPriority('x', '5' as never), /priority must be/],
-    ['an id to update', (its) => its.updateSubtaskPriority(5 as never, 5), /ids must be/],
+    ['an id to update', (its) => its.updateSubtaskPriority(5 as never, 5), /id must be/],
     ['ids to cancel', (its) => its.cancelSubtasks('x' as never), /ids must be/],
-    ['an option', (its) => its.cancelSubtasks([], { killTimeout: 5 } as never), /no "killTimeout"/],
+    [
+      'an option',
+      (its) => its.cancelSubtasks([], { killTimeout: 5 } as never),
+      /killTimeout is not known; did you mean "killTimeoutMs"/,
+    ],
     ['ids to finish', (its) => its.finishSubtasks('x' as never), /ids must be/],
     ['bands', (its) => its.finishSubtasks([], { bands: 'x' as never }), /bands must be/],
     ['taskId asked for', (its) => its.getSubtaskScheduleSummaries(5 as never), /taskId must be/],
@@ -520,8 +532,8 @@ describe('arguments', () => {
   test('of a session are checked', async () => {
     await start();
     const open = (options: object) => () => new SchedulingApi(cluster.client, options);
-    expect(open({ sessionID: 'x' })).toThrow('there is no "sessionID"');
-    expect(open({ sessionId: 5 })).toThrow('sessionId must be a text');
+    expect(open({ sessionID: 'x' })).toThrow('sessionID is not known; did you mean "sessionId"?');
+    expect(open({ sessionId: 5 })).toThrow('sessionId must be text');
     expect(open({ historyLength: -1 })).toThrow('historyLength must be');
   });
 

@@ -182,7 +182,7 @@ worker:
     });
     const wrong = { worker: { memory: { pause: true, spill: 1.5 } } } as never;
     expect(() => loadConfigObject(wrong)).toThrow(
-      /worker\.memory\.pause must be a number from 0 to 1, or false \(got true\)[^]*worker\.memory\.spill must be <= 1/,
+      /worker\.memory\.pause must be a number from 0 to 1, or false \(got true\)[^]*worker\.memory\.spill must be a number from 0 to 1/,
     );
   });
 
@@ -270,18 +270,18 @@ worker:
     );
     expect(await problemsOf(() => loadConfigFile(path))).toEqual([
       'the configuration has 12 problems:',
-      'bad.yaml:2:13: scheduler.validate must be a boolean (got "maybe")',
-      'bad.yaml:3:20: scheduler.allowedFailures must be >= 0 (got -1)',
-      'bad.yaml:4:3: scheduler.workerTTL is not a known key; did you mean "workerTtl"?',
-      'bad.yaml:5:14: scheduler.bandwidth must be a size such as "64 MiB" or "50MB" (got "fast")',
-      'bad.yaml:6:3: scheduler.activeMemoryManger is not a known key; did you mean "activeMemoryManager"?',
+      'bad.yaml:2:13: scheduler.validate must be true or false (got "maybe")',
+      'bad.yaml:3:20: scheduler.allowedFailures must be a whole number of at least 0 (got -1)',
+      'bad.yaml:4:3: scheduler.workerTTL is not known; did you mean "workerTtl"?',
+      'bad.yaml:5:14: scheduler.bandwidth must be a size such as "64 MiB" or "50MB" of at least 1 bytes (got "fast")',
+      'bad.yaml:6:3: scheduler.activeMemoryManger is not known; did you mean "activeMemoryManager"?',
       'bad.yaml:9:14: scheduler.activeMemoryManager.measure must be one of process, managed, managedTotal, spilled, unmanaged, unmanagedOld, unmanagedRecent, optimistic (got "optimistc"); did you mean "optimistic"?',
-      'bad.yaml:10:15: scheduler.activeMemoryManager.interval must be >= 1 ms (got 0 ms)',
-      'bad.yaml:12:35: scheduler.policies.ordering.option is not a known key; did you mean "options"?',
-      'bad.yaml:14:7: scheduler.plugins[0].use is required',
+      'bad.yaml:10:15: scheduler.activeMemoryManager.interval must be a time such as "2s" or "100 ms" of at least 1 ms (got "0s")',
+      'bad.yaml:12:35: scheduler.policies.ordering.option is not known; did you mean "options"?',
+      'bad.yaml:14:7: scheduler.plugins[0].use must be a name, a path or a package (got nothing)',
       'bad.yaml:15:14: scheduler.plugins[1].use must be a name, a path or a package (got 7)',
       'bad.yaml:16:32: scheduler.plugins[2].onError must be one of log, disable, crash (got "ignore")',
-      'bad.yaml:18:12: worker.threads must be an integer (got 1.5)',
+      'bad.yaml:18:12: worker.threads must be a whole number of at least 1 (got 1.5)',
     ]);
   });
 
@@ -289,12 +289,12 @@ worker:
     [
       'a key that Dask spells with dashes',
       { scheduler: { 'worker-ttl': '5s' } } as ConfigInput,
-      'scheduler.worker-ttl is not a known key; did you mean "workerTtl"?',
+      'scheduler.worker-ttl is not known; did you mean "workerTtl"?',
     ],
     [
       'a time without sense',
       { scheduler: { workerTtl: '5 parsecs' } },
-      'scheduler.workerTtl must be a time such as "2s" or "100 ms", or inf (got "5 parsecs")',
+      'scheduler.workerTtl must be a time such as "2s" or "100 ms" of at least 1 ms, or inf (got "5 parsecs")',
     ],
     [
       'a time that must be finite',
@@ -304,12 +304,12 @@ worker:
     [
       'a number that is none',
       { scheduler: { allowedFailures: NaN } },
-      'scheduler.allowedFailures must be an integer of at least 0 (got NaN)',
+      'scheduler.allowedFailures must be a whole number of at least 0 (got NaN)',
     ],
     [
       'an address without a scheme',
       { scheduler: { address: 'localhost:8786' } },
-      'scheduler.address must match pattern "^[a-z][a-z0-9+.-]*://", as "tls://127.0.0.1:8786" does (got "localhost:8786")',
+      'scheduler.address must be text that matches ^[a-z][a-z0-9+.-]*://, as "tls://127.0.0.1:8786" does (got "localhost:8786")',
     ],
     [
       'class next to use',
@@ -324,7 +324,7 @@ worker:
     [
       'a dangerous key',
       JSON.parse('{"scheduler": {"__proto__": {"validate": true}}}') as ConfigInput,
-      'scheduler.__proto__ is not a known key',
+      expect.stringMatching(/^scheduler\.__proto__ is not known; there are address, /) as string,
     ],
   ])('%s, given in code', async (_name, input, expected) => {
     expect(await problemsOf(() => loadConfigObject(input))).toEqual([
@@ -369,8 +369,8 @@ worker:
         problems: [
           {
             path: 'scheduler.allowedFailures',
-            message: 'must be >= 0 (got -1)',
-            line: 'scheduler.allowedFailures must be >= 0 (got -1)',
+            message: 'must be a whole number of at least 0 (got -1)',
+            line: 'scheduler.allowedFailures must be a whole number of at least 0 (got -1)',
           },
         ],
       });

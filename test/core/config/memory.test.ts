@@ -48,8 +48,8 @@ describe('rebalance and the age of old memory', () => {
   });
 
   it.each([
-    [{ senderMin: 1.5 }, 'scheduler.rebalance.senderMin must be <= 1 (got 1.5)'],
-    [{ gap: 0.1 }, 'scheduler.rebalance.gap is not a known key'],
+    [{ senderMin: 1.5 }, 'scheduler.rebalance.senderMin must be a number from 0 to 1 (got 1.5)'],
+    [{ gap: 0.1 }, 'scheduler.rebalance.gap is not known'],
     [{ measure: 'rss' }, 'scheduler.rebalance.measure must be one of process, managed'],
   ])('are checked: %j', (rebalance, message) => {
     expect(() => load({ scheduler: { rebalance } })).toThrow(message);

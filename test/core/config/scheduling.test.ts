@@ -100,10 +100,10 @@ it.each([
   ['mem_quota_size: 120%', 'memQuotaSize must be a share such as "80%", or a size'],
   ['memQuotaSize: 0', 'memQuotaSize must be a share'],
   ['mem_hard_limit: much', 'memHardLimit must be a share'],
-  ['subtask_max_retries: -1', 'subtaskMaxRetries must be >= 0'],
-  ['subtaskMaxReschedules: 1.5', 'subtaskMaxReschedules must be an integer'],
-  ['enable_kill_slot: maybe', 'enableKillSlot must be a boolean'],
-  ['mem_quota_sice: 80%', 'memQuotaSice is not a known key; did you mean "memQuotaSize"?'],
+  ['subtask_max_retries: -1', 'subtaskMaxRetries must be a whole number of at least 0'],
+  ['subtaskMaxReschedules: 1.5', 'subtaskMaxReschedules must be a whole number'],
+  ['enable_kill_slot: maybe', 'enableKillSlot must be true or false'],
+  ['mem_quota_sice: 80%', 'memQuotaSice is not known; did you mean "memQuotaSize"?'],
   ['subtask_max_retries: 1, subtaskMaxRetries: 2', 'subtaskMaxRetries is written twice'],
 ])('%s is refused, with its place', async (text, message) => {
   const loading = loadConfigFile(await file(`scheduling: { ${text} }\n`));

@@ -307,7 +307,7 @@ describe('what is of another kind is refused, with where it belongs', () => {
     expect(await refusal(new Idle())).toContain('has neither a hook nor a method setup');
     expect(await refusal({ name: 'nothing' })).toContain('has neither a hook nor a method setup');
     expect(await refusal({ kind: 'plugin', name: 'x', apiVersion: 1 })).toContain(
-      'setup must be a function; hooks are what it returns, got nothing',
+      'setup must be a function; hooks are what it returns (got nothing)',
     );
   });
 });
@@ -448,10 +448,10 @@ describe('a definition is checked field by field', () => {
       'there is no field "optionSchema"; did you mean "optionsSchema"?',
     ],
     ['a hook beside setup', { workerAdded: () => undefined }, 'there is no field "workerAdded"'],
-    ['a list of text', { requires: 'amm' }, 'requires must be a list of names, got "amm"'],
+    ['a list of text', { requires: 'amm' }, 'requires must be a list of names (got "amm")'],
     ['a schema', { optionsSchema: 'none' }, 'optionsSchema must be a JSON schema'],
-    ['a version that is text', { apiVersion: '1' }, 'apiVersion must be the number 1, got "1"'],
-    ['no version', { apiVersion: undefined }, 'apiVersion must be the number 1, got nothing'],
+    ['a version that is text', { apiVersion: '1' }, 'apiVersion must be the number 1 (got "1")'],
+    ['no version', { apiVersion: undefined }, 'apiVersion must be the number 1 (got nothing)'],
     ['a load that is no function', { load: {} }, 'load must be a function'],
     ['providers that are no list', { provide: {} }, 'provide must be a list of providers'],
   ])('%s', async (_what, wrong, says) => {
@@ -537,18 +537,18 @@ describe('a definition that is missing or empty is refused where it is written',
   it.each([
     [
       { name: 'mine' },
-      'definition of the policy mine is not right: run must be a generator function, *run(amm, options) { … }, got nothing',
+      'definition of the policy mine is not right: run must be a generator function, *run(amm, options) { … } (got nothing)',
     ],
     [
       { name: 'mine', run: [] },
-      'run must be a generator function, *run(amm, options) { … }, got []',
+      'run must be a generator function, *run(amm, options) { … } (got [])',
     ],
     [
       { name: 'mine', run: async () => Promise.resolve() },
       'run must be a generator function, *run(amm, options) { … }, without async',
     ],
-    [{ name: '', run }, 'name must be text, not empty, got ""'],
-    [{ run }, 'name must be text, not empty, got nothing'],
+    [{ name: '', run }, 'name must be text that is not empty (got "")'],
+    [{ run }, 'name must be text that is not empty (got nothing)'],
   ])('a function policy of the memory manager without one of its parts: %o', (given, says) => {
     expect(() => defineAmmPolicy(given as never)).toThrow(says);
   });

@@ -140,11 +140,11 @@ describe('the life of a plugin', () => {
     };
     expect(await messageOf('plugins.yaml')).toEqual([
       'the configuration has 6 problems:',
-      '  FOLDER/plugins.yaml:3:47: scheduler.plugins[0].options.every must be >= 1 (got 0) — counter from ./counter.mjs',
-      '  FOLDER/plugins.yaml:3:50: scheduler.plugins[0].options.evry is not a known key; did you mean "every"? — counter from ./counter.mjs',
-      '  FOLDER/plugins.yaml:4:7: scheduler.plugins[1].options.every is required — counter from ./counter.mjs',
+      '  FOLDER/plugins.yaml:3:47: scheduler.plugins[0].options.every must be a whole number of at least 1 (got 0) — counter from ./counter.mjs',
+      '  FOLDER/plugins.yaml:3:50: scheduler.plugins[0].options.evry is not known; did you mean "every"? — counter from ./counter.mjs',
+      '  FOLDER/plugins.yaml:4:7: scheduler.plugins[1].options.every must be a whole number of at least 1 (got nothing) — counter from ./counter.mjs',
       '  FOLDER/plugins.yaml:5:14: scheduler.plugins[2].use: unknown plugin "metrcs": nothing of that name is built in, and no package of that name can be imported from FOLDER',
-      '  FOLDER/plugins.yaml:6:14: scheduler.plugins[3].use: the definition of the plugin old (./old.mjs) is not right: apiVersion must be the number 1, got 0; install a version of it that is written for this version of the contract',
+      '  FOLDER/plugins.yaml:6:14: scheduler.plugins[3].use: the definition of the plugin old (./old.mjs) is not right: apiVersion must be the number 1 (got 0); install a version of it that is written for this version of the contract',
       '  FOLDER/plugins.yaml:8:14: scheduler.plugins[5].use: there are two plugins "counter", from ./counter.mjs at FOLDER/plugins.yaml:7:14: scheduler.plugins[4].use and from ./counter.mjs at FOLDER/plugins.yaml:8:14: scheduler.plugins[5].use; remove one, or give it another name',
     ]);
     expect(await messageOf('cluster.yaml')).toEqual([
@@ -699,7 +699,7 @@ describe('slots', () => {
     expect(place(host, 'e')).toBe('w1');
     await expect(
       host.scheduler.replacePolicy('workerSelection', byLetter, { later: '2' }),
-    ).rejects.toThrow('options.later is not a known key; did you mean "letter"? — by-letter');
+    ).rejects.toThrow('options.later is not known; did you mean "letter"? — by-letter');
     await expect(host.scheduler.replacePolicy('queuing', lastByName)).rejects.toThrow(
       'cannot fill the slot queuing: it has no method isRootish',
     );

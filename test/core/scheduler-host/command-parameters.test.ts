@@ -41,25 +41,27 @@ describe('a command with declared parameters', () => {
     for (const command of names) {
       await expect(client.command(command, { unheardOf: 1 }), command).rejects.toMatchObject({
         code: 'ERR_PROTOCOL',
-        message: expect.stringContaining(`"${command}" has no parameter "unheardOf"`) as string,
-        data: { command, field: 'unheardOf' },
+        message: expect.stringContaining(
+          `the command "${command}": unheardOf is not known`,
+        ) as string,
+        data: { command, option: 'unheardOf' },
       });
     }
   });
 
-  it('names the nearest parameter, and all that there are', async () => {
+  it('names the nearest parameter, or all that there are', async () => {
     await expect(client.command('story', { key: ['x'] })).rejects.toThrow(
-      'the command "story" has no parameter "key"; did you mean "keys"?; there are keys',
+      'the command "story": key is not known; did you mean "keys"?',
     );
-    await expect(client.command('identity', { key: 'x' })).rejects.toThrow('; it has none');
+    await expect(client.command('identity', { key: 'x' })).rejects.toThrow('; there are none');
   });
 
   it('names a parameter that is missing or of another type', async () => {
     await expect(client.command('why')).rejects.toThrow(
-      '"why" refuses its parameters: key is required',
+      'the command "why": key must be text (got nothing)',
     );
     await expect(client.command('story', { keys: [1] })).rejects.toThrow(
-      'the command "story" refuses its parameters: keys[0] must be a string (got 1)',
+      'the command "story": keys[0] must be text (got 1)',
     );
     await expect(client.command('story', ['x'])).rejects.toMatchObject({ code: 'ERR_PROTOCOL' });
   });
@@ -74,7 +76,7 @@ describe('a command of a plugin', () => {
     await cluster.scheduler.addPlugin(greeter);
     expect(await client.command('greeter.greet', { name: 'x' })).toBe('hello x');
     await expect(client.command('greeter.greet', { nam: 'x' })).rejects.toThrow(
-      'has no parameter "nam"; did you mean "name"?',
+      'the command "greeter.greet": nam is not known; did you mean "name"?; name must be text (got nothing)',
     );
   });
 

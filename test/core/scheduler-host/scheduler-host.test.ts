@@ -391,7 +391,7 @@ describe('commands', () => {
     const story = (await ask('story', { keys: ['x'] })) as { finish: string }[];
     expect(story.at(-1)?.finish).toBe('memory');
     await expect(ask('story', { keys: 'x' })).rejects.toThrow(
-      'the command "story" refuses its parameters: keys must be an array',
+      'the command "story": keys must be a list (got "x")',
     );
     await expect(ask('stroy')).rejects.toThrow(
       'there is no command "stroy"; did you mean "story"?',

@@ -469,12 +469,12 @@ describe('an executor that breaks its contract', () => {
     [
       'a value that is no byte array',
       () => Promise.resolve({ ...success, value: 5 }),
-      'its value must be a Uint8Array, got 5',
+      'its value must be a Uint8Array (got 5)',
     ],
     [
       'no times',
       () => Promise.resolve({ ...success, stopMs: NaN }),
-      'its stopMs must be a number of milliseconds, got NaN',
+      'its stopMs must be a number of milliseconds (got NaN)',
     ],
     [
       'a failure without an error',

@@ -124,7 +124,7 @@ describe('the Active Memory Manager in a scheduler', () => {
     const config = await write('[1, 2]');
     const error: unknown = await TestHost.start({ config }).catch((thrown: unknown) => thrown);
     expect((error as Error).message.replaceAll(folder, 'FOLDER')).toContain(
-      'FOLDER/cluster.yaml:6:18: scheduler.activeMemoryManager.policies[0].options.address must be a string (got [1,2]) — DropFrom from ./policies.mjs',
+      'FOLDER/cluster.yaml:6:18: scheduler.activeMemoryManager.policies[0].options.address must be text (got [1,2]) — DropFrom from ./policies.mjs',
     );
   });
 

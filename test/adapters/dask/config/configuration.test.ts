@@ -325,11 +325,11 @@ array: {chunk-size: 128MiB}
     expect(read).toThrow("Dask's configuration has 6 problems");
     for (const part of [
       'SCHEDULER__ALLOWED_FAILURES: distributed.scheduler.allowed-failures must be a whole number of at least 0 (got -1)',
-      'distributed.scheduler.worker-ttl must be a time such as "5 minutes"',
+      'distributed.scheduler.worker-ttl must be a time such as "2s"',
       'distributed.scheduler.worker-saturation must be a number above 0, or inf (got 0)',
       'distributed.scheduler.work-stealing must be true or false (got "maybe")',
       'distributed.scheduler.active-memory-manager.measure must be one of',
-      'distributed.scheduler.locks.lease-timeout must be >= 10 ms',
+      'distributed.scheduler.locks.lease-timeout must be a time such as "2s" or "100 ms" of at least 10 ms',
     ]) {
       expect(read).toThrow(part);
     }

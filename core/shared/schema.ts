@@ -1,0 +1,555 @@
+/**
+ * The one check of everything that people write: configurations, options of extensions, options of calls in code, parameters
+ * of commands, and flags. Rules are JSON schemas of the keywords that {@link Schema} lists, with a few of our own; one walk
+ * fills in defaults, turns units into numbers, and finds every problem.
+ */
+import { type ErrorCode, YardmasterError } from '../api/errors.ts';
+import { parseBytes, parseDurationMs, parseShareOrBytes } from '../util/units.ts';
+import { isPlainObject } from '../util/values.ts';
+import { hint, show } from './words.ts';
+
+/** The types that a rule can name: those of JSON schema, and functions. */
+const TYPES = {
+  string: { words: 'text', fits: (v: unknown) => typeof v === 'string' },
+  number: { words: 'a number', fits: (v: unknown) => typeof v === 'number' && !Number.isNaN(v) },
+  integer: { words: 'a whole number', fits: Number.isSafeInteger },
+  boolean: { words: 'true or false', fits: (v: unknown) => typeof v === 'boolean' },
+  array: { words: 'a list', fits: Array.isArray },
+  object: { words: 'an object', fits: isObject },
+  function: { words: 'a function', fits: (v: unknown) => typeof v === 'function' },
+  null: { words: 'null', fits: (v: unknown) => v === null },
+} as const satisfies Record<string, { words: string; fits: (value: unknown) => boolean }>;
+
+type TypeName = keyof typeof TYPES;
+
+/** The units of quantities that are written with their unit, and arrive as numbers. */
+const UNITS = {
+  ms: { words: 'a time such as "2s" or "100 ms"', read: parseDurationMs },
+  s: {
+    words: 'a time such as "2s" or "100 ms"',
+    read: (value: unknown) => {
+      const ms = parseDurationMs(value);
+      return ms === undefined ? undefined : ms / 1000;
+    },
+  },
+  bytes: { words: 'a size such as "64 MiB" or "50MB"', read: parseBytes },
+  share: { words: 'a share such as "80%", or a size such as "4 GiB"', read: parseShareOrBytes },
+} as const;
+
+/** The keywords of a rule. Those above the line are JSON schema's, those below are our own. */
+export interface Schema {
+  readonly title?: string;
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly examples?: readonly unknown[];
+  readonly type?: TypeName | readonly TypeName[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly exclusiveMaximum?: number;
+  readonly multipleOf?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly items?: Schema;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly uniqueItems?: boolean;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  /** At the root of a rule unknown names are refused unless this allows them. */
+  readonly additionalProperties?: boolean | Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+  readonly allOf?: readonly Schema[];
+  readonly not?: Schema;
+  // ------------------------------------------------------------------------------------------
+  /** The value may be written with a unit, and arrives in this one; `share`: a share up to 1, or bytes. */
+  readonly unit?: keyof typeof UNITS;
+  /** `inf` is allowed, and null means it. */
+  readonly infinite?: boolean;
+  /** The value names an extension; in code it may be the thing itself, which stays the same object. */
+  readonly extension?: boolean;
+  /** The value is a `Uint8Array`. */
+  readonly bytes?: boolean;
+  /** The value is an object with these methods, of whatever class. */
+  readonly methods?: readonly string[];
+  /** Stands after "must be" in messages, where the keywords do not say it well. */
+  readonly wanted?: string;
+}
+
+type Holds = 'rule' | 'rules' | 'named' | 'types' | 'pattern' | 'unit' | 'any' | TypeName;
+/** What each keyword holds: one rule, several, rules by name, or a plain value. */
+const KEYWORDS: Readonly<Record<keyof Schema, Holds>> = {
+  ...{ title: 'string', description: 'string', default: 'any', examples: 'array' },
+  ...{ type: 'types', enum: 'array', const: 'any', pattern: 'pattern', multipleOf: 'number' },
+  ...{ minimum: 'number', maximum: 'number' },
+  ...{ exclusiveMinimum: 'number', exclusiveMaximum: 'number' },
+  ...{ minLength: 'integer', maxLength: 'integer', minItems: 'integer', maxItems: 'integer' },
+  ...{ items: 'rule', uniqueItems: 'boolean', properties: 'named', required: 'array' },
+  ...{ additionalProperties: 'rule', anyOf: 'rules', oneOf: 'rules', allOf: 'rules', not: 'rule' },
+  ...{ unit: 'unit', infinite: 'boolean', extension: 'boolean', bytes: 'boolean' },
+  ...{ methods: 'array', wanted: 'string' },
+};
+/** Keywords that mean nothing for the check. */
+const IGNORED = ['$schema', '$id', '$comment', 'deprecated', 'readOnly', 'writeOnly'];
+
+/** One step into a structure: a key of an object or an index of a list. */
+export type Segment = string | number;
+
+/** One thing that is wrong. */
+export interface Problem {
+  /** From the root of what was checked. */
+  readonly at: readonly Segment[];
+  /** Stands after the path: `must be a whole number of at least 1 (got 0)`. */
+  readonly message: string;
+  /** The last segment is a key that should not be there. */
+  readonly aboutKey?: boolean;
+}
+
+/** A value with defaults and base units, and what is wrong with it. */
+export interface Checked {
+  readonly value: unknown;
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * Fills in defaults, turns units into numbers, and finds every problem at once. Parts without rules stay the same objects.
+ * O(size of what has rules).
+ * @param at - the place of the value in the whole, for the problems
+ * @param form - `written`: null means "not given" where the rule does not name it; `code`: null is a value
+ */
+export function check(
+  schema: object,
+  value: unknown,
+  at: readonly Segment[] = [],
+  form: 'written' | 'code' = 'written',
+): Checked {
+  const walk = new Walk([...at], form === 'code');
+  const checked = walk.visit(schema, value, 'root');
+  if (checked === undefined) walk.refuse(schema, value);
+  return { value: checked, problems: walk.problems };
+}
+
+/** A rule for each option of a call. A new option of the type has to be listed to compile. */
+export type Rules<Options> = Readonly<Record<keyof Options, Schema>>;
+
+/**
+ * Checks the options of a call in code. An option that is undefined counts as not given.
+ * @param call - as it is written: `LocalCluster.start`
+ * @returns the options with the defaults of the rules
+ * @throws YardmasterError with every problem
+ */
+export function checkCall<Options extends object>(
+  call: string,
+  options: Options,
+  rules: Rules<Options>,
+  code: ErrorCode = 'ERR_CONFIG',
+): Options {
+  // Instances of classes are read as objects with options, too.
+  const given: unknown = isObject(options) ? { ...options } : options;
+  const { value, problems } = check({ type: 'object', properties: rules }, given, [], 'code');
+  refuse(call, problems, code, { call });
+  return value as Options;
+}
+
+/**
+ * Throws what is wrong with options or parameters in one line: `Client.connect: name must be text (got 5)`.
+ * @param subject - the call or command that they are for
+ * @throws YardmasterError when there are problems
+ */
+export function refuse(
+  subject: string,
+  problems: readonly Problem[],
+  code: ErrorCode,
+  data: Readonly<Record<string, unknown>>,
+): void {
+  const [first] = problems;
+  if (first === undefined) return;
+  const texts = problems.map(({ at, message }) => `${pathText(at, 'its argument')} ${message}`);
+  throw new YardmasterError(code, `${subject}: ${texts.join('; ')}`, {
+    ...data,
+    option: pathText(first.at, ''),
+    problems: texts,
+  });
+}
+
+/** `scheduler.plugins[1].options.every` */
+export function pathText(at: readonly Segment[], root = 'the configuration'): string {
+  let text = '';
+  for (const segment of at) {
+    if (typeof segment === 'number') text += `[${segment}]`;
+    else if (/^[A-Za-z_$][\w$-]*$/.test(segment)) text += text === '' ? segment : `.${segment}`;
+    else text += `[${JSON.stringify(segment)}]`;
+  }
+  return text === '' ? root : text;
+}
+
+/** One walk through a value and its rule. */
+class Walk {
+  problems: Problem[] = [];
+
+  /** @param at - the present place; it is changed in place, and copied for problems */
+  constructor(
+    private readonly at: Segment[],
+    private readonly isCode: boolean,
+  ) {}
+
+  /** @returns the checked value; undefined when nothing is given and there is no default */
+  visit(schema: Schema, given: unknown, place?: 'root'): unknown {
+    if (schema.unit !== undefined) return this.visitQuantity(schema, schema.unit, given);
+    let value = given;
+    if (value === null && !this.isCode && !fits(schema, null)) {
+      value = schema.infinite === true ? Infinity : undefined;
+    }
+    if (value === undefined) value = schema.default;
+    if (value === undefined) return undefined;
+    if (!fits(schema, value)) {
+      this.refuse(schema, value);
+      return value;
+    }
+    const { items } = schema;
+    if (Array.isArray(value) && items !== undefined) value = this.visitItems(items, value);
+    else if (isPlainObject(value) && (place === 'root' || hasFields(schema))) {
+      value = this.visitFields(schema, value, place);
+    }
+    return this.visitAlternatives(schema, value);
+  }
+
+  refuse(schema: Schema, value: unknown): void {
+    const what = allowedBy(schema) ?? (value === undefined ? 'given' : 'one of several forms');
+    const isWord = schema.enum !== undefined && typeof value === 'string';
+    const near = isWord ? hint(value, schema.enum.map(String)) : '';
+    this.add(`must be ${what} (got ${show(value)})${near}`);
+  }
+
+  private add(message: string, key?: string): void {
+    const at = key === undefined ? [...this.at] : [...this.at, key];
+    this.problems.push(key === undefined ? { at, message } : { at, message, aboutKey: true });
+  }
+
+  private visitQuantity(schema: Schema, unit: keyof typeof UNITS, given: unknown): unknown {
+    const value = given ?? (given === null && schema.infinite === true ? Infinity : schema.default);
+    if (value === undefined) return undefined;
+    const quantity = UNITS[unit].read(value);
+    if (quantity === undefined || (quantity === Infinity && schema.infinite !== true)) {
+      this.refuse(schema, value);
+    } else if (!isWithin(schema, quantity)) this.refuse(schema, value);
+    return quantity;
+  }
+
+  private visitItems(rule: Schema, list: readonly unknown[]): unknown[] {
+    return list.map((item, index) => {
+      this.at.push(index);
+      const checked = this.visit(rule, item);
+      if (checked === undefined) this.refuse(rule, item);
+      this.at.pop();
+      return checked;
+    });
+  }
+
+  private visitFields(
+    { type, properties = {}, additionalProperties, required = [] }: Schema,
+    value: Readonly<Record<string, unknown>>,
+    place: 'root' | undefined,
+  ): Record<string, unknown> {
+    const checked: Record<string, unknown> = {};
+    const isClosed =
+      additionalProperties === false ||
+      (place === 'root' && type === 'object' && additionalProperties === undefined);
+    const rest = typeof additionalProperties === 'object' ? additionalProperties : {};
+    for (const key of new Set([...Object.keys(properties), ...Object.keys(value)])) {
+      const given = Object.hasOwn(value, key) ? value[key] : undefined;
+      const isKnown = Object.hasOwn(properties, key);
+      if (!isKnown && isClosed) {
+        if (given === undefined) continue;
+        this.add(`is not known${nearestOf(key, Object.keys(properties))}`, key);
+        continue;
+      }
+      this.at.push(key);
+      const item = this.visit(isKnown ? (properties[key] as Schema) : rest, given);
+      this.at.pop();
+      if (item === undefined) continue;
+      Object.defineProperty(checked, key, {
+        value: item,
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
+    }
+    for (const key of required) {
+      if (Object.hasOwn(checked, key)) continue;
+      this.at.push(key);
+      this.refuse(properties[key] ?? {}, undefined);
+      this.at.pop();
+    }
+    return checked;
+  }
+
+  private visitAlternatives(schema: Schema, given: unknown): unknown {
+    let value = given;
+    for (const rule of schema.allOf ?? []) value = this.visit(rule, value);
+    const alternatives = schema.anyOf ?? schema.oneOf;
+    if (alternatives !== undefined) value = this.visitOneOf(schema, alternatives, value);
+    if (schema.not !== undefined && isRight(this.attempt(schema.not, value))) {
+      this.add(`cannot be set. ${schema.description ?? ''}`.trimEnd());
+    }
+    return value;
+  }
+
+  private visitOneOf(schema: Schema, alternatives: readonly Schema[], given: unknown): unknown {
+    const attempts = alternatives.map((rule) => this.attempt(rule, given));
+    const right = attempts.filter(isRight);
+    const [first, ...others] = right;
+    if (first !== undefined && (schema.oneOf === undefined || others.length === 0)) {
+      return first.value;
+    }
+    // The problems of the one alternative that the value has the form of say more than a list of all.
+    const meant = attempts.filter((_, index) => fits(alternatives[index] as Schema, given));
+    if (right.length === 0 && meant.length === 1) this.problems.push(...(meant[0]?.problems ?? []));
+    else this.refuse(schema, given);
+    return given;
+  }
+
+  private attempt(rule: Schema, given: unknown): Checked {
+    const before = this.problems;
+    this.problems = [];
+    const value = this.visit(rule, given);
+    const { problems } = this;
+    this.problems = before;
+    return { value, problems };
+  }
+}
+
+function isRight({ problems }: Checked): boolean {
+  return problems.length === 0;
+}
+
+function hasFields({ properties, additionalProperties, required }: Schema): boolean {
+  return (
+    properties !== undefined || typeof additionalProperties === 'object' || required !== undefined
+  );
+}
+
+/** The nearest known name, or else all of them. */
+function nearestOf(key: string, known: readonly string[]): string {
+  const near = hint(key, known);
+  if (near !== '') return near;
+  return known.length === 0 ? '; there are none' : `; there are ${known.join(', ')}`;
+}
+
+/** True when a value is right but for its parts. */
+function fits(schema: Schema, value: unknown): boolean {
+  const { type, enum: words } = schema;
+  const alternatives = schema.anyOf ?? schema.oneOf;
+  if (value === null && alternatives !== undefined) {
+    return alternatives.some((rule) => fits(rule, null));
+  }
+  if (schema.extension === true) {
+    return typeof value === 'string'
+      ? value !== ''
+      : typeof value === 'function' || isObject(value);
+  }
+  if (schema.bytes === true) return value instanceof Uint8Array;
+  if (schema.methods !== undefined) return hasMethods(value, schema.methods);
+  if (type !== undefined && !typesOf(type).some((name) => TYPES[name].fits(value))) {
+    return value === Infinity && schema.infinite === true;
+  }
+  if (words !== undefined && !words.includes(value)) return false;
+  if ('const' in schema && schema.const !== value) return false;
+  if (typeof value === 'number') return isWithin(schema, value);
+  if (typeof value === 'string') {
+    return (
+      isWithinLength(value.length, schema.minLength, schema.maxLength) &&
+      (schema.pattern === undefined || new RegExp(schema.pattern, 'u').test(value))
+    );
+  }
+  if (!Array.isArray(value)) return true;
+  return (
+    isWithinLength(value.length, schema.minItems, schema.maxItems) &&
+    (schema.uniqueItems !== true ||
+      new Set(value.map((v) => JSON.stringify(v))).size === value.length)
+  );
+}
+
+function isObject(value: unknown): boolean {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !ArrayBuffer.isView(value)
+  );
+}
+
+function hasMethods(value: unknown, methods: readonly string[]): boolean {
+  if (!isObject(value)) return false;
+  return methods.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
+}
+
+function isWithin(schema: Schema, value: number): boolean {
+  const { minimum = -Infinity, maximum = Infinity, multipleOf } = schema;
+  const { exclusiveMinimum: above, exclusiveMaximum: below } = schema;
+  return (
+    value >= minimum &&
+    value <= maximum &&
+    (above === undefined || value > above) &&
+    (below === undefined || value < below) &&
+    (multipleOf === undefined || Number.isInteger(value / multipleOf))
+  );
+}
+
+function isWithinLength(length: number, least = 0, most = Infinity): boolean {
+  return length >= least && length <= most;
+}
+
+/** The values that a rule allows in words: `a number above 0`; undefined when it says too much for that. */
+export function allowedBy(schema: Schema): string | undefined {
+  const { wanted, unit, enum: words, extension, methods } = schema;
+  if (wanted !== undefined) return wanted;
+  if (unit !== undefined) {
+    const bounds = schema.minimum === 0 ? { ...schema, minimum: undefined } : schema;
+    return `${UNITS[unit].words}${limitsOf(bounds, unit === 'share' ? '' : ` ${unit}`)}${schema.infinite === true ? ', or inf' : ''}`;
+  }
+  if (extension === true) return 'a name, a path or a package';
+  if (schema.bytes === true) return 'bytes';
+  if (methods !== undefined) return `an object with ${methods.join(' and ')}`;
+  const alternatives = schema.anyOf ?? schema.oneOf;
+  if (alternatives !== undefined) {
+    const texts = alternatives.map(allowedBy);
+    return texts.includes(undefined) ? undefined : texts.join(' or ');
+  }
+  if ('const' in schema) return show(schema.const);
+  if (words !== undefined) return `one of ${words.map(String).join(', ')}`;
+  if (schema.type === undefined) return undefined;
+  const names = typesOf(schema.type).filter((name) => name !== 'null');
+  const texts = names.map((name) => TYPES[name].words + limitsOfType(name, schema));
+  return texts.join(' or ') + (schema.infinite === true ? ', or inf' : '');
+}
+
+function limitsOfType(type: TypeName, schema: Schema): string {
+  if (type === 'number' || type === 'integer') return limitsOf(schema, '');
+  if (type === 'array') return lengthText(schema.minItems, schema.maxItems, 'items');
+  if (type !== 'string') return '';
+  const { pattern } = schema;
+  const length = lengthText(schema.minLength, schema.maxLength, 'characters');
+  if (pattern === undefined) return length;
+  const example = schema.examples?.[0] ?? schema.default;
+  const like = typeof example === 'string' ? `, as ${show(example)} does` : '';
+  return `${length} that matches ${pattern}${like}`;
+}
+
+function limitsOf(schema: Schema, unit: string): string {
+  const { minimum, maximum, exclusiveMinimum: above, exclusiveMaximum: below, multipleOf } = schema;
+  const isBounded = (bound?: number): bound is number =>
+    bound !== undefined && Math.abs(bound) !== Number.MAX_VALUE;
+  const texts: string[] = [];
+  if (above !== undefined) texts.push(`above ${above}${unit}`);
+  if (below !== undefined) texts.push(`below ${below}${unit}`);
+  if (isBounded(minimum) && isBounded(maximum)) {
+    texts.push(`from ${minimum} to ${maximum}${unit}`);
+  } else if (isBounded(minimum)) texts.push(`of at least ${minimum}${unit}`);
+  else if (isBounded(maximum)) texts.push(`of at most ${maximum}${unit}`);
+  if (maximum === Number.MAX_VALUE) texts.push('finite');
+  if (multipleOf !== undefined) texts.push(`divisible by ${multipleOf}`);
+  return texts.length === 0 ? '' : ` ${texts.join(' and ')}`;
+}
+
+function lengthText(least: number | undefined, most: number | undefined, of: string): string {
+  if (least === 1 && most === undefined) return ' that is not empty';
+  if (least === undefined && most === undefined) return '';
+  return ` of ${least ?? 0} to ${most ?? 'any number of'} ${of}`;
+}
+
+function typesOf(type: TypeName | readonly TypeName[]): readonly TypeName[] {
+  return typeof type === 'string' ? [type] : type;
+}
+
+/**
+ * Finds a mistake in a rule that comes from outside of this package.
+ * @returns the mistake, or undefined
+ */
+export function mistakeIn(schema: unknown, at: readonly Segment[] = []): string | undefined {
+  if (!isPlainObject(schema))
+    return `${pathText(at, 'it')} must be an object (got ${show(schema)})`;
+  for (const [keyword, value] of Object.entries(schema)) {
+    const place = [...at, keyword];
+    const kind = Object.hasOwn(KEYWORDS, keyword) ? KEYWORDS[keyword as keyof Schema] : undefined;
+    if (kind === undefined) {
+      if (IGNORED.includes(keyword)) continue;
+      return `${pathText(place)} is not a known keyword${nearestOf(keyword, Object.keys(KEYWORDS))}`;
+    }
+    const mistake = mistakeInValue(kind, value, place);
+    if (mistake !== undefined) return mistake;
+  }
+  return undefined;
+}
+
+function mistakeInValue(holds: Holds, value: unknown, at: readonly Segment[]): string | undefined {
+  if (holds === 'any') return undefined;
+  if (holds === 'rule') return typeof value === 'boolean' ? undefined : mistakeIn(value, at);
+  if (holds === 'rules' || holds === 'named') {
+    const rule = holds === 'named' ? FIELDS : LIST;
+    if (!fits(rule, value)) return notAllowed(rule, value, at);
+    const parts = Object.entries(value as Readonly<Record<string, unknown>>);
+    return parts
+      .map(([name, part]) => mistakeIn(part, [...at, name]))
+      .find((mistake) => mistake !== undefined);
+  }
+  if (holds === 'types') {
+    const rule = oneOf(...Object.keys(TYPES));
+    const wrong = [value].flat().find((name) => !fits(rule, name));
+    return wrong === undefined ? undefined : notAllowed(rule, wrong, at);
+  }
+  if (holds === 'pattern') {
+    try {
+      new RegExp(String(value), 'u');
+      return undefined;
+    } catch (error) {
+      return `${pathText(at)}: ${(error as Error).message}`;
+    }
+  }
+  const rule = holds === 'unit' ? oneOf(...Object.keys(UNITS)) : { type: holds };
+  return fits(rule, value) ? undefined : notAllowed(rule, value, at);
+}
+
+function notAllowed(rule: Schema, value: unknown, at: readonly Segment[]): string {
+  return `${pathText(at)} must be ${allowedBy(rule)} (got ${show(value)})`;
+}
+
+// Rules of options of calls in code.
+
+/** Anything. */
+export const ANY: Schema = {};
+export const FLAG: Schema = { type: 'boolean' };
+export const TEXT: Schema = { type: 'string', minLength: 1 };
+export const LIST: Schema = { type: 'array' };
+export const FIELDS: Schema = { type: 'object' };
+export const FUNCTION: Schema = { type: 'function' };
+export const SIZE: Schema = {
+  type: 'number',
+  minimum: 0,
+  maximum: Number.MAX_VALUE,
+  wanted: 'a number of bytes, at least 0, where 0 means unlimited',
+};
+export const DURATION: Schema = {
+  type: 'number',
+  minimum: 0,
+  wanted: 'a number of milliseconds, at least 0, or Infinity',
+};
+export const CLOCK: Schema = { methods: ['nowMs', 'setTimer'] };
+export const LOG: Schema = { methods: ['info', 'warn', 'error'] };
+export const TRANSPORT: Schema = { methods: ['listen', 'connect'] };
+
+export function wholeNumber(least: number): Schema {
+  return { type: 'integer', minimum: least };
+}
+
+export function oneOf(...values: readonly string[]): Schema {
+  return { enum: values };
+}
+
+export function either(...rules: readonly Schema[]): Schema {
+  return { anyOf: rules };
+}

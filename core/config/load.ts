@@ -10,6 +10,7 @@ import {
   IN_CODE,
   keepValidParts,
   originOf,
+  problemLine,
 } from './problems.ts';
 import type { Source } from './read-source.ts';
 import { CONFIG_SCHEMA } from './schema.ts';
@@ -119,9 +120,12 @@ function finished(
   ignored: readonly string[],
   origin: ConfigOrigin,
 ): Omit<LoadedConfig, 'folder'> {
-  const { value } = check(CONFIG_SCHEMA, normal);
+  const { value, notes: advice } = check(CONFIG_SCHEMA, normal);
   const config = applyStealingMode(applyScheduling(value as Config));
-  const notes = schedulingNotes(normal, ignored, config, origin);
+  const notes = [
+    ...advice.map((note) => problemLine(note, origin)),
+    ...schedulingNotes(normal, ignored, config, origin),
+  ];
   return { config: frozenCopy(config), origin, notes };
 }
 

@@ -378,7 +378,14 @@ export const WORKER_SCHEMA = section('Workers', 'Of the workers that are started
     { title: 'Amount', type: 'number', minimum: 0 } as Setting<number>,
     { default: {} },
   ),
-  memoryLimit: bytes('Memory limit', 'What the worker may use; 0: unlimited.', { default: 0 }),
+  memoryLimit: bytes('Memory limit', 'What the worker may use; 0: unlimited.', {
+    default: 0,
+    advised: {
+      minimum: 80e6,
+      advice:
+        'below 80 MB, because a worker process occupies about 60 MB itself; raise it, or write 0 for no limit',
+    },
+  }),
   memory: workerMemory,
   memoryAdmission: choice(
     'Admission by memory',

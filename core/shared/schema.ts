@@ -72,6 +72,8 @@ export interface Schema {
   readonly infinite?: boolean;
   /** The value names an extension; in code it may be the thing itself, which stays the same object. */
   readonly extension?: boolean;
+  /** Values above 0 and below `minimum` are allowed, and noted with the advice. */
+  readonly advised?: { readonly minimum: number; readonly advice: string };
   /** The value is a `Uint8Array`. */
   readonly bytes?: boolean;
   /** The value is an object with these methods, of whatever class. */
@@ -91,7 +93,7 @@ const KEYWORDS: Readonly<Record<keyof Schema, Holds>> = {
   ...{ items: 'rule', uniqueItems: 'boolean', properties: 'named', required: 'array' },
   ...{ additionalProperties: 'rule', anyOf: 'rules', oneOf: 'rules', allOf: 'rules', not: 'rule' },
   ...{ unit: 'unit', infinite: 'boolean', extension: 'boolean', bytes: 'boolean' },
-  ...{ methods: 'array', wanted: 'string' },
+  ...{ methods: 'array', wanted: 'string', advised: 'object' },
 };
 /** Keywords that mean nothing for the check. */
 const IGNORED = ['$schema', '$id', '$comment', 'deprecated', 'readOnly', 'writeOnly'];
@@ -113,6 +115,8 @@ export interface Problem {
 export interface Checked {
   readonly value: unknown;
   readonly problems: readonly Problem[];
+  /** Values that are allowed, and that the writer hardly means. */
+  readonly notes: readonly Problem[];
 }
 
 /**
@@ -130,7 +134,7 @@ export function check(
   const walk = new Walk([...at], form === 'code');
   const checked = walk.visit(schema, value, 'root');
   if (checked === undefined) walk.refuse(schema, value);
-  return { value: checked, problems: walk.problems };
+  return { value: checked, problems: walk.problems, notes: walk.notes };
 }
 
 /** A rule for each option of a call. A new option of the type has to be listed to compile. */
@@ -190,6 +194,7 @@ export function pathText(at: readonly Segment[], root = 'the configuration'): st
 /** One walk through a value and its rule. */
 class Walk {
   problems: Problem[] = [];
+  readonly notes: Problem[] = [];
 
   /** @param at - the present place; it is changed in place, and copied for problems */
   constructor(
@@ -225,6 +230,12 @@ class Walk {
     this.add(`must be ${what} (got ${show(value)})${near}`);
   }
 
+  private advise({ advised }: Schema, quantity: number, written: unknown): void {
+    if (advised === undefined || quantity <= 0 || quantity >= advised.minimum) return;
+    const message = `is of little use ${advised.advice} (got ${show(written)})`;
+    this.notes.push({ at: [...this.at], message });
+  }
+
   private add(message: string, key?: string): void {
     const at = key === undefined ? [...this.at] : [...this.at, key];
     this.problems.push(key === undefined ? { at, message } : { at, message, aboutKey: true });
@@ -237,6 +248,7 @@ class Walk {
     if (quantity === undefined || (quantity === Infinity && schema.infinite !== true)) {
       this.refuse(schema, value);
     } else if (!isWithin(schema, quantity)) this.refuse(schema, value);
+    else this.advise(schema, quantity, value);
     return quantity;
   }
 
@@ -313,7 +325,7 @@ class Walk {
     return given;
   }
 
-  private attempt(rule: Schema, given: unknown): Checked {
+  private attempt(rule: Schema, given: unknown): Omit<Checked, 'notes'> {
     const before = this.problems;
     this.problems = [];
     const value = this.visit(rule, given);
@@ -323,7 +335,7 @@ class Walk {
   }
 }
 
-function isRight({ problems }: Checked): boolean {
+function isRight({ problems }: Pick<Checked, 'problems'>): boolean {
   return problems.length === 0;
 }
 

@@ -57,6 +57,7 @@ interface Limits {
 /** A number that may be written with a unit. `infinite`: `inf` is allowed, and null means it. */
 interface Quantity extends Limits {
   readonly default?: string | number;
+  readonly advised?: { readonly minimum: number; readonly advice: string };
   readonly infinite?: boolean;
 }
 

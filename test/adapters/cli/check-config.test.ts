@@ -48,6 +48,19 @@ async function messageOf(promise: Promise<unknown>): Promise<string> {
 }
 
 describe('check-config', () => {
+  it.each<[string, boolean]>([
+    ['10 MB', true],
+    ['50 MB', true],
+    ['200 MB', false],
+    ['0', false],
+  ])('says whether a worker process can live with memoryLimit: %s', async (limit, isWarned) => {
+    const config = write(`worker:\n  memoryLimit: ${limit}\n`);
+    const report = await checkConfig({ config, log: new MemoryLog() });
+    const warning = `${config}:2:16: worker.memoryLimit is of little use below`;
+    expect(report.includes(warning)).toBe(isWarned);
+    expect(report.includes('or write 0 for no limit')).toBe(isWarned);
+  });
+
   it.each([
     [
       'an AMM class without run',

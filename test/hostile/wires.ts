@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer } from 'node:net';
 
 import { Client } from '../../adapters/client/index.ts';
-import { Runs } from '../kit/runs.ts';
+import { type Run, Runs } from '../kit/runs.ts';
 import {
   type Attack,
   answerMs,
@@ -22,6 +22,7 @@ export interface Wire {
   readonly name: string;
   /** Sends so many hostile frames. */
   readonly attack: (frames: number, seed: number) => Promise<Attack>;
+  readonly run: Run;
   readonly pid: number;
 }
 
@@ -55,17 +56,17 @@ export async function openPorts(runs: Runs): Promise<Ports> {
   await worker.firstLine();
   const client = await Client.connect(own);
   const { workers } = await client.identity();
-  const pid = scheduler.child.pid ?? 0;
-  const answer = busyMs(pid, () => answerMs(own));
+  const ofScheduler = { run: scheduler, pid: scheduler.child.pid ?? 0 };
+  const answer = busyMs(ofScheduler.pid, () => answerMs(own));
   const ofOwn = (attacker: Attacker): Wire => ({
     name: `own wire, ${attacker}`,
     attack: (frames, seed) => attack(own, attacker, frames, seed, answer),
-    pid,
+    ...ofScheduler,
   });
   const ofDask = (attacker: DaskAttacker): Wire => ({
     name: `Dask's wire, ${attacker}`,
     attack: (frames, seed) => attackDask(dask, attacker, frames, toolsOf(seed), answer),
-    pid,
+    ...ofScheduler,
   });
   const dataPort = workers[0]?.address ?? '';
   const workerPid = worker.child.pid ?? 0;
@@ -76,13 +77,14 @@ export async function openPorts(runs: Runs): Promise<Ports> {
     {
       name: 'data port of a worker',
       attack: (frames, seed) => attackDataPort(dataPort, frames, toolsOf(seed), dataAnswer),
+      run: worker,
       pid: workerPid,
     },
     {
       name: 'dashboard',
       attack: (frames, seed) =>
         attackDashboard(`http://127.0.0.1:${port}`, frames, toolsOf(seed), answer),
-      pid,
+      ...ofScheduler,
     },
   ];
   return { wires, client };
@@ -113,8 +115,14 @@ async function attackAll(framesOfRound: number, isOver: (round: number) => boole
     }));
     for (let round = 1; !isOver(round); round++) {
       for (const total of totals) {
-        const { name, pid } = total.wire;
-        const done = await total.wire.attack(framesOfRound, round);
+        const { name, pid, run } = total.wire;
+        const done = await total.wire.attack(framesOfRound, round).catch((cause: unknown) => {
+          const { exitCode, signalCode } = run.child;
+          const end = `exit code ${exitCode}, signal ${signalCode}`;
+          throw new Error(`${name}: ${String(cause)} (${end}): ${run.stderr.slice(-4000)}`, {
+            cause,
+          });
+        });
         total.frames += done.frames;
         total.blockedMs = Math.max(total.blockedMs, done.blockedMs);
         total.peak = Math.max(total.peak, residentBytes(pid));

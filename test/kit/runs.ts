@@ -49,12 +49,13 @@ export class Run {
   }
 
   /**
-   * Resolves when something more was printed.
-   * @throws Error when the process has ended, with what it complained of
+   * Resolves when something more was printed, or at its end.
+   * @throws Error when the process had ended before, with what it complained of
    */
   async output(): Promise<void> {
-    if (!this.hasEnded) await new Promise<void>((resolve) => this.wakes.push(resolve));
+    // Its last words may come in one turn with its end: the caller looks at them first.
     if (this.hasEnded) throw new Error(`it ended early: ${this.stderr}`);
+    await new Promise<void>((resolve) => this.wakes.push(resolve));
   }
 
   /** The first line on stdout. */

@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), 'yardmaster-flags-'));
 const runs = new Runs({ DASK_CONFIG: join(folder, 'none'), HOME: folder });
 const configured = new Runs({
   HOME: folder,
-  DASK_DISTRIBUTED__SCHEDULER__IDLE_TIMEOUT: '300ms',
+  DASK_DISTRIBUTED__SCHEDULER__IDLE_TIMEOUT: '3s',
   DASK_DISTRIBUTED__SCHEDULER__BLOCKED_HANDLERS: "['identity']",
   DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES: "['x']",
 });

@@ -132,7 +132,7 @@ describe.skipIf(OURS === undefined)('tls', () => {
     const refused = new Promise<Error>((resolve) => (refuse = resolve));
     const address = await listen(() => expect.unreachable(), refuse);
     await expect(Comm.connect(address, { clock, tls: stranger })).rejects.toMatchObject({
-      code: 'ERR_CONNECT',
+      code: 'ERR_ACCESS',
     });
     expect(await refused).toMatchObject({ code: 'ERR_PROTOCOL' });
   });

@@ -9,12 +9,14 @@ import {
 } from '../../core/api/index.ts';
 import { byFactory, byValue, type Provider, type Services } from '../../core/api/token.ts';
 import { SchedulerKernel } from '../../core/kernel/kernel.ts';
-import { actorOf, checkpointOf, failureOf, isData } from '../../core/log/checkpoint.ts';
-import { entryOf, reportNumberOf } from '../../core/log/log-writer.ts';
-import { changesNoWants } from '../../core/messages/operations.ts';
+import { actorOf, failureOf, isData } from '../../core/kernel/on-recovery.ts';
+import type { LogHeader } from '../../core/log/format.ts';
+import { checkpointOf, restoreCheckpoint } from '../../core/log/recording-kernel.ts';
+import { changesNoWants, journalledForm, reportNumberOf } from '../../core/messages/operations.ts';
 import type { RestoreTasks, Stimulus } from '../../core/messages/stimulus.ts';
 import { CLOCK, SERVER_ID } from '../../core/host/tokens.ts';
 import { JOURNAL, type SchedulerJournal } from '../../core/scheduler-host/journal.ts';
+import { PortsCompiler } from '../../core/scheduler-host/kernel-ports.ts';
 import { ReconnectGrace, SessionSecret } from '../../core/scheduler-host/membership.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { Sessions } from '../../core/scheduler-host/sessions.ts';
@@ -25,21 +27,31 @@ import { setAwakeTimer } from '../../core/shared/timers.ts';
 import { FIRE_AND_FORGET } from '../../core/state/cluster.ts';
 import type { TaskState, WorkerState } from '../../core/state/task.ts';
 import { BEAT_MS, FolderLock, LEASE_MS } from '../log/folder-lock.ts';
-import { SYSTEM_FILES } from '../log/segment-file.ts';
-import {
-  asJournalError,
-  type Contents,
-  FatalEntries,
-  JournalFolder,
-  type JournalOptions,
-  JournalWriter,
-} from './journal-folder.ts';
+import { type FileSystem, SYSTEM_FILES } from '../log/segment-file.ts';
+import { asJournalError, type Contents, FatalEntries, JournalFolder } from './journal-folder.ts';
+import { type Durability, headerOf, isUnserialisable, LogOutput } from './write-log.ts';
+
+/** The options of a journal. */
+export interface JournalOptions {
+  /** It is made if it does not exist. One scheduler at a time uses it. */
+  readonly folder: string;
+  /** Default `commit`. */
+  readonly durability?: Durability;
+  /** The reaction to a disk that is full or fails: `stop` the scheduler, or `continue` without a journal. Default `stop`. */
+  readonly onJournalError?: 'stop' | 'continue';
+  /** Milliseconds that a scheduler which starts again waits for the workers that it had. Default 30 000. */
+  readonly workerWaitMs?: number;
+  /** Bytes by which a segment grows before the next one is begun, at least. Default 64 MiB. */
+  readonly segmentBytes?: number;
+  /** The file system of its files. Default: that of this machine. */
+  readonly files?: FileSystem;
+}
 
 /** Run ids that are taken in advance: an entry for each run would be one for each task. */
 const RUN_IDS = 2 ** 20;
 
-/** A segment is followed by another one when it is so many times as long as what it began with. */
-const GROWTH = 4;
+/** A segment is followed by another one when it has grown by so many times what it began with. */
+const GROWTH = 3;
 const SEGMENT_BYTES = 64 * 2 ** 20;
 
 const WORKER_WAIT_MS = 30_000;
@@ -52,7 +64,7 @@ interface Host {
   readonly queue: StimulusQueue;
   readonly shutdown: Shutdown;
   readonly grace: ReconnectGrace;
-  readonly serverId: string;
+  readonly ports: PortsCompiler;
 }
 
 /**
@@ -65,8 +77,11 @@ export class Journal implements SchedulerJournal {
   reading: Promise<void> | undefined;
   private endReading: () => void = () => undefined;
   private host!: Host;
-  private writer: JournalWriter | undefined;
+  private header!: Omit<LogHeader, 'segment'>;
+  /** Undefined while what the folder holds is read, and when there is no journal any more. */
+  private output: LogOutput | undefined;
   private hasFailed = false;
+  private failure: Error | undefined;
   /** Of the secrets with which workers, by address, and clients may come back. */
   private readonly secretHashes = new Map<string, string>();
   /** Numbers of the last reports of clients that are written. */
@@ -75,8 +90,6 @@ export class Journal implements SchedulerJournal {
   /** The place of the entry that is being read. */
   private readingAt: number | undefined;
   private runIdsEnd = 0;
-  private checkpointBytes = 0;
-  private segment: number;
   /** Shows that this scheduler has the folder. */
   private beats: Timer | undefined;
   private beatMs = 0;
@@ -91,10 +104,9 @@ export class Journal implements SchedulerJournal {
   private constructor(
     private readonly options: JournalOptions,
     private readonly folder: JournalFolder,
-    readonly contents: Contents,
+    private contents: Contents,
     private readonly log: Logger,
   ) {
-    this.segment = contents.next;
     this.fatal = new FatalEntries(options.folder, contents.next, options.files);
     this.reading = new Promise((resolve) => {
       this.endReading = resolve;
@@ -172,14 +184,11 @@ export class Journal implements SchedulerJournal {
     const startMs = host.clock.nowMs();
     this.beatMs = startMs;
     this.beats = every(host.clock, BEAT_MS, () => void this.keepFolder());
-    this.readAgain(contents.entries);
+    this.readAgain(contents);
     if (scheduler.crash !== undefined) throw scheduler.crash;
-    try {
-      this.beginSegment();
-    } catch (error) {
-      throw asJournalError(error, `the journal ${folder.path} cannot be written`);
-    }
+    this.begin();
     this.fatal.end();
+    this.contents = { ...contents, parts: [], entries: [] };
     this.reading = undefined;
     this.endReading();
     if (contents.schedulerId === undefined) return;
@@ -192,14 +201,15 @@ export class Journal implements SchedulerJournal {
     this.awaitPeers();
   }
 
-  private readAgain(entries: readonly Stimulus[]): void {
+  private readAgain({ checkpoint, entries }: Contents): void {
     const { kernel, queue } = this.host;
     const { fatal } = this;
     const { found } = fatal;
     if (found !== undefined && found < entries.length)
       this.leaveOut(found, 'several starts, one after the other, have ended');
     fatal.begin();
-    let nextRunId = 0;
+    let nextRunId = checkpoint?.journal?.nextRunId ?? 0;
+    if (checkpoint !== undefined) queue.put({ op: 'forget-placements' });
     for (const [place, entry] of entries.entries()) {
       if (entry.op === 'begin-recovery') {
         nextRunId = Math.max(nextRunId, entry.nextRunId);
@@ -261,10 +271,9 @@ export class Journal implements SchedulerJournal {
   }
 
   before(stimulus: Stimulus): void {
-    if (this.writer === undefined) return;
+    if (this.output === undefined) return;
     this.noteSecret(stimulus);
-    const { nextRunId } = this.host.kernel;
-    const entry = entryOf(stimulus, nextRunId);
+    const entry = journalledForm(stimulus, this.host.kernel.nextRunId);
     if (entry === undefined) return;
     this.write(entry);
     this.noteReport(stimulus);
@@ -272,7 +281,7 @@ export class Journal implements SchedulerJournal {
 
   /** Notes a failed stimulus: what the client wanted by it is not wanted after a restart either, where it may not fail. */
   failed(stimulus: Stimulus): void {
-    if (this.writer === undefined || !('client' in stimulus)) return;
+    if (this.output === undefined || !('client' in stimulus)) return;
     const { client } = stimulus;
     const { keys, items } = stimulus as {
       readonly keys?: readonly string[];
@@ -285,12 +294,14 @@ export class Journal implements SchedulerJournal {
   }
 
   after(): void {
-    if (this.writer === undefined) return;
+    const { output } = this;
+    if (output === undefined) return;
     const { kernel, queue } = this.host;
     if (this.failures.length + this.actors.length + this.lostData.length > 0) this.noteEnds();
     if (this.pending.length > 0) for (const entry of this.pending.splice(0)) this.write(entry);
     if (kernel.nextRunId > this.runIdsEnd - RUN_IDS / 2) this.takeRunIds();
-    if (this.isSegmentFull()) this.rotate();
+    // A graph that is being taken in is in the journal, and not yet in the kernel.
+    if (output.isCheckpointDue(kernel.cluster.tasks.size) && !kernel.isUnsettled) this.rotate();
     if (kernel.awaitedWorkers?.size === 0) {
       queue.put({ op: 'end-recovery' });
     }
@@ -334,7 +345,7 @@ export class Journal implements SchedulerJournal {
     const number = reportNumberOf(stimulus);
     if (number === undefined) return;
     this.committed.set(client, number);
-    this.writer?.acknowledge(client, number);
+    this.output?.acknowledge(client, number);
   }
 
   /** Puts everything on the disk, and gives the folder back. Never throws. */
@@ -342,32 +353,53 @@ export class Journal implements SchedulerJournal {
     this.waiting?.cancel();
     this.beats?.cancel();
     try {
-      this.writer?.close();
+      this.output?.end();
     } catch (error) {
       this.log.error(
         { err: error },
         `the end of the journal may not be on the disk: ${String(error)}`,
       );
     }
-    this.writer = undefined;
+    this.output = undefined;
     this.folder.release();
   }
 
+  /** Gives the kernel the state with which the newest segment begins. Nothing has happened to the scheduler yet. */
   private attach(services: Services): this {
+    const kernel = services.get(SchedulerKernel);
+    this.restore(kernel);
+    this.header = headerOf(services, 'requests');
     this.host = {
       clock: services.get(CLOCK),
-      kernel: services.get(SchedulerKernel),
+      kernel,
       sessions: services.get(Sessions),
       queue: services.get(StimulusQueue),
       shutdown: services.get(Shutdown),
       grace: services.get(ReconnectGrace),
-      serverId: services.get(SERVER_ID),
+      ports: services.get(PortsCompiler),
     };
     return this;
   }
 
+  private restore(kernel: SchedulerKernel): void {
+    const { checkpoint, parts } = this.contents;
+    if (checkpoint === undefined) return;
+    const { path } = this.folder;
+    try {
+      restoreCheckpoint(kernel, parts, checkpoint, false);
+    } catch (error) {
+      throw asJournalError(error, `the journal ${path} has a checkpoint that cannot be restored`);
+    }
+    for (const [peer, hash] of checkpoint.journal?.secretHashes ?? []) {
+      this.secretHashes.set(peer, hash);
+    }
+    for (const [client, number] of checkpoint.journal?.committed ?? []) {
+      this.committed.set(client, number);
+    }
+  }
+
   private onEnd(task: TaskState): void {
-    if (this.writer === undefined) return;
+    if (this.output === undefined) return;
     const failure = failureOf(task);
     if (failure !== undefined) this.failures.push(failure);
     const actor = task.isActor ? actorOf(task) : undefined;
@@ -375,7 +407,7 @@ export class Journal implements SchedulerJournal {
   }
 
   private onLoss(task: TaskState): void {
-    if (this.writer !== undefined && isData(task) && task.state !== 'memory') {
+    if (this.output !== undefined && isData(task) && task.state !== 'memory') {
       this.lostData.push(task.key);
     }
   }
@@ -391,7 +423,7 @@ export class Journal implements SchedulerJournal {
   }
 
   private note(entry: Stimulus): void {
-    if (this.writer !== undefined) this.pending.push(entry);
+    if (this.output !== undefined) this.pending.push(entry);
   }
 
   private takeRunIds(): void {
@@ -417,8 +449,8 @@ export class Journal implements SchedulerJournal {
       { folder: path },
     );
     this.hasFailed = true;
-    this.writer?.abandon();
-    this.writer = undefined;
+    this.output?.abandon();
+    this.output = undefined;
     this.beats?.cancel();
     shutdown.stopBecause('its journal has another owner', error);
     return error;
@@ -428,57 +460,55 @@ export class Journal implements SchedulerJournal {
     // After a pause another scheduler may have the folder.
     const lost = this.keepFolder(LEASE_MS / 2);
     if (lost !== undefined) throw lost;
-    try {
-      this.writer?.write(entry, this.host.clock.nowMs());
-    } catch (error) {
-      if (isUnserialisable(error)) throw error;
-      const failure = this.fail(error);
-      if (this.stopsOnError) throw failure;
-    }
+    this.output?.stimulus(entry, this.host.clock.nowMs());
+    if (this.failure !== undefined && this.stopsOnError) throw this.failure;
   }
 
-  private isSegmentFull(): boolean {
-    const { segmentBytes = SEGMENT_BYTES } = this.options;
-    const { kernel } = this.host;
-    const nbytes = this.writer?.nbytes ?? 0;
-    const least = Math.max(this.checkpointBytes + segmentBytes, GROWTH * this.checkpointBytes);
-    // A graph that is being taken in is in the journal, and not yet in the kernel.
-    return nbytes > least && !kernel.isUnsettled && this.writer?.isIdle === true;
+  /** @throws YardmasterError `ERR_JOURNAL` */
+  private begin(): void {
+    const { options, contents, folder, header, host } = this;
+    const { durability = 'commit', files = SYSTEM_FILES, segmentBytes = SEGMENT_BYTES } = options;
+    const output = new LogOutput({
+      target: folder.path,
+      header,
+      segment: contents.next,
+      distance: { bytesMin: segmentBytes, ratio: GROWTH },
+      durability,
+      clock: host.clock,
+      files,
+      onCommit: (client, upTo) => host.sessions.clients.get(client)?.commit?.(upTo),
+      onError: (error) => this.fail(error),
+    });
+    try {
+      this.checkpoint(output);
+    } catch (error) {
+      output.abandon();
+      throw asJournalError(error, `the journal ${folder.path} cannot be written`);
+    }
+    this.output = output;
   }
 
   private rotate(): void {
     try {
-      this.beginSegment();
+      this.checkpoint(this.output as LogOutput);
     } catch (error) {
-      this.fail(error);
+      if (!isUnserialisable(error)) return; // It was reported.
+      const { path } = this.folder;
+      this.log.warn(
+        { err: error, journal: path },
+        `the journal ${path} only grows: ${String(error)}`,
+      );
     }
   }
 
-  private beginSegment(): void {
-    const { folder, host, options } = this;
-    const { kernel, clock, serverId, sessions } = host;
-    const before = this.writer;
-    const writer = JournalWriter.create(folder.pathOf(this.segment), {
-      durability: options.durability ?? 'commit',
-      header: { schedulerId: serverId, segment: this.segment },
-      clock,
-      files: options.files ?? SYSTEM_FILES,
-      onCommit: (client, upTo) => sessions.clients.get(client)?.commit?.(upTo),
-      onError: (error) => this.fail(error),
-    });
-    writer.checkpoint(
-      checkpointOf(kernel, {
-        committedOf: (client) => this.committedOf(client),
-        secretHashOf: (peer) => this.secretHashes.get(peer),
-      }),
-      clock.nowMs(),
-    );
-    this.checkpointBytes = writer.nbytes;
-    this.writer = writer;
-    before?.close();
-    folder.dropBefore(this.segment);
-    this.segment++;
-    this.takeRunIds();
+  private checkpoint(output: LogOutput): void {
+    const { secretHashes, committed } = this;
+    const { kernel, clock, ports } = this.host;
+    const nextRunId = kernel.nextRunId + RUN_IDS;
+    const journal = { nextRunId, secretHashes: [...secretHashes], committed: [...committed] };
+    const checkpoint = { ...checkpointOf(kernel.cluster, ports.current), journal };
+    output.checkpoint(kernel.snapshot(true), checkpoint, clock.nowMs());
+    this.runIdsEnd = nextRunId;
   }
 
   private get stopsOnError(): boolean {
@@ -491,8 +521,9 @@ export class Journal implements SchedulerJournal {
     const error = asJournalError(cause, `the journal ${path} cannot be written`);
     if (this.hasFailed) return error;
     this.hasFailed = true;
-    this.writer?.abandon();
-    this.writer = undefined;
+    this.failure = error;
+    this.output?.abandon();
+    this.output = undefined;
     if (this.stopsOnError) this.host.shutdown.stopBecause('its journal failed', error);
     else {
       const what = `${error.message}. The scheduler continues without it: what is submitted from now on is lost when it ends`;
@@ -501,9 +532,4 @@ export class Journal implements SchedulerJournal {
     }
     return error;
   }
-}
-
-function isUnserialisable(error: unknown): boolean {
-  const { code } = (error ?? {}) as { readonly code?: unknown };
-  return code === 'ERR_NOT_SERIALISABLE' || code === 'ERR_FRAME';
 }

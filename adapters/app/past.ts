@@ -1,19 +1,15 @@
-import { statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import {
   HOOK_NAMES,
-  KERNEL_SLOT_NAMES,
   type PluginContext,
   type SchedulerHooks,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { DEFAULT_POLICIES } from '../../core/config/schema.ts';
 import type { Config } from '../../core/config/types.ts';
-import { SchedulerKernel } from '../../core/kernel/kernel.ts';
+import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { HookCalls, KernelPorts } from '../../core/kernel/ports.ts';
 import type { StatePart } from '../../core/kernel/state-parts.ts';
 import type { LogFrame, LoggedPolicies, LogHeader } from '../../core/log/format.ts';
-import { LogReader } from '../../core/log/log-reader.ts';
 import {
   Replay,
   type ReplayDifference,
@@ -22,68 +18,34 @@ import {
 } from '../../core/log/replay.ts';
 import { type GivenPolicies, RecordedPolicies } from '../../core/plugin-host/load-extensions.ts';
 import { kernelOptions } from '../../core/scheduler-host/tokens.ts';
-import { MsgpackCodec } from '../codecs/msgpack.ts';
 import { type Past, PastSamples } from '../dashboard/past.ts';
-import { readBytes } from '../log/segment-file.ts';
 import { type History, RunCollector } from '../report/index.ts';
 import { builtins } from './builtin-extensions.ts';
-import { segmentPath, segmentsOf } from './journal-folder.ts';
-import {
-  type CheckpointPlace,
-  checkpointsOf,
-  isRecordingFolder,
-  recordingFiles,
-} from './recorder.ts';
+import { type CheckpointPlace, checkpointsOf, readRecording } from './read-log.ts';
 
 /** Transitions and decisions that can be looked back at from a moment. */
 const STORY_LENGTH = 10_000;
 
-const JOURNAL_NOTE =
+/** A caution for people who look at a journal. */
+export const JOURNAL_NOTE =
   'A journal holds what clients asked for and what failed, not what ran: tasks whose results were there are shown as not yet computed.';
 
-/** The options of reading a recording. */
+/** The options of reading a log. */
 type OpenOptions = Pick<ReplayOptions, 'allowPolicies'>;
 
 /**
- * Reads a recording, a folder of one or of a journal, or one of its segments, for the dashboard.
- * @throws YardmasterError `ERR_LOG`, `ERR_JOURNAL`, `ERR_REPLAY`, `ERR_PLUGIN_LOAD`
+ * Reads a recording or a journal, or one file of it, for the dashboard.
+ * @throws YardmasterError `ERR_LOG`, `ERR_REPLAY`, `ERR_PLUGIN_LOAD`
  */
 export async function openPast(path: string, options: OpenOptions = {}): Promise<Past> {
-  const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-  if (!isFolder || isRecordingFolder(path)) return (await readPast(path, options)).past;
-  const segments = segmentsOf(path).reverse();
-  let found: PastFile | undefined;
-  for (const number of segments) {
-    found = await readPast(segmentPath(path, number), options);
-    // The newest segment may not have been begun completely; then the one before it has everything.
-    if (found.hasCheckpoint) break;
-  }
-  if (found !== undefined) return { ...found.past, title: basename(resolve(path)) };
-  throw new YardmasterError(
-    'ERR_JOURNAL',
-    `the folder ${path} holds no journal: give the folder of "yardmaster scheduler --journal", or a recording`,
-    { folder: path },
-  );
-}
-
-interface PastFile {
-  readonly past: Past;
-  readonly hasCheckpoint: boolean;
-}
-
-async function readPast(file: string, options: OpenOptions): Promise<PastFile> {
   const samples = new PastSamples();
-  const { player, damage, hasCheckpoint } = await readWhole(file, samples, options);
+  const playing = { ...options, storyLength: STORY_LENGTH };
+  const { player, damage } = await readWhole(path, samples, playing);
   const { header, kernel } = player;
-  if (kernel === undefined || header === undefined) {
-    throw new YardmasterError('ERR_LOG', `the log ${file} ends before its first stimulus`, {
-      file,
-    });
-  }
+  if (kernel === undefined || header === undefined) throw endsTooEarly(path);
   samples.finish(kernel.cluster);
-  const isJournal = header.segment !== undefined;
-  const difference =
-    player instanceof RecordingPlayer ? player.replay?.progress.difference : undefined;
+  const isJournal = header.holds === 'requests';
+  const difference = player.replay?.progress.difference;
   const notes = [
     ...(isJournal ? [JOURNAL_NOTE] : []),
     ...(difference === undefined
@@ -93,77 +55,53 @@ async function readPast(file: string, options: OpenOptions): Promise<PastFile> {
         ]),
     ...(damage === undefined ? [] : [`${damage.message}; what comes before it is shown.`]),
   ];
-  const read = (from?: CheckpointPlace): AsyncIterable<LogFrame> => readRecording(file, from);
-  const checkpoints = isJournal ? undefined : () => checkpointsOf(file);
+  const read = (from?: CheckpointPlace): AsyncIterable<LogFrame> => readRecording(path, from);
   const ended = { player, atMs: 1000 * samples.range.toS };
-  const makePlayer = (): LogPlayer => playerFor(isJournal, { ...options, recordsDecisions: false });
-  const moments = new Moments(read, makePlayer, ended, checkpoints);
+  const makePlayer = (): LogPlayer => new LogPlayer({ ...playing, recordsDecisions: false });
+  const moments = new Moments(read, makePlayer, ended, () => checkpointsOf(path));
   // Why a task is where it is may have begun long before a checkpoint.
-  const explained = new Moments(read, () =>
-    playerFor(isJournal, { ...options, recordsDecisions: true }),
-  );
-  const past: Past = {
-    ...{ kind: isJournal ? 'journal' : 'recording', title: basename(file), notes, samples },
+  const explained = new Moments(read, () => new LogPlayer(playing));
+  return {
+    ...{
+      kind: isJournal ? 'journal' : 'recording',
+      title: basename(resolve(path)),
+      notes,
+      samples,
+    },
     ...{
       cluster: kernel.cluster,
       at: (atMs, isExplained) => (isExplained ? explained : moments).at(atMs),
     },
   };
-  return { past, hasCheckpoint };
 }
 
 interface WholeLog {
-  readonly player: RecordingPlayer | JournalPlayer;
+  readonly player: LogPlayer;
   readonly damage: YardmasterError | undefined;
-  readonly hasCheckpoint: boolean;
 }
 
 async function readWhole(
-  file: string,
+  path: string,
   samples: PastSamples,
-  options: OpenOptions,
+  options: ReplayOptions,
 ): Promise<WholeLog> {
-  let player: RecordingPlayer | JournalPlayer | undefined;
+  const player = new LogPlayer({ ...options, hooks: samples.hooks, recordsDecisions: false });
   let damage: YardmasterError | undefined;
-  let hasCheckpoint = false;
   try {
-    for await (const frame of readRecording(file)) {
-      player ??= playerFor(isOfJournal(frame), {
-        ...options,
-        hooks: samples.hooks,
-        recordsDecisions: false,
-      });
+    for await (const frame of readRecording(path)) {
       samples.setTime(frame.timeMs);
       await player.play(frame);
-      hasCheckpoint ||= frame.kind === 'checkpoint';
       if (player.kernel !== undefined) samples.observe(player.kernel.cluster);
     }
   } catch (error) {
-    if (!YardmasterError.is(error, 'ERR_LOG') || player?.kernel === undefined) throw error;
+    if (!YardmasterError.is(error, 'ERR_LOG') || player.kernel === undefined) throw error;
     damage = error;
   }
-  return { player: player ?? playerFor(false, options), damage, hasCheckpoint };
+  return { player, damage };
 }
 
-function isOfJournal(frame: LogFrame): boolean {
-  return frame.kind === 'header' && frame.payload.segment !== undefined;
-}
-
-function playerFor(
-  isJournal: boolean,
-  options: ReplayOptions,
-): (RecordingPlayer | JournalPlayer) & LogPlayer {
-  return isJournal
-    ? new JournalPlayer(options.hooks ?? {})
-    : new RecordingPlayer({ ...options, storyLength: STORY_LENGTH });
-}
-
-/** Brings a kernel from frame to frame of a log. */
-interface LogPlayer {
-  /** Undefined before the first frames were played. */
-  readonly kernel: SchedulerKernel | undefined;
-  readonly policyNames: Readonly<Record<string, string>>;
-  play(frame: LogFrame): Promise<unknown>;
+function endsTooEarly(file: string): YardmasterError {
+  return new YardmasterError('ERR_LOG', `the log ${file} ends before its first stimulus`, { file });
 }
 
 type Source = Pick<PluginContext, 'cluster' | 'run'>;
@@ -189,7 +127,7 @@ class Moments {
     private readonly read: (from?: CheckpointPlace) => AsyncIterable<LogFrame>,
     private readonly makePlayer: () => LogPlayer,
     ended?: { readonly player: LogPlayer; readonly atMs: number },
-    private readonly findCheckpoints?: () => Promise<readonly CheckpointPlace[]>,
+    private readonly findCheckpoints?: () => readonly CheckpointPlace[],
   ) {
     this.player = ended?.player;
     this.playedMs = ended?.atMs ?? Infinity;
@@ -209,7 +147,7 @@ class Moments {
 
   private async moveTo(atMs: number): Promise<Source> {
     const isEarlier = this.player === undefined || atMs < this.playedMs;
-    const checkpoint = await this.lastCheckpoint(atMs);
+    const checkpoint = this.lastCheckpoint(atMs);
     const isNearer = checkpoint !== undefined && checkpoint.timeMs > this.playedMs;
     if (isEarlier || isNearer) this.restart(checkpoint);
     const { player } = this;
@@ -226,8 +164,8 @@ class Moments {
     throw new YardmasterError('ERR_LOG', 'the log ends before its first stimulus');
   }
 
-  private async lastCheckpoint(atMs: number): Promise<CheckpointPlace | undefined> {
-    this.checkpoints ??= await this.findCheckpoints?.();
+  private lastCheckpoint(atMs: number): CheckpointPlace | undefined {
+    this.checkpoints ??= this.findCheckpoints?.();
     return this.checkpoints?.findLast(({ timeMs }) => timeMs <= atMs);
   }
 
@@ -311,46 +249,6 @@ export async function recordingHistory(
   return { header, history: collector.finish(kernel.cluster), difference, damage };
 }
 
-/**
- * Hands the entries of a journal to a kernel, as a scheduler that starts again does. Its workers stay paused, because
- * none of them comes back.
- */
-class JournalPlayer {
-  kernel: SchedulerKernel | undefined;
-  header: LogHeader | undefined;
-  readonly policyNames: Readonly<Record<string, string>> = Object.fromEntries(
-    KERNEL_SLOT_NAMES.map((slot) => [slot, DEFAULT_POLICIES[slot]]),
-  );
-
-  constructor(private readonly hooks: Partial<SchedulerHooks>) {}
-
-  async play(frame: LogFrame): Promise<void> {
-    if (frame.kind === 'header') {
-      this.header = frame.payload;
-      this.kernel = await this.makeKernel(frame.timeMs);
-    }
-    const { kernel } = this;
-    // `begin-recovery` says which ids are taken: only a scheduler that runs has to know.
-    if (kernel === undefined || frame.kind !== 'entry' || frame.payload.op === 'begin-recovery') {
-      return;
-    }
-    const { payload: entry, timeMs } = frame;
-    kernel.handle(entry, timeMs);
-    while (kernel.isUnsettled) {
-      kernel.handle({ op: 'continue', stimulusId: entry.stimulusId }, timeMs);
-    }
-  }
-
-  private async makeKernel(nowMs: number): Promise<SchedulerKernel> {
-    const named = Object.entries(this.policyNames).map(([slot, name]) => {
-      return [slot, { name, entry: { use: name } }] as const;
-    });
-    const policies = new RecordedPolicies(builtins, process.cwd());
-    const ports = await policies.ports(Object.fromEntries(named));
-    return new SchedulerKernel({}, { ...ports, hooks: hookCalls(this.hooks) }, nowMs);
-  }
-}
-
 /** The options of a replay. */
 export interface ReplayOptions {
   /** Policies for slots whose recorded ones were given as objects in code. */
@@ -384,8 +282,8 @@ export interface ReplayOptions {
   ) => Promise<boolean>;
 }
 
-/** Makes the kernel of a recording, and plays its frames. */
-class RecordingPlayer {
+/** Makes the kernel of a log, and plays its frames. */
+class LogPlayer {
   header: LogHeader | undefined;
   replay: Replay | undefined;
   /** Names of the policies in charge, by slot. */
@@ -416,18 +314,23 @@ class RecordingPlayer {
       this.policies = new RecordedPolicies(builtins, folder, policies, allowPolicies);
       return true;
     }
+    const { replay, parts } = this;
     if (frame.kind === 'policies') {
-      const ports = await this.portsOf(frame.payload);
-      if (this.replay !== undefined) this.replay.replacePorts(ports);
-      else this.start(new Replay(this.kernelOptions(), ports, frame.timeMs));
+      replay?.replacePorts(await this.portsOf(frame.payload));
       return true;
     }
-    if (frame.kind === 'state' || frame.kind === 'checkpoint') {
-      await this.playCheckpoint(frame);
+    if (frame.kind === 'state') {
+      // A checkpoint that could not be written completely is followed by another one.
+      if (frame.payload.part === 'kernel') parts.length = 0;
+      if (replay === undefined) parts.push(frame.payload);
       return true;
     }
-    const { replay } = this;
-    if (frame.kind === 'entry' || replay === undefined) return true;
+    if (frame.kind === 'checkpoint') {
+      if (replay === undefined) await this.begin(frame);
+      else replay.pass(frame.payload);
+      return true;
+    }
+    if (replay === undefined) return true;
     this.options.beforeFrame?.(frame);
     replay.play(frame);
     const { onFrame, onStep } = this.options;
@@ -435,34 +338,18 @@ class RecordingPlayer {
     return onStep === undefined || (await onStep(frame, replay.kernel, this.startMs));
   }
 
-  /** The first frames of a recording may be a checkpoint; others are compared. */
-  private async playCheckpoint(
-    frame: Extract<LogFrame, { kind: 'state' | 'checkpoint' }>,
-  ): Promise<void> {
-    const { replay, parts } = this;
-    if (frame.kind === 'state') {
-      // A checkpoint that could not be written completely is followed by another one.
-      if (frame.payload.part === 'kernel') parts.length = 0;
-      if (replay === undefined) parts.push(frame.payload);
-      return;
-    }
-    if ('entries' in frame.payload) return;
-    if (replay !== undefined) {
-      replay.pass(frame.payload);
-      return;
-    }
+  /** The first frames of a log are a checkpoint; others are compared. */
+  private async begin(frame: Extract<LogFrame, { kind: 'checkpoint' }>): Promise<void> {
+    const { parts, header } = this;
     const ports = await this.portsOf(frame.payload.policies);
-    const begun = new Replay(this.kernelOptions(), ports, frame.timeMs);
+    const { holds = 'all' } = header ?? {};
+    const replay = new Replay(this.kernelOptions(), ports, frame.timeMs, holds);
     try {
-      begun.begin(parts, frame.payload);
+      replay.begin(parts, frame.payload);
     } catch (cause) {
       throw this.unreadable(frame, cause);
     }
     parts.length = 0;
-    this.start(begun);
-  }
-
-  private start(replay: Replay): void {
     this.replay = replay;
     const { storyLength, recordsDecisions = true } = this.options;
     if (storyLength !== undefined && recordsDecisions) {
@@ -521,42 +408,6 @@ export interface ReplayResult extends ReplayProgress {
 }
 
 /**
- * Frames of a recording, or of a folder of one, each checked. The last thing it does is to throw when the file is damaged.
- * @param from - the header, and then what begins with this checkpoint
- * @throws YardmasterError `ERR_LOG` with file, offset and kind of damage
- */
-export async function* readRecording(
-  file: string,
-  from?: CheckpointPlace,
-): AsyncGenerator<LogFrame, void, undefined> {
-  const codec = new MsgpackCodec();
-  const files = recordingFiles(file);
-  const first = from === undefined ? 0 : files.indexOf(from.file);
-  let sequence = from?.number ?? 0;
-  if (from !== undefined) yield await readHeader(from.file);
-  for (const [index, part] of files.slice(first).entries()) {
-    const begin = index === 0 ? from : undefined;
-    const reader = new LogReader(codec, part, begin);
-    for await (const bytes of readBytes(part, begin?.offset)) {
-      for (const frame of reader.read(bytes)) {
-        // The files of a folder count on.
-        if (index > 0 && frame.kind === 'header') continue;
-        yield frame.sequence === sequence ? frame : { ...frame, sequence };
-        sequence++;
-      }
-    }
-    reader.end();
-  }
-}
-
-async function readHeader(file: string): Promise<LogFrame> {
-  const reader = new LogReader(new MsgpackCodec(), file);
-  for await (const bytes of readBytes(file)) for (const frame of reader.read(bytes)) return frame;
-  reader.end();
-  throw new YardmasterError('ERR_LOG', `the log ${file} ends before its first frame`, { file });
-}
-
-/**
  * Runs a recording through the kernel, and compares what it decides with what was recorded.
  * @throws YardmasterError `ERR_LOG` when not even the header can be read; `ERR_REPLAY`; `ERR_PLUGIN_LOAD` when a
  *   policy of the recording is not there
@@ -565,7 +416,7 @@ export async function replayRecording(
   file: string,
   options: ReplayOptions = {},
 ): Promise<ReplayResult> {
-  const player = new RecordingPlayer(options, file);
+  const player = new LogPlayer(options, file);
   let damage: YardmasterError | undefined;
   let lastFrame = 0;
   try {
@@ -579,10 +430,6 @@ export async function replayRecording(
     damage = error;
   }
   const { header, replay } = player;
-  if (header === undefined || replay === undefined) {
-    throw new YardmasterError('ERR_LOG', `the log ${file} ends before its first stimulus`, {
-      file,
-    });
-  }
+  if (header === undefined || replay === undefined) throw endsTooEarly(file);
   return { ...replay.progress, header, lastFrame, kernel: replay.kernel, damage };
 }

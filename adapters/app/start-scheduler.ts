@@ -24,8 +24,7 @@ import { SystemClock } from '../clocks/index.ts';
 import type { tcp } from '../peers/tcp.ts';
 import type { ForeignCaller } from '../transports/tcp/index.ts';
 import { builtins } from './builtin-extensions.ts';
-import type { JournalOptions } from './journal-folder.ts';
-import { Journal } from './journal.ts';
+import { Journal, type JournalOptions } from './journal.ts';
 import { Recorder, recordingKeepOf } from './recorder.ts';
 import type { WorkerSettings } from './start-worker.ts';
 import { textLogger } from './text-log.ts';
@@ -130,17 +129,17 @@ export async function openScheduler({
   let scheduler: Scheduler | undefined;
   try {
     while (scheduler === undefined) {
-      const recording =
-        record === undefined ? recorder.providers : await recorder.fromStart(record, keep);
+      if (record !== undefined) recorder.fromStart(record, keep);
       journal ??= await openJournal(journalOptions, log, options.clock ?? new SystemClock());
-      const provide = [...(options.provide ?? []), ...recording, ...(journal?.providers ?? [])];
+      const own = [...recorder.providers, ...(journal?.providers ?? [])];
+      const provide = [...(options.provide ?? []), ...own];
       const next = await createScheduler({ ...options, log, provide });
       if (await startJournal(journal, next)) scheduler = next;
-      else await recorder.discard();
+      else recorder.discard();
     }
   } catch (error) {
     journal?.close();
-    await recorder.discard();
+    recorder.discard();
     throw error;
   }
   const watch = watchScheduler(scheduler, log);

@@ -1,17 +1,12 @@
 import * as fs from 'node:fs';
-import { createReadStream } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { YardmasterError } from '../../core/api/index.ts';
 import { removePrivateFolder } from './private-folder.ts';
 
-/** A file of a journal. Bytes are in the hands of the operating system when `write` returns. */
+/** A file of a log. Bytes are in the hands of the operating system when `write` returns. */
 export class SegmentFile {
   private isSyncing = false;
   private isClosed = false;
   private syncedAll = true;
-  /** Bytes so far. */
-  nbytes = 0;
 
   private constructor(
     readonly path: string,
@@ -27,7 +22,6 @@ export class SegmentFile {
   /** @throws Error of the file system; then a part of the bytes may be written */
   write(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length;) at += this.files.writeSync(this.fd, bytes, at);
-    this.nbytes += bytes.length;
     this.syncedAll = false;
   }
 
@@ -59,147 +53,15 @@ export class SegmentFile {
     this.isClosed = true;
     if (!this.isSyncing) this.files.closeSync(this.fd);
   }
-}
 
-/** More than this waiting to be written: the disk does not keep up. */
-const PENDING_BYTES_MAX = 256 * 2 ** 20;
-
-/** A file that is written from the beginning to the end, in order, without anyone waiting for it. */
-export class AppendFile {
-  private readonly pending: Uint8Array[] = [];
-  private pendingBytes = 0;
-  private writing: Promise<void> | undefined;
-  private error: YardmasterError | undefined;
-
-  private constructor(
-    readonly path: string,
-    private readonly opening: Promise<FileHandle>,
-    private readonly onError: (error: YardmasterError) => void,
-  ) {}
-
-  /**
-   * Makes the file; it must not exist yet.
-   * @param onError - called once, when the file cannot be written any more; what comes later is dropped
-   * @throws YardmasterError `ERR_LOG`
-   */
-  static async create(
-    path: string,
-    onError: (error: YardmasterError) => void,
-  ): Promise<AppendFile> {
+  /** Closes and deletes the file, if it can be deleted. */
+  remove(): void {
+    this.close();
     try {
-      const handle = await open(path, 'wx', 0o600);
-      return new AppendFile(path, Promise.resolve(handle), onError);
-    } catch (cause) {
-      throw failure(path, 'cannot be made', cause);
+      this.files.rmSync(this.path, { force: true });
+    } catch {
+      // It stays.
     }
-  }
-
-  /** As {@link create}, at once: when the file cannot be made, `onError` is called. */
-  static begin(path: string, onError: (error: YardmasterError) => void): AppendFile {
-    const opening = open(path, 'wx', 0o600);
-    opening.catch(() => undefined); // The first write fails with it.
-    return new AppendFile(path, opening, onError);
-  }
-
-  /** Takes the bytes for good; they are written soon. */
-  append(bytes: Uint8Array): void {
-    if (this.error !== undefined) return;
-    if (this.pendingBytes + bytes.length > PENDING_BYTES_MAX) {
-      this.fail(failure(this.path, `ends here: its disk is ${this.pendingBytes} bytes behind`));
-      return;
-    }
-    this.pending.push(bytes);
-    this.pendingBytes += bytes.length;
-    this.writing ??= this.write();
-  }
-
-  /** Writes what is pending and closes the file. Never rejects. */
-  async close(): Promise<void> {
-    while (this.writing !== undefined) await this.writing;
-    try {
-      const handle = await this.opening;
-      if (this.error === undefined) await handle.datasync();
-      await handle.close();
-    } catch (cause) {
-      this.fail(failure(this.path, 'cannot be closed', cause));
-    }
-  }
-
-  private async write(): Promise<void> {
-    try {
-      const handle = await this.opening;
-      while (this.pending.length > 0 && this.error === undefined) {
-        const batch = this.pending.splice(0);
-        this.pendingBytes = 0;
-        await writeAll(handle, Buffer.concat(batch));
-      }
-    } catch (cause) {
-      this.fail(failure(this.path, 'cannot be written any more', cause));
-    } finally {
-      this.writing = undefined;
-    }
-  }
-
-  private fail(error: YardmasterError): void {
-    this.pending.length = 0;
-    if (this.error !== undefined) return;
-    this.error = error;
-    this.onError(error);
-  }
-}
-
-/** `write` may write a part only. */
-async function writeAll(handle: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length;) {
-    const { bytesWritten } = await handle.write(bytes, at);
-    at += bytesWritten;
-  }
-}
-
-function failure(file: string, what: string, cause?: unknown): YardmasterError {
-  const reason = cause instanceof Error ? `: ${cause.message}${remedyFor(cause)}` : '';
-  return new YardmasterError(
-    'ERR_LOG',
-    `the log ${file} ${what}${reason}`,
-    { file },
-    cause === undefined ? {} : { cause },
-  );
-}
-
-function remedyFor(cause: NodeJS.ErrnoException): string {
-  if (cause.code === 'EEXIST') return '; choose another name, or remove what is there';
-  return cause.code === 'ENOENT' ? '; make its folder first' : '';
-}
-
-/** The numbers in the names of files that belong together, ascending. @param pattern - its first group is the number */
-export function numbersIn(names: readonly string[], pattern: RegExp): number[] {
-  return names
-    .flatMap((name) => pattern.exec(name)?.[1] ?? [])
-    .map(Number)
-    .sort((a, b) => a - b);
-}
-
-const CHUNK_BYTES = 2 ** 20;
-
-/**
- * The bytes of a log, in pieces.
- * @param start - the first byte
- * @throws YardmasterError `ERR_LOG` when the file cannot be read
- */
-export async function* readBytes(
-  file: string,
-  start = 0,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  try {
-    const stream = createReadStream(file, { highWaterMark: CHUNK_BYTES, start });
-    for await (const bytes of stream) yield bytes as Uint8Array;
-  } catch (cause) {
-    throw new YardmasterError(
-      'ERR_LOG',
-      `the log ${file} cannot be read: ${(cause as Error).message}`,
-      { file },
-      { cause },
-    );
   }
 }
 

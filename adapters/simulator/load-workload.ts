@@ -9,7 +9,7 @@ import { hint } from '../../core/shared/words.ts';
 import { TASK_STATE_NAMES } from '../../core/state/state-names.ts';
 import { parseBytes, parseDurationMs } from '../../core/util/units.ts';
 import { countOf } from '../../core/util/values.ts';
-import { readRecording } from '../app/past.ts';
+import { readRecording } from '../app/read-log.ts';
 import * as graphs from '../workloads/index.ts';
 import { type CostedTask, graphWorkload, type Workload } from '../workloads/index.ts';
 import type { SimulatedWorkload } from './simulation.ts';

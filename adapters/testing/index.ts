@@ -21,9 +21,5 @@ export {
   type ZeroWorkers,
   type ZeroWorkersOptions,
 } from '../zero-worker/index.ts';
-export {
-  readRecording,
-  replayRecording,
-  type ReplayOptions,
-  type ReplayResult,
-} from '../app/past.ts';
+export { replayRecording, type ReplayOptions, type ReplayResult } from '../app/past.ts';
+export { readRecording } from '../app/read-log.ts';

@@ -338,11 +338,12 @@ export function showGraph(scope: KernelScope, tasks: readonly TaskState[]): void
 
 /**
  * Shows the known tasks to policies that have just been installed. O(tasks) if they examine graphs.
+ * @param before - the ports before; undefined: the tasks are new to all policies
  */
-export function showKnownTasks(scope: KernelScope, before: KernelPorts): void {
+export function showKnownTasks(scope: KernelScope, before?: KernelPorts): void {
   const { queuing, workerSelection } = scope.ports;
-  const isNewQueuing = queuing.policy !== before.queuing.policy;
-  const isNewSelection = workerSelection.policy !== before.workerSelection.policy;
+  const isNewQueuing = queuing.policy !== before?.queuing.policy;
+  const isNewSelection = workerSelection.policy !== before?.workerSelection.policy;
   if (!(isNewQueuing || isNewSelection) || !wantsGraphs(scope)) return;
   const tasks = knownTasks(scope);
   if (tasks.length === 0) return;

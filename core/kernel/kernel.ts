@@ -66,7 +66,7 @@ import {
   type KernelOptions,
   type KernelPorts,
 } from './ports.ts';
-import { repair } from './repair.ts';
+import { forgetPlacements, repair } from './repair.ts';
 import { restoreSnapshot } from './restore-snapshot.ts';
 import { KernelScope } from './scope.ts';
 import type { StatePart } from './state-parts.ts';
@@ -116,8 +116,8 @@ export class SchedulerKernel {
   }
 
   /** All that later decisions depend on: see `takeSnapshot`. Only while it {@link isQuiet}. */
-  snapshot(): Generator<StatePart, void, undefined> {
-    return takeSnapshot(this.scope);
+  snapshot(hasRunSpecs = false): Generator<StatePart, void, undefined> {
+    return takeSnapshot(this.scope, hasRunSpecs);
   }
 
   /**
@@ -278,6 +278,7 @@ const HANDLERS: {
   'check-worker-ttl': onCheckWorkerTtl,
   'check-no-workers-timeout': onCheckNoWorkersTimeout,
   continue: onContinue,
+  'forget-placements': forgetPlacements,
   'begin-recovery': onBeginRecovery,
   'end-recovery': onEndRecovery,
   'restore-tasks': onRestoreTasks,

@@ -162,6 +162,32 @@ function restoreLoss(scope: KernelScope, task: TaskState | undefined, firstRunId
   settle(scope);
 }
 
+/** True when a task that leaves memory was data of a client, and not computed. */
+export function isData({ runId }: TaskState): boolean {
+  return runId === -1;
+}
+
+/** A task that failed itself, as `restore-tasks` has it. */
+export function failureOf(
+  task: TaskState,
+): NonNullable<RestoreTasks['failures']>[number] | undefined {
+  const { key, failure } = task;
+  if (task.state !== 'erred' || task.exceptionBlame !== task || failure === undefined) {
+    return undefined;
+  }
+  const [worker] = task.erredOn;
+  return { key, failure, worker };
+}
+
+/** An actor that exists, as `restore-tasks` has it. */
+export function actorOf(task: TaskState): NonNullable<RestoreTasks['actors']>[number] | undefined {
+  const { key, runId, type = 'unknown' } = task;
+  if (!task.isActor || task.state !== 'memory') return undefined;
+  const host = task.whoHas.items.find((worker) => worker.actors.has(task));
+  if (host === undefined) return undefined;
+  return { key, worker: host.address, runId, nbytes: Math.max(0, task.nbytes), type };
+}
+
 function isToBeComputed({ state }: TaskState): boolean {
   return state === 'waiting' || state === 'queued' || state === 'no-worker';
 }

@@ -30,8 +30,10 @@ import { isActive, isDone, type TaskStateName } from '../state/state-names.ts';
 import { WorkerState } from '../state/worker.ts';
 import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
 import { schedulerFailure } from './ports.ts';
-import { tellRemoved } from './on-membership.ts';
+import { showKnownTasks } from './graph-table.ts';
+import { tellRemoved, unassignedSince } from './on-membership.ts';
 import { checkIdleSaturated } from './occupancy.ts';
+import { slotLimitOf } from './placement.ts';
 import type { KernelScope } from './scope.ts';
 import { settle, transition } from './transitions.ts';
 
@@ -69,6 +71,17 @@ export function repair(
       if (left === 0 || !attempt.concern(error)) throw error;
     }
   }
+}
+
+/**
+ * A scheduler starts again with the state that its process had: everything is made anew from what does not depend on
+ * workers that are away. Results that can be computed again, and runs, count when their workers are back.
+ * O(tasks + dependencies + workers).
+ */
+export function forgetPlacements(scope: KernelScope): void {
+  new Repair(scope, scope.stimulus as Stimulus).forgetPlacements();
+  // No peer is connected.
+  scope.outbox.clear();
 }
 
 /** The messages that were put into the outbox before. */
@@ -144,6 +157,35 @@ class Repair {
     const states = this.judge(facts, sent);
     this.clear(facts);
     this.link(facts, states);
+  }
+
+  /** See {@link forgetPlacements}. */
+  forgetPlacements(): void {
+    const { scope, begun } = this;
+    const { cluster, nowMs, nextRunId } = scope;
+    for (const worker of cluster.workersByRank) {
+      worker.status = 'paused';
+      worker.lastSeenMs = nowMs;
+      worker.deafMs = 0;
+      worker.endingRuns.clear();
+    }
+    const sent = sentBefore(scope);
+    const known = this.facts(sent);
+    const holders = new Map([...known.holders].filter(([task]) => !canBeComputedAgain(task)));
+    const none = { runs: new Map(), seceded: new Set<TaskState>(), translations: [] };
+    const facts: Facts = { ...known, ...none, holders };
+    for (const task of facts.tasks) {
+      task.reservation = 0;
+      if (!canBeComputedAgain(task)) continue;
+      if (task.countsAsWaiter || isActive(task.state) || task.state === 'memory') begun.add(task);
+      if (task.runId >= -1) task.runId = unassignedSince(task.runId < 0 ? nextRunId : task.runId);
+    }
+    const states = this.judge(facts, sent);
+    this.clear(facts);
+    this.link(facts, states);
+    for (const worker of cluster.workersByRank) worker.slotLimit = slotLimitOf(scope, worker);
+    showKnownTasks(scope);
+    this.follow();
   }
 
   /** Follows what the tasks need now. */
@@ -607,6 +649,18 @@ function failureOf(
     `the scheduler failed at ${key} when it handled ${stimulusId} (${op}): ${why}. This is a bug of Yardmaster; please report it with the story of the task`,
     { key, stimulusId, op, cause: why, story },
   );
+}
+
+/** Not what a client has put on workers, an actor that exists, or what has lost an input. */
+function canBeComputedAgain({
+  runSpec,
+  runId,
+  state,
+  isActor,
+  hasLostDependencies,
+}: TaskState): boolean {
+  if (runSpec === undefined || hasLostDependencies) return false;
+  return state !== 'memory' || !(isActor || runId === -1);
 }
 
 function isSuperfluous(task: TaskState): boolean {

@@ -19,7 +19,6 @@ import {
   type SavedRareFields,
   type SavedRestrictions,
   type SavedWorker,
-  STATE_VERSION,
   type StatePart,
   type TasksPart,
   WAITER,
@@ -75,11 +74,6 @@ function sortParts(parts: readonly StatePart[]): Parts {
     return found as Extract<StatePart, { part: Name }>;
   };
   const kernel = one('kernel');
-  if (kernel.state !== STATE_VERSION) {
-    throw new StateError(
-      `its state has the version ${kernel.state}, and this version of Yardmaster reads ${STATE_VERSION}`,
-    );
-  }
   return {
     kernel,
     prefixes: one('prefixes').prefixes,
@@ -348,7 +342,7 @@ class RestoredTasks {
       const number = part.states[n] as number;
       task.state = entryAt(TASK_STATE_NAMES, number % WAITER, 'state');
       task.countsAsWaiter = (number & WAITER) !== 0;
-      task.runSpec = (number & COMPUTABLE) === 0 ? undefined : OPAQUE;
+      task.runSpec = (number & COMPUTABLE) === 0 ? undefined : (part.runSpecs?.[n] ?? OPAQUE);
       task.nbytes = part.nbytes[n] as number;
       task.type = part.types[n] ?? undefined;
       task.runId = part.runIds[n] as number;

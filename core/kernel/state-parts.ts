@@ -6,9 +6,6 @@ import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worke
 // languages. A task is named by its id, a worker, client, group or prefix by its position in the lists below. Times are
 // in milliseconds of the scheduler's clock unless the name says otherwise.
 
-/** Raised when a part gets another meaning. */
-export const STATE_VERSION = 1;
-
 /** Stands for how to compute a task, where that is not written down. The kernel only asks whether there is any. */
 export const OPAQUE = 'not recorded';
 
@@ -28,7 +25,6 @@ export type StatePart =
 /** The numbers of the kernel. */
 export interface KernelPart {
   readonly part: 'kernel';
-  readonly state: number;
   readonly nextRunId: number;
   readonly nextArrival: number;
   readonly transitions: number;
@@ -167,6 +163,8 @@ export interface TasksPart {
   readonly whoHas: readonly (readonly number[])[];
   /** Clients. */
   readonly whoWants: readonly (readonly number[])[];
+  /** How tasks are computed, where that is written down: in journals, which are started from. */
+  readonly runSpecs?: readonly unknown[];
   /** The fields that few tasks have, with the position of the task in the columns. */
   readonly rare: readonly (readonly [position: number, fields: SavedRareFields])[];
 }

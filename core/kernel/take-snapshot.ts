@@ -20,7 +20,6 @@ import {
   type SavedSteal,
   type SavedWorker,
   type SnapshotTables,
-  STATE_VERSION,
   type StatePart,
   type TasksPart,
   WAITER,
@@ -31,11 +30,15 @@ import {
 const PART_ITEMS = 5000;
 
 /**
- * All that later decisions of the kernel depend on, but the run specifications of tasks: for them it only says whether
- * there is one. Only while nothing is left to later stimuli (`SchedulerKernel.isQuiet`). To be read to its end
- * before the next stimulus. O(tasks + links).
+ * All that later decisions of the kernel depend on. Only while nothing is left to later stimuli
+ * (`SchedulerKernel.isQuiet`). To be read to its end before the next stimulus. O(tasks + links).
+ *
+ * @param hasRunSpecs - with the run specifications of tasks; otherwise it only says whether there is one
  */
-export function* takeSnapshot(scope: KernelScope): Generator<StatePart, void, undefined> {
+export function* takeSnapshot(
+  scope: KernelScope,
+  hasRunSpecs: boolean,
+): Generator<StatePart, void, undefined> {
   const { cluster } = scope;
   const tables: SnapshotTables = {
     prefixes: new Positions(cluster.prefixes.values()),
@@ -51,7 +54,10 @@ export function* takeSnapshot(scope: KernelScope): Generator<StatePart, void, un
     yield { part: 'groups', groups: some.map((group) => groupOf(scope, tables, group)) };
   }
   yield workersPart(scope, tables);
-  for (const some of inParts([...cluster.tasks.values()])) yield tasksPart(tables, some);
+  for (const some of inParts([...cluster.tasks.values()])) {
+    const part = tasksPart(tables, some);
+    yield hasRunSpecs ? { ...part, runSpecs: some.map(({ runSpec }) => runSpec) } : part;
+  }
   yield holdingsPart(scope, tables);
   yield policiesPart(scope);
 }
@@ -87,7 +93,6 @@ function kernelPart(scope: KernelScope): KernelPart {
   const { nextTaskId, freeTaskIds, nextWorkerSequence } = cluster.counters;
   return {
     part: 'kernel',
-    state: STATE_VERSION,
     nextRunId: scope.nextRunId,
     nextArrival: scope.nextArrival,
     transitions: scope.transitionCounter,

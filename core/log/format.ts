@@ -3,8 +3,8 @@ import type { StatePart } from '../kernel/state-parts.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { DigestLanes } from './digest.ts';
 
-// The bytes of a log. `docs/log.md` describes them for readers in other languages; all numbers are
-// little-endian.
+// The bytes of a log: a recording, or a segment of a journal. `docs/log.md` describes them for readers in other languages;
+// all numbers are little-endian.
 //
 // file   = magic (8 bytes) version (u32) 0 (u32) frame*
 // frame  = length of body (u32) CRC-32C of body (u32) body
@@ -13,9 +13,8 @@ import type { DigestLanes } from './digest.ts';
 /** `YARDLOG` and a line feed, so that a transfer as text is noticed. */
 export const MAGIC = Uint8Array.of(0x59, 0x41, 0x52, 0x44, 0x4c, 0x4f, 0x47, 0x0a);
 
-/** Raised when old readers cannot read what is written. Version 1 has no frames of the kind `state`. */
-export const FORMAT_VERSION = 2;
-export const FORMAT_VERSION_MIN = 1;
+/** Raised when anything of a log gets another meaning. Logs of other versions are refused. */
+export const FORMAT_VERSION = 3;
 
 export const FILE_HEADER_BYTES = 16;
 /** A mark has so many bits. */
@@ -34,15 +33,19 @@ export const FRAME_KINDS = [
   'policies',
   'check',
   'end',
-  'entry',
   'checkpoint',
   'state',
 ] as const;
 /** The kind of a frame. */
 export type FrameKind = (typeof FRAME_KINDS)[number];
 
-/** The first frame: what the kernel was made of. */
+/** The first frame: what the kernel was made of. A checkpoint follows on it. */
 export interface LogHeader {
+  /**
+   * `all`, in a recording: every stimulus, so that a replay decides the same. `requests`, in a journal: the stimuli that
+   * workers cannot report again.
+   */
+  readonly holds: 'all' | 'requests';
   /** Version of the package that wrote it. */
   readonly version: string;
   readonly schedulerId: string;
@@ -52,8 +55,8 @@ export interface LogHeader {
   readonly config: Readonly<Record<string, unknown>>;
   /** Folder that relative paths of the configuration are resolved from. */
   readonly folder: string;
-  /** Number of the segment, when this is one of a journal and not a recording. */
-  readonly segment?: number;
+  /** Counts the files of a folder, from 1. */
+  readonly segment: number;
 }
 
 /** The policies in charge of each slot from here on. */
@@ -76,25 +79,28 @@ export interface LogCheck {
   readonly state?: string;
 }
 
-/** Of a journal: the entries before it, from the first frame on, are all that was known at that moment. */
-interface JournalCheckpoint {
-  readonly entries: number;
-}
-
-/** Of a recording: the frames of the kind `state` right before it are the state of the kernel at that moment. */
-export interface RecordingCheckpoint {
+/** Completes a checkpoint: the frames of the kind `state` right before it are the state of the kernel at that moment. */
+export interface LogCheckpoint {
   /** Number of these frames. */
   readonly parts: number;
   /** The policies in charge of each slot. */
   readonly policies: LoggedPolicies;
-  /** The hash of decisions as it was, so that it can be continued: its two lanes. */
+  /** Both 32-bit halves of the hash of decisions, from which a replay continues it. */
   readonly lanes: DigestLanes;
   /** Digest of the state, to check what was restored. */
   readonly state: string;
+  readonly journal?: JournalFacts;
 }
 
-/** A frame that completes a checkpoint. */
-type LogCheckpoint = JournalCheckpoint | RecordingCheckpoint;
+/** The facts that a journal knows, and the kernel does not. */
+export interface JournalFacts {
+  /** No run of this scheduler has this id or a later one, before the journal says so again. */
+  readonly nextRunId: number;
+  /** Hashes of the secrets with which workers, by address, and clients may come back. */
+  readonly secretHashes: readonly (readonly [peer: string, hash: string])[];
+  /** Numbers of the last reports of clients that are written. */
+  readonly committed: readonly (readonly [client: string, number: number])[];
+}
 
 /** One frame, decoded. */
 export type LogFrame = FramePlace &
@@ -102,8 +108,8 @@ export type LogFrame = FramePlace &
     | { readonly kind: 'header'; readonly payload: LogHeader }
     | { readonly kind: 'stimulus'; readonly payload: Stimulus }
     | { readonly kind: 'policies'; readonly payload: LoggedPolicies }
-    | { readonly kind: 'check' | 'end'; readonly payload: LogCheck }
-    | { readonly kind: 'entry'; readonly payload: Stimulus }
+    | { readonly kind: 'check'; readonly payload: LogCheck }
+    | { readonly kind: 'end'; readonly payload: Partial<LogCheck> }
     | { readonly kind: 'checkpoint'; readonly payload: LogCheckpoint }
     | { readonly kind: 'state'; readonly payload: StatePart }
   );
@@ -116,7 +122,10 @@ export interface FramePlace {
   readonly sequence: number;
   /** The time, on the scheduler's clock. */
   readonly timeMs: number;
-  /** 24 bits of the hash of all decisions before this frame: the first frame after a difference shows it. */
+  /**
+   * In a recording 24 bits of the hash of all decisions before this frame: the first frame after a difference shows it. In
+   * a journal the number of frames before this one that a loss of power may still take.
+   */
   readonly mark: number;
 }
 

@@ -4,7 +4,6 @@ import {
   crc32c,
   FILE_HEADER_BYTES,
   FORMAT_VERSION,
-  FORMAT_VERSION_MIN,
   FRAME_BYTES_MAX,
   FRAME_HEADER_BYTES,
   FRAME_KINDS,
@@ -25,7 +24,7 @@ export type LogDamage =
 /**
  * Reads a log from its bytes, in pieces of any size. Does no I/O itself.
  *
- * Every frame is checked before it is given out. After the last piece {@link end} says whether the log ends
+ * Every frame is complete and checked before it is given out. After the last piece {@link end} says whether the log ends
  * between two frames.
  */
 export class LogReader {
@@ -36,11 +35,12 @@ export class LogReader {
   private sequence = 0;
 
   /**
+   * @param codec - undefined: only the heads of frames are read, and neither checked nor decoded
    * @param file - for messages
    * @param from - the first byte that is read is not that of the file, but that of this frame
    */
   constructor(
-    private readonly codec: PayloadCodec,
+    private readonly codec: PayloadCodec | undefined,
     private readonly file: string,
     from?: { readonly offset: number; readonly sequence: number },
   ) {
@@ -81,10 +81,10 @@ export class LogReader {
     }
     if (pending.length < FILE_HEADER_BYTES) return false;
     const version = pending.readUInt32LE(MAGIC.length);
-    if (version < FORMAT_VERSION_MIN || version > FORMAT_VERSION) {
+    if (version !== FORMAT_VERSION) {
       throw this.damage(
         'foreign',
-        `has the format ${version}, and this version of Yardmaster reads format ${FORMAT_VERSION_MIN} to ${FORMAT_VERSION}`,
+        `has the format ${version}, and this version of Yardmaster reads format ${FORMAT_VERSION}`,
       );
     }
     this.isOpened = true;
@@ -102,7 +102,7 @@ export class LogReader {
     const end = FRAME_HEADER_BYTES + length;
     if (pending.length < end) return undefined;
     const body = pending.subarray(FRAME_HEADER_BYTES, end);
-    if (crc32c(body) !== pending.readUInt32LE(4)) {
+    if (this.codec !== undefined && crc32c(body) !== pending.readUInt32LE(4)) {
       throw this.damage('damaged', 'has a frame with a wrong checksum');
     }
     const frame = this.decode(body, offset);
@@ -126,7 +126,7 @@ export class LogReader {
     const mark = body.readUInt32LE(0) >>> 8;
     let payload: unknown;
     try {
-      payload = this.codec.decode(body.subarray(BODY_HEADER_BYTES));
+      payload = this.codec?.decode(body.subarray(BODY_HEADER_BYTES));
     } catch (cause) {
       throw this.damage('damaged', `has a frame that is not readable`, cause);
     }

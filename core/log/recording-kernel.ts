@@ -2,12 +2,14 @@ import { KERNEL_SLOT_NAMES } from '../api/policies.ts';
 import type { HookCalls, KernelOptions, KernelPorts } from '../kernel/ports.ts';
 import type { Outbox } from '../kernel/outbox.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
+import { StateError } from '../kernel/restore-snapshot.ts';
 import type { StatePart } from '../kernel/state-parts.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
+import type { ClusterState } from '../state/cluster.ts';
 import { DecisionDigest, type DigestLanes, digestOfState } from './digest.ts';
-import type { LogCheck, LoggedPolicies, RecordingCheckpoint } from './format.ts';
+import type { LogCheck, LogCheckpoint, LoggedPolicies } from './format.ts';
 
-/** Receives what a kernel is handed, in order. Only {@link checkpoint} may throw. */
+/** Receives what a kernel is handed, in order, behind a checkpoint. Only {@link checkpoint} may throw. */
 export interface KernelLog {
   /** @param mark - see `FramePlace.mark` */
   stimulus(stimulus: Stimulus, nowMs: number, mark: number): void;
@@ -24,7 +26,7 @@ export interface KernelLog {
    */
   checkpoint(
     parts: Iterable<StatePart>,
-    checkpoint: Omit<RecordingCheckpoint, 'parts'>,
+    checkpoint: Omit<LogCheckpoint, 'parts'>,
     nowMs: number,
   ): void;
 }
@@ -53,9 +55,7 @@ export class RecordingKernel extends SchedulerKernel {
     super(options, ports, nowMs);
     this.bare = ports;
     this.nowMs = nowMs;
-    if (log === undefined) return;
-    log.policies(policiesOf(ports), nowMs);
-    this.begin(log);
+    if (log !== undefined) this.begin(log);
   }
 
   get isRecording(): boolean {
@@ -76,10 +76,7 @@ export class RecordingKernel extends SchedulerKernel {
   record(makeLog: () => KernelLog, begun: () => void, failed: (cause: unknown) => void): void {
     this.atRest(() => {
       try {
-        const log = makeLog();
-        this.decisions = new DecisionDigest();
-        this.writeCheckpoint(log);
-        this.begin(log);
+        this.begin(makeLog());
       } catch (cause) {
         failed(cause);
         return;
@@ -95,9 +92,8 @@ export class RecordingKernel extends SchedulerKernel {
     this.replaceHooks(this.bare.hooks);
   }
 
-  /** Continues what another kernel has decided: see `SchedulerKernel.restore`. */
-  resume(parts: readonly StatePart[], lanes: DigestLanes): void {
-    this.restore(parts);
+  /** Continues the hash of decisions from here. */
+  set lanes(lanes: DigestLanes) {
     this.decisions.lanes = lanes;
   }
 
@@ -146,6 +142,8 @@ export class RecordingKernel extends SchedulerKernel {
   }
 
   private begin(log: KernelLog): void {
+    this.decisions = new DecisionDigest();
+    this.writeCheckpoint(log);
     this.log = log;
     this.stimuli = 0;
     this.replaceHooks(this.observed(this.bare.hooks));
@@ -168,12 +166,8 @@ export class RecordingKernel extends SchedulerKernel {
   }
 
   private writeCheckpoint(log: KernelLog): void {
-    const checkpoint = {
-      policies: policiesOf(this.bare),
-      lanes: this.decisions.lanes,
-      state: digestOfState(this.cluster),
-    };
-    log.checkpoint(this.snapshot(), checkpoint, this.nowMs);
+    const { cluster, bare, decisions, nowMs } = this;
+    log.checkpoint(this.snapshot(), checkpointOf(cluster, bare, decisions), nowMs);
   }
 
   /** The digest is the first observer of transitions. */
@@ -184,6 +178,37 @@ export class RecordingKernel extends SchedulerKernel {
     };
     return { ...hooks, taskTransition: [add, ...hooks.taskTransition] };
   }
+}
+
+/** What a log says of a state besides its parts. O(tasks + replicas). */
+export function checkpointOf(
+  cluster: ClusterState,
+  ports: KernelPorts,
+  { lanes } = new DecisionDigest(),
+): Omit<LogCheckpoint, 'parts'> {
+  return { policies: policiesOf(ports), lanes, state: digestOfState(cluster) };
+}
+
+/**
+ * Gives a kernel that has handled nothing yet the state of a checkpoint.
+ * @param hasMemory - with what its policies remember; otherwise the policies are new
+ * @throws StateError when it is not what was written
+ */
+export function restoreCheckpoint(
+  kernel: SchedulerKernel,
+  parts: readonly StatePart[],
+  { parts: count, state }: LogCheckpoint,
+  hasMemory: boolean,
+): void {
+  if (parts.length !== count) {
+    throw new StateError(`it has ${count} parts, and ${parts.length} of them are there`);
+  }
+  const nothing: StatePart = { part: 'policies', inCharge: {}, fallbacks: {} };
+  const isLeftOut = ({ part }: StatePart): boolean => part === 'policies' && !hasMemory;
+  kernel.restore(parts.map((part) => (isLeftOut(part) ? nothing : part)));
+  const restored = digestOfState(kernel.cluster);
+  if (restored === state) return;
+  throw new StateError(`what it restores has the digest ${restored}, and ${state} was written`);
 }
 
 function policiesOf(ports: KernelPorts): LoggedPolicies {

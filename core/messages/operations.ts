@@ -98,6 +98,7 @@ export const OPERATIONS = {
   'check-worker-ttl': internal,
   'check-no-workers-timeout': internal,
   continue: internal,
+  'forget-placements': internal,
   'begin-recovery': internal,
   'end-recovery': internal,
   'restore-tasks': internal,
@@ -138,3 +139,32 @@ type OperationRules = {
         : 'nobody';
   };
 };
+
+/** The form in which the journal keeps a stimulus, before it is handled; undefined: it does not. */
+export function journalledForm(stimulus: Stimulus, nextRunId: number): Stimulus | undefined {
+  if (!OPERATIONS[stimulus.op].isJournalled) return undefined;
+  if (stimulus.op !== 'update-graph') return stimulus;
+  return { ...stimulus, firstRunIds: [nextRunId] };
+}
+
+/** Number of the report of a client that the stimulus is; undefined when it comes from elsewhere. */
+export function reportNumberOf(stimulus: Stimulus): number | undefined {
+  return 'client' in stimulus ? reportNumber(stimulus.client, stimulus.stimulusId) : undefined;
+}
+
+/** The number in an id that the client has given to a report; undefined: it is an id of somebody else. */
+export function reportNumber(client: string, stimulusId: string): number | undefined {
+  const suffix = reportId('', client, '');
+  const end = stimulusId.lastIndexOf('-') + 1;
+  if (!stimulusId.slice(0, end).endsWith(suffix)) return undefined;
+  // Of any operation: a graph that is refused becomes a release of its keys. An id of the scheduler names none before the
+  // client: `remove-client-5` is no report of a client "client".
+  if (!Object.hasOwn(OPERATIONS, stimulusId.slice(0, end - suffix.length))) return undefined;
+  const number = Number(stimulusId.slice(end));
+  return Number.isSafeInteger(number) ? number : undefined;
+}
+
+/** The id that a client gives to a report. */
+export function reportId(op: string, client: string, number: number | string): string {
+  return `${op}-${client.slice(-12)}-${number}`;
+}

@@ -147,6 +147,14 @@ export interface CheckNoWorkersTimeout extends Caused {
 // ---- from a journal --------------------------------------------------------------------------
 
 /**
+ * The state is that of a scheduler whose process has ended. Which tasks its workers run and which results they hold is
+ * not known until they are back; data of clients, actors and failures stay.
+ */
+export interface ForgetPlacements extends Caused {
+  readonly op: 'forget-placements';
+}
+
+/**
  * The state was read from a journal. Known workers are awaited, and nothing begins before
  * `end-recovery`, because they may have results and runs of these tasks.
  */
@@ -185,7 +193,7 @@ export interface RestoreTasks extends Caused {
 }
 
 /** The stimuli of a scheduler that starts from a journal. */
-export type RecoveryStimulus = BeginRecovery | EndRecovery | RestoreTasks;
+export type RecoveryStimulus = ForgetPlacements | BeginRecovery | EndRecovery | RestoreTasks;
 
 // ---- for the whole cluster --------------------------------------------------------------------
 

@@ -3,7 +3,7 @@ import { YardmasterError } from '../api/errors.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { LoggedEvent, Outbox } from '../kernel/outbox.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
-import { reportNumber } from '../log/log-writer.ts';
+import { reportNumber } from '../messages/operations.ts';
 import { type CancelledKeys, type ToClientMessage, UNKNOWN_KEY } from '../messages/to-client.ts';
 import type { FreeKeys, ToWorkerMessage } from '../messages/to-worker.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';

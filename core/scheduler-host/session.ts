@@ -25,14 +25,13 @@ import {
   type Role,
   type SchedulerRequests,
 } from '../messages/protocol.ts';
-import type { Access } from '../messages/operations.ts';
+import { type Access, reportNumber } from '../messages/operations.ts';
 import type {
   ClientMessage,
   ClientReport,
   GraphPart,
   SubmittedGraph,
 } from '../messages/stimulus.ts';
-import { reportNumber } from '../log/log-writer.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CLOCK, CONFIG, SERVER_ID } from '../host/tokens.ts';
 import { setAwakeTimer } from '../shared/timers.ts';

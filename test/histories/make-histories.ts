@@ -11,7 +11,7 @@ import { shuffle, tree } from '../../adapters/workloads/index.ts';
 import { loadConfigObject } from '../../core/config/load.ts';
 import type { ConfigInput } from '../../core/config/types.ts';
 import type { LoggedPolicies } from '../../core/log/format.ts';
-import { type CheckpointDistance, KernelLogWriter } from '../../core/log/log-writer.ts';
+import { type CheckpointDistance, LogWriter } from '../../core/log/log-writer.ts';
 import { RecordingKernel } from '../../core/log/recording-kernel.ts';
 import { RecordedPolicies } from '../../core/plugin-host/load-extensions.ts';
 import { kernelOptions } from '../../core/scheduler-host/tokens.ts';
@@ -46,14 +46,16 @@ async function make(
   const parts: Uint8Array[] = [];
   const plain = config as unknown as Readonly<Record<string, unknown>>;
   const header = {
+    holds: 'all',
     version: 'history',
     schedulerId: name,
     createdAtMs: 0,
     config: plain,
     folder: '/',
-  };
-  const sink = (bytes: Uint8Array): void => void parts.push(bytes);
-  const log = new KernelLogWriter(new MsgpackCodec(), sink, header, 0, distance);
+    segment: 1,
+  } as const;
+  const sink = (bytes: Uint8Array): void => void parts.push(bytes.slice());
+  const log = new LogWriter(new MsgpackCodec(), sink, header, 0, distance);
   let kernel: RecordingKernel | undefined;
   play(() => {
     kernel = new RecordingKernel(kernelOptions(config), ports, 0, log);

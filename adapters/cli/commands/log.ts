@@ -6,9 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { YardmasterError } from '../../../core/api/index.ts';
 import type { LogHeader } from '../../../core/log/format.ts';
 import { chromeTrace, ndjson } from '../../app/export-recording.ts';
-import { repairLog } from '../../app/journal-folder.ts';
-import { recordingFiles } from '../../app/recorder.ts';
-import { readRecording } from '../../app/past.ts';
+import { logFiles, readRecording, repairLog } from '../../app/read-log.ts';
 import { printableLines } from '../../../core/util/values.ts';
 import { say, sizeText, textTable } from '../terminal.ts';
 
@@ -55,14 +53,14 @@ export async function verifyCommand(file: string, flags: LogFlags): Promise<numb
 }
 
 /** `yardmaster log repair`. */
-export async function repairCommand(file: string): Promise<number> {
-  const { keptBytes, copy } = await repairLog(file);
+export function repairCommand(file: string): Promise<number> {
+  const { keptBytes, copy } = repairLog(file);
   const text =
     keptBytes === undefined
       ? `${file} is readable to its end; nothing was changed`
       : `${file} was cut to its first ${keptBytes} bytes; it is kept as it was in ${String(copy)}`;
   say(`${text}\n`);
-  return 0;
+  return Promise.resolve(0);
 }
 
 /** `yardmaster log export`. */
@@ -118,7 +116,7 @@ async function summarise(file: string): Promise<Summary> {
       endMs = frame.timeMs;
       isClosed = frame.kind === 'end';
       if (frame.kind === 'header') header = frame.payload;
-      if (frame.kind !== 'stimulus' && frame.kind !== 'entry') continue;
+      if (frame.kind !== 'stimulus') continue;
       const { op } = frame.payload;
       stimuli[op] = (stimuli[op] ?? 0) + 1;
     }
@@ -127,7 +125,7 @@ async function summarise(file: string): Promise<Summary> {
     damage = error;
   }
   const end = (damage?.data['damage'] ?? (isClosed ? 'closed' : 'open')) as Summary['end'];
-  const sizes = await Promise.all(recordingFiles(file).map((part) => stat(part)));
+  const sizes = await Promise.all(logFiles(file).map((part) => stat(part)));
   const bytes = sizes.reduce((sum, { size }) => sum + size, 0);
   const durationMs = endMs - (startMs ?? endMs);
   return { header, bytes, frames, durationMs, stimuli, end, problem: damage?.message };

@@ -1,6 +1,6 @@
 import type { Why } from '../../../core/api/index.ts';
 import type { ReplayDifference } from '../../../core/log/replay.ts';
-import { checkpointBefore, type CheckpointPlace } from '../../app/recorder.ts';
+import { checkpointBefore, type CheckpointPlace } from '../../app/read-log.ts';
 import { type ReplayResult, replayRecording } from '../../app/past.ts';
 import { printable } from '../../../core/util/values.ts';
 import { ReplaySteps } from '../replay-steps.ts';
@@ -27,8 +27,7 @@ export async function replayCommand(file: string, flags: ReplayFlags): Promise<n
   if (flags.step === true) return stepCommand(file, flags);
   const { until, why, validate, json, allowPolicies = false } = flags;
   // Why a task is where it is may have begun long before a checkpoint.
-  const from =
-    until === undefined || why !== undefined ? undefined : await checkpointBefore(file, until);
+  const from = until === undefined || why !== undefined ? undefined : checkpointBefore(file, until);
   const result = await replayRecording(file, {
     allowPolicies,
     from,
@@ -48,7 +47,7 @@ export async function replayCommand(file: string, flags: ReplayFlags): Promise<n
 /** Reads what to do from standard input. */
 async function stepCommand(file: string, flags: ReplayFlags): Promise<number> {
   const { until, validate, allowPolicies = false } = flags;
-  const from = until === undefined ? undefined : await checkpointBefore(file, until);
+  const from = until === undefined ? undefined : checkpointBefore(file, until);
   const steps = new ReplaySteps(process.stdin, process.stdout, until);
   if (from !== undefined) say(beginText(from));
   try {
@@ -77,21 +76,24 @@ function codeOf({ difference, damage }: ReplayResult): number {
 function resultText(result: ReplayResult, why: Why | undefined, until: number | undefined): string {
   const { header, stimuli, transitions, checks, stateChecks, difference, damage } = result;
   const made = new Date(header.createdAtMs).toISOString();
+  const isJournal = header.holds === 'requests';
   const lines = [
-    `recording of ${made}, by Yardmaster ${header.version}`,
+    `${isJournal ? 'journal' : 'recording'} of ${made}, by Yardmaster ${header.version}`,
     `${stimuli} stimuli, ${transitions} transitions`,
   ];
-  if (difference === undefined) {
+  if (isJournal) {
+    lines.push('its checkpoint is as it was written; a journal has no decisions to compare');
+  } else if (difference === undefined) {
     lines.push(
       `identical: ${stimuli} stimuli, ${checks} checks, ${stateChecks} of the whole state`,
     );
   } else lines.push(...differenceLines(difference));
   if (damage !== undefined) lines.push(`${damage.message}; what comes before it was replayed`);
   else if (!result.isComplete && until === undefined) {
-    lines.push('the recording was not closed: the scheduler was killed, or is running');
+    lines.push('it was not closed: the scheduler was killed, or is running');
   }
   if (isBeyond(result, until)) {
-    lines.push(`there is no frame ${until}: the last one of the recording is ${result.lastFrame}`);
+    lines.push(`there is no frame ${until}: the last one is ${result.lastFrame}`);
   }
   return `${lines.map(printable).join('\n')}\n${why === undefined ? '' : `\n${whyText(why)}`}`;
 }

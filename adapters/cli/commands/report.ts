@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
-import { type RecordedHistory, recordingHistory } from '../../app/past.ts';
+import { JOURNAL_NOTE, type RecordedHistory, recordingHistory } from '../../app/past.ts';
 import { printableLines } from '../../../core/util/values.ts';
 import { type Report, reportOf } from '../../report/index.ts';
 import { say } from '../terminal.ts';
@@ -46,8 +46,9 @@ export async function writeReport(
 }
 
 /** The reasons why the figures cannot be relied upon. */
-function notesOf({ difference, damage }: RecordedHistory): string[] {
+function notesOf({ header, difference, damage }: RecordedHistory): string[] {
   return [
+    ...(header.holds === 'requests' ? [JOURNAL_NOTE] : []),
     ...(difference === undefined
       ? []
       : [

@@ -1,5 +1,6 @@
 import { YardmasterError } from '../../../core/api/index.ts';
-import { durabilityOf, type JournalOptions } from '../../app/journal-folder.ts';
+import type { JournalOptions } from '../../app/journal.ts';
+import { durabilityOf } from '../../app/write-log.ts';
 import { openScheduler } from '../../app/start-scheduler.ts';
 import { prepareCommand, type SchedulerFlags, tuneEngine } from '../flags.ts';
 import { say, stderrLogger } from '../terminal.ts';

@@ -1,5 +1,5 @@
 import { YardmasterError } from '../../../core/api/index.ts';
-import { readRecording } from '../../app/past.ts';
+import { readRecording } from '../../app/read-log.ts';
 import { DEFAULT_NETWORK, type SimulationOptions } from '../options.ts';
 import { RecordedGraphs } from '../load-workload.ts';
 import { simulate } from '../simulation.ts';

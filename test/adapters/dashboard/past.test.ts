@@ -136,9 +136,9 @@ it('what a killed scheduler knew is read from its journal, and what it lacks is 
   expect(past.samples.failures.first[0]?.key).toBe('broken-1');
 });
 
-it('a folder without a journal is refused with what to give', async () => {
+it('a folder without a log is refused with what to give', async () => {
   await expect(openPast(folder)).rejects.toMatchObject({
-    code: 'ERR_JOURNAL',
-    message: expect.stringContaining('holds no journal') as string,
+    code: 'ERR_LOG',
+    message: expect.stringContaining('holds no log') as string,
   });
 });

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
 import { Simulation } from '../../../adapters/simulator/index.ts';
 import { type CostedTask, graphWorkload } from '../../../adapters/workloads/index.ts';
-import { KernelLogWriter } from '../../../core/log/log-writer.ts';
+import { LogWriter } from '../../../core/log/log-writer.ts';
 import { RecordingKernel } from '../../../core/log/recording-kernel.ts';
 
 const WORKERS = 4;
@@ -34,7 +34,7 @@ function pipeline(): CostedTask[] {
  */
 export async function recordSimulation(file: string): Promise<void> {
   const parts: Uint8Array[] = [];
-  let log: KernelLogWriter | undefined;
+  let log: LogWriter | undefined;
   const simulation = await Simulation.start({
     workers: WORKERS,
     worker: { memoryLimitBytes: 2e8, threads: 2 },
@@ -42,10 +42,11 @@ export async function recordSimulation(file: string): Promise<void> {
     outcome: (key) => (key === 'parse-header' ? 'failure' : 'success'),
     kernelLog: (config) => {
       const header = {
+        ...({ holds: 'all', segment: 1 } as const),
         ...{ version: '0.1.0', schedulerId: 'simulated', createdAtMs: 0, folder: '/' },
         config: JSON.parse(JSON.stringify(config)) as Readonly<Record<string, unknown>>,
       };
-      log = new KernelLogWriter(new MsgpackCodec(), (bytes) => parts.push(bytes), header, 0);
+      log = new LogWriter(new MsgpackCodec(), (bytes) => parts.push(bytes.slice()), header, 0);
       return log;
     },
   });

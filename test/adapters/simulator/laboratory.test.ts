@@ -17,7 +17,7 @@ import {
 } from '../../../adapters/simulator/index.ts';
 import { graphWorkload, type Workload } from '../../../adapters/workloads/index.ts';
 import { ActiveMemoryManagerPolicy, type SuggestionGenerator } from '../../../core/api/index.ts';
-import { KernelLogWriter } from '../../../core/log/log-writer.ts';
+import { LogWriter } from '../../../core/log/log-writer.ts';
 import { RecordingKernel } from '../../../core/log/recording-kernel.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-laboratory-'));
@@ -87,7 +87,7 @@ it('the worst case is as bad when it is compared again', async () => {
 it('the models of a recorded cluster are found again', async () => {
   const file = join(folder, 'run.ylog');
   const parts: Uint8Array[] = [];
-  let writer: KernelLogWriter | undefined;
+  let writer: LogWriter | undefined;
   await using simulation = await Simulation.start({
     workers: 3,
     worker: { threads: 2 },
@@ -99,15 +99,11 @@ it('the models of a recorded cluster are found again', async () => {
         version: 'test',
         schedulerId: 'laboratory',
         createdAtMs: 0,
+        ...({ holds: 'all', segment: 1 } as const),
         config: config as unknown as Readonly<Record<string, unknown>>,
         folder: '/',
       };
-      writer = new KernelLogWriter(
-        new MsgpackCodec(),
-        (bytes) => parts.push(bytes.slice()),
-        header,
-        0,
-      );
+      writer = new LogWriter(new MsgpackCodec(), (bytes) => parts.push(bytes.slice()), header, 0);
       return writer;
     },
   });
@@ -307,13 +303,14 @@ it.each([
     version: 'test',
     schedulerId: 'x',
     createdAtMs: 0,
+    ...({ holds: 'all', segment: 1 } as const),
     config: {},
     folder: folderName,
   };
-  let writer: KernelLogWriter | undefined;
-  const makeLog = (): KernelLogWriter => {
+  let writer: LogWriter | undefined;
+  const makeLog = (): LogWriter => {
     const write = (bytes: Uint8Array): void => void parts.push(bytes.slice());
-    writer = new KernelLogWriter(new MsgpackCodec(), write, header, simulation.nowMs);
+    writer = new LogWriter(new MsgpackCodec(), write, header, simulation.nowMs);
     return writer;
   };
   const failed = (cause: unknown): never => {

@@ -1,17 +1,30 @@
 import { describe, expect, it } from 'vitest';
 import { MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
 import { YardmasterError } from '../../../core/api/errors.ts';
-import { FILE_HEADER_BYTES, FORMAT_VERSION, type LogFrame } from '../../../core/log/format.ts';
+import {
+  FILE_HEADER_BYTES,
+  FORMAT_VERSION,
+  type LogFrame,
+  type LogHeader,
+} from '../../../core/log/format.ts';
 import { LogReader } from '../../../core/log/log-reader.ts';
 import { LogWriter } from '../../../core/log/log-writer.ts';
 
-const HEADER = { version: '1', schedulerId: 's', createdAtMs: 0, config: {}, folder: '/' };
+const HEADER: LogHeader = {
+  holds: 'all',
+  version: '1',
+  schedulerId: 's',
+  createdAtMs: 0,
+  config: {},
+  folder: '/',
+  segment: 1,
+};
 
 /** A log of a header and three stimuli. */
 function makeLog(payloads: readonly unknown[] = [{ op: 'a' }, { op: 'b' }, { op: 'c' }]): Buffer {
   const parts: Uint8Array[] = [];
-  const writer = new LogWriter(new MsgpackCodec(), (bytes) => parts.push(bytes));
-  writer.append('header', 0, HEADER);
+  const sink = (bytes: Uint8Array): void => void parts.push(bytes.slice());
+  const writer = new LogWriter(new MsgpackCodec(), sink, HEADER, 0);
   payloads.forEach((payload, index) => writer.append('stimulus', index + 0.5, payload, index));
   writer.flush();
   return Buffer.concat(parts);
@@ -103,7 +116,7 @@ describe('a log', () => {
     const other = makeLog();
     other.writeUInt32LE(FORMAT_VERSION + 1, 8);
     expect(read(other).error?.message).toContain(
-      `has the format ${FORMAT_VERSION + 1}, and this version of Yardmaster reads format 1 to ${FORMAT_VERSION}`,
+      `has the format ${FORMAT_VERSION + 1}, and this version of Yardmaster reads format ${FORMAT_VERSION}`,
     );
   });
 

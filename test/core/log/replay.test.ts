@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
 import { fifo } from '../../../policies/ordering/fifo.ts';
-import type { LogFrame, RecordingCheckpoint } from '../../../core/log/format.ts';
-import { KernelLogWriter } from '../../../core/log/log-writer.ts';
+import type { LogCheckpoint, LogFrame, LogHeader } from '../../../core/log/format.ts';
+import { LogWriter } from '../../../core/log/log-writer.ts';
 import { LogReader } from '../../../core/log/log-reader.ts';
 import { RecordingKernel } from '../../../core/log/recording-kernel.ts';
 import { Replay, type ReplayProgress } from '../../../core/log/replay.ts';
@@ -13,7 +13,15 @@ import { makePorts, type PortsOptions } from '../../kit/ports.ts';
 import { scenario, type Scenario } from '../../kit/random-scenario.ts';
 import { play } from '../../kit/random-world.ts';
 
-const HEADER = { version: '1', schedulerId: 's', createdAtMs: 0, config: {}, folder: '/' };
+const HEADER: LogHeader = {
+  holds: 'all',
+  version: '1',
+  schedulerId: 's',
+  createdAtMs: 0,
+  config: {},
+  folder: '/',
+  segment: 1,
+};
 
 function optionsOf({ options }: Scenario): Partial<KernelOptions> {
   return { ...options, validate: true, transitionLogLength: 10_000 };
@@ -30,7 +38,7 @@ function record(played: Scenario): Recorded {
   const parts: Uint8Array[] = [];
   const replacements: KernelPorts[] = [];
   const codec = new MsgpackCodec();
-  const log = new KernelLogWriter(codec, (bytes) => parts.push(bytes), HEADER, 0);
+  const log = new LogWriter(codec, (bytes) => parts.push(bytes.slice()), HEADER, 0);
   class Kernel extends RecordingKernel {
     override replacePorts(ports: KernelPorts): void {
       replacements.push(ports);
@@ -47,21 +55,16 @@ function record(played: Scenario): Recorded {
 
 function replay(
   { frames, replacements }: Recorded,
-  { saturation, ...played }: Scenario,
+  played: Scenario,
   policies: PortsOptions['policies'] = {},
 ): ReplayProgress {
-  const ports = makePorts({ queuing: { workerSaturation: saturation }, policies });
-  const again = new Replay(optionsOf({ saturation, ...played }), ports, 0);
-  let replaced = 0;
-  for (const frame of frames) {
-    if (frame.kind === 'policies' && frame.sequence > 1) {
-      again.replacePorts(replacements[replaced++]!);
-    }
-    if (frame.kind === 'stimulus' || frame.kind === 'check' || frame.kind === 'end') {
-      again.play(frame);
-    }
-  }
-  return again.progress;
+  return replayFrom(
+    frames,
+    frames.findIndex(({ kind }) => kind === 'checkpoint'),
+    played,
+    replacements,
+    policies,
+  );
 }
 
 /** Plays a scenario on a kernel that writes its state all the time. */
@@ -69,7 +72,7 @@ function recordWithCheckpoints(played: Scenario): readonly LogFrame[] {
   const parts: Uint8Array[] = [];
   const codec = new MsgpackCodec();
   const often = { bytesMin: 500, ratio: 0 };
-  const log = new KernelLogWriter(codec, (bytes) => parts.push(bytes), HEADER, 0, often);
+  const log = new LogWriter(codec, (bytes) => parts.push(bytes.slice()), HEADER, 0, often);
   const ports = makePorts({ queuing: { workerSaturation: played.saturation } });
   const kernel = new RecordingKernel(optionsOf(played), ports, 0, log);
   const steps = played.steps.filter(({ what }) => what !== 'replace-policies');
@@ -79,17 +82,25 @@ function recordWithCheckpoints(played: Scenario): readonly LogFrame[] {
 }
 
 /** Replays what follows on the checkpoint that ends at this frame. */
-function replayFrom(frames: readonly LogFrame[], end: number, played: Scenario): ReplayProgress {
-  const ports = makePorts({ queuing: { workerSaturation: played.saturation } });
-  const again = new Replay(optionsOf(played), ports, 0);
+function replayFrom(
+  frames: readonly LogFrame[],
+  end: number,
+  played: Scenario,
+  replacements: readonly KernelPorts[] = [],
+  policies: PortsOptions['policies'] = {},
+): ReplayProgress {
+  const ports = makePorts({ queuing: { workerSaturation: played.saturation }, policies });
+  const again = new Replay(optionsOf(played), ports, 0, 'all');
+  let replaced = 0;
   let state: StatePart[] = [];
   for (const frame of frames.slice(0, end)) {
     if (frame.kind === 'state') state.push(frame.payload);
     else state = [];
   }
-  again.begin(state, frames[end]!.payload as RecordingCheckpoint);
+  again.begin(state, frames[end]!.payload as LogCheckpoint);
   for (const frame of frames.slice(end + 1)) {
-    if (frame.kind === 'checkpoint') again.pass(frame.payload as RecordingCheckpoint);
+    if (frame.kind === 'policies') again.replacePorts(replacements[replaced++]!);
+    if (frame.kind === 'checkpoint') again.pass(frame.payload);
     if (frame.kind === 'stimulus' || frame.kind === 'check' || frame.kind === 'end') {
       again.play(frame);
     }

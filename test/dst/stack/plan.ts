@@ -1,5 +1,5 @@
 /** What one seed does to the whole program. Each seed leaves most kinds of trouble out (a swarm). */
-import type { Durability } from '../../../adapters/app/journal-folder.ts';
+import type { Durability } from '../../../adapters/app/write-log.ts';
 import { Dice } from '../dice.ts';
 import type { Reduction } from '../reduction.ts';
 import { type Schedule, SCHEDULES } from './delivery.ts';

@@ -1,10 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { JournalWriter, readSegment } from '../../../../adapters/app/journal-folder.ts';
+import { readSegment, segmentPath } from '../../../../adapters/app/read-log.ts';
+import { type Durability, LogOutput } from '../../../../adapters/app/write-log.ts';
 import { VirtualClock } from '../../../../adapters/clocks/virtual-clock.ts';
 import { SYSTEM_FILES } from '../../../../adapters/log/segment-file.ts';
+import type { StatePart } from '../../../../core/kernel/state-parts.ts';
 import type { Stimulus } from '../../../../core/messages/stimulus.ts';
 import { TurnEnd } from '../../../../core/shared/turn.ts';
 
@@ -13,20 +15,43 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-test('the entries of one turn of the event loop are written at once, before anything is sent', async () => {
-  const path = join(folder, '1.ylog');
-  const commits: [string, number][] = [];
-  const writer = JournalWriter.create(path, {
-    durability: 'commit',
-    header: { schedulerId: 'scheduler-1', segment: 1 },
+const CHECKPOINT = { policies: {}, lanes: [0, 0], state: '' } as const;
+const PARTS = [{ part: 'a' }, { part: 'b' }] as unknown as StatePart[];
+
+/** A journal in a folder of its own, and the file of its first segment. */
+function journal(
+  name: string,
+  durability: Durability,
+  onCommit?: (client: string, upTo: number) => void,
+): { output: LogOutput; path: string } {
+  const target = join(folder, name);
+  mkdirSync(target);
+  const output = new LogOutput({
+    target,
+    durability,
+    header: {
+      holds: 'requests',
+      version: '1',
+      schedulerId: 'scheduler-1',
+      createdAtMs: 0,
+      config: {},
+      folder: '',
+    },
+    distance: { bytesMin: 1e6, ratio: 3 },
     clock: new VirtualClock(),
     files: SYSTEM_FILES,
-    onCommit: (client, upTo) => commits.push([client, upTo]),
+    ...(onCommit === undefined ? {} : { onCommit }),
     onError: (error) => {
       throw error;
     },
   });
-  writer.checkpoint([], 0);
+  output.checkpoint(PARTS, CHECKPOINT, 0);
+  return { output, path: segmentPath(target, 1) };
+}
+
+test('the entries of one turn of the event loop are written at once, before anything is sent', async () => {
+  const commits: [string, number][] = [];
+  const { output, path } = journal('1', 'commit', (client, upTo) => commits.push([client, upTo]));
   const before = statSync(path).size;
   const turnEnd = new TurnEnd();
   const sent = new Promise<number>((resolve) => {
@@ -35,13 +60,13 @@ test('the entries of one turn of the event loop are written at once, before anyt
     });
   });
   for (const client of ['alice', 'bob', 'carol']) {
-    writer.write({ op: 'register-client', client, stimulusId: client }, 1);
-    writer.acknowledge(client, 1);
+    output.stimulus({ op: 'register-client', client, stimulusId: client }, 1);
+    output.acknowledge(client, 1);
   }
   expect(statSync(path).size).toBe(before);
   expect(await sent).toBe(3);
   expect(commits).toEqual([]);
-  writer.close();
+  output.end();
   expect(commits).toEqual([
     ['alice', 1],
     ['bob', 1],
@@ -49,26 +74,15 @@ test('the entries of one turn of the event loop are written at once, before anyt
   ]);
 });
 
-/** A segment with two entries that were synced, and three that only a close in good order syncs. */
+/** A segment whose checkpoint was synced, and with three entries that only a close in good order syncs. */
 function segment(name: string, syncs: boolean): { path: string; bytes: Buffer; frames: number[] } {
-  const path = join(folder, name);
-  const writer = JournalWriter.create(path, {
-    durability: 'none',
-    header: { schedulerId: 'scheduler-1', segment: 1 },
-    clock: new VirtualClock(),
-    files: SYSTEM_FILES,
-    onCommit: () => undefined,
-    onError: (error) => {
-      throw error;
-    },
-  });
+  const { output, path } = journal(name, 'none');
   const entry = (client: string): Stimulus => ({ op: 'register-client', client, stimulusId: '' });
-  writer.checkpoint([entry('a'), entry('b')], 0);
-  for (const client of ['c', 'd', 'e']) writer.write(entry(client), 1);
-  if (syncs) writer.close();
+  for (const client of ['c', 'd', 'e']) output.stimulus(entry(client), 1);
+  if (syncs) output.end();
   else {
-    writer.flush();
-    writer.abandon();
+    output.flush();
+    output.abandon();
   }
   const bytes = readFileSync(path);
   const frames: number[] = [];
@@ -77,19 +91,19 @@ function segment(name: string, syncs: boolean): { path: string; bytes: Buffer; f
 }
 
 test('what a loss of power has garbled is left out, also when later pages of it reached the disk', () => {
-  const { path, bytes, frames } = segment('2.ylog', false);
-  // header, a, b, checkpoint, c, d, e
+  const { path, bytes, frames } = segment('2', false);
+  // header, a, b, checkpoint, c, d, e; the checkpoint has the parts a and b
   const [from, to] = [frames[4]!, frames[5]!];
   writeFileSync(path, Buffer.from(bytes).fill(0, from, to));
-  const { entries, isComplete, torn } = readSegment(path);
-  expect(entries).toHaveLength(2);
-  expect(isComplete).toBe(true);
+  const { entries, checkpoint, torn } = readSegment(path);
+  expect(entries).toHaveLength(0);
+  expect(checkpoint).toMatchObject({ parts: 2 });
   expect(torn).toEqual({ offset: from, nbytes: bytes.length - from });
 });
 
 test('damage to what was on the disk for certain is refused', () => {
-  const unsynced = segment('3.ylog', false);
-  const synced = segment('4.ylog', true);
+  const unsynced = segment('3', false);
+  const synced = segment('4', true);
   for (const { path, bytes, frames, damaged, remedy } of [
     { ...unsynced, damaged: 1, remedy: 'restore it from a copy' },
     { ...synced, damaged: 4, remedy: '"yardmaster log repair' },

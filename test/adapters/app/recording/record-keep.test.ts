@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { LocalCluster } from '../../../../adapters/app/index.ts';
-import { checkpointsOf, recordingKeepOf } from '../../../../adapters/app/recorder.ts';
 import { openPast, recordingHistory, replayRecording } from '../../../../adapters/app/past.ts';
+import { checkpointsOf } from '../../../../adapters/app/read-log.ts';
+import { recordingKeepOf } from '../../../../adapters/app/recorder.ts';
 import type { TaskFunctionOf } from '../../../../adapters/tasks/index.ts';
 import { tasks } from '../fixtures/memory-tasks.mjs';
 
@@ -38,7 +39,7 @@ describe('a recording of which the latest part is kept', () => {
     await recordMuch(record);
     const files = readdirSync(record).sort();
     expect(files.length).toBeGreaterThan(2);
-    expect(files).not.toContain('part-000001.ylog');
+    expect(files).not.toContain('00000001.ylog');
     const sizes = files.map((name) => statSync(join(record, name)).size);
     expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(2 ** 20);
     const whole = await replayRecording(record, { validate: true });
@@ -47,7 +48,7 @@ describe('a recording of which the latest part is kept', () => {
     expect((await recordingHistory(record)).history.runs.length).toBeGreaterThan(100);
     const past = await openPast(record);
     expect([past.kind, past.notes]).toEqual(['recording', []]);
-    const checkpoints = await checkpointsOf(record);
+    const checkpoints = checkpointsOf(record);
     expect(checkpoints.length).toBe(files.length);
     for (const from of checkpoints) {
       const rest = await replayRecording(record, { from });

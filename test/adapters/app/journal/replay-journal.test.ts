@@ -1,0 +1,57 @@
+/** What reads recordings reads the folder of a journal, too. */
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { openPast, recordingHistory, replayRecording } from '../../../../adapters/app/past.ts';
+import { checkpointsOf } from '../../../../adapters/app/read-log.ts';
+import { openScheduler } from '../../../../adapters/app/start-scheduler.ts';
+import { digestOfState } from '../../../../core/log/digest.ts';
+import { MemoryLog } from '../../../bad-input/memory-log.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-replay-journal-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const log = new MemoryLog();
+
+/** Submits a graph of two tasks to a scheduler, and returns the journal that it leaves when it is killed then. */
+async function submitted(journal: string, key: string): Promise<string> {
+  const { scheduler, close } = await openScheduler({ journal, log });
+  scheduler.enqueue({ op: 'register-client', client: 'alice', secretHash: 'hash' });
+  const input = { key: `${key}-input`, dependencies: [], runSpec: 'read' };
+  const task = { key, dependencies: [input.key], runSpec: 'work' };
+  scheduler.enqueue({ op: 'update-graph', client: 'alice', tasks: [input, task], keys: [key] });
+  await new Promise(setImmediate);
+  const left = `${journal}-${key}`;
+  cpSync(journal, left, { recursive: true, filter: (file) => !file.includes('lock') });
+  await close();
+  return left;
+}
+
+it('a replay of a journal comes to the state from which a scheduler starts again', async () => {
+  let journal = join(folder, 'journal');
+  for (const [key, count] of [
+    ['a', 2],
+    ['b', 4],
+  ] as const) {
+    const left = await submitted(journal, key);
+    const replayed = await replayRecording(left, { validate: true });
+    expect(replayed).toMatchObject({ difference: undefined, damage: undefined });
+    expect(replayed.kernel.cluster.tasks.size).toBe(count);
+    const digest = digestOfState(replayed.kernel.cluster);
+    const again = await openScheduler({ journal: left, log });
+    expect(digestOfState(again.scheduler.kernel.cluster)).toBe(digest);
+    await again.close();
+    journal = left;
+  }
+});
+
+it('a journal is looked at and reported, with the remark that it does not hold what ran', async () => {
+  const left = await submitted(join(folder, 'looked-at'), 'a');
+  const past = await openPast(left);
+  expect([past.kind, past.title]).toEqual(['journal', 'looked-at-a']);
+  expect(past.notes).toEqual([expect.stringContaining('not what ran')]);
+  expect(past.cluster.tasks.size).toBe(2);
+  const { header, history } = await recordingHistory(left);
+  expect([header.holds, history.runs]).toEqual(['requests', []]);
+  expect(checkpointsOf(left)).toHaveLength(1);
+});

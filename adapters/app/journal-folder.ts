@@ -143,6 +143,11 @@ export class FatalEntries {
     this.write({ place, ends: place === lastPlace ? ends + 1 : 1 });
   }
 
+  /** All entries were handled. What keeps the scheduler from its start now is none of them. */
+  endEntries(): void {
+    if (this.last !== undefined) this.write({});
+  }
+
   /** A new segment is in the place of the entries. */
   end(): void {
     this.files.rmSync(this.path, { force: true });

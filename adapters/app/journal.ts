@@ -229,6 +229,7 @@ export class Journal implements SchedulerJournal {
       if (queue.isStopped) return;
     }
     this.readingAt = undefined;
+    fatal.endEntries();
     queue.put({ op: 'begin-recovery', nextRunId });
   }
 

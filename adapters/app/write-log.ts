@@ -149,8 +149,11 @@ export class LogOutput implements KernelLog {
       throw error;
     }
     this.kept.push(next);
-    if (isDurable) before?.end({}, nowMs);
-    else if (before !== undefined) inBackground(before.close(), (error) => this.fail(error));
+    if (before !== undefined) {
+      // What is durable is in the new segment, and the old one is deleted.
+      if (options.keep === undefined) before.abandon();
+      else inBackground(before.close(), (error) => this.fail(error));
+    }
     this.drop(nowMs);
   }
 
@@ -173,7 +176,7 @@ export class LogOutput implements KernelLog {
   /** Writes the end, and puts everything on the disk, at once. @throws Error of the file system */
   end(): void {
     this.stop();
-    this.current?.end({}, this.options.clock.nowMs());
+    this.current?.end(this.options.clock.nowMs());
     this.commit();
   }
 
@@ -243,10 +246,12 @@ export class LogOutput implements KernelLog {
   }
 
   private endGroup(): void {
+    if (this.options.durability === 'commit') {
+      this.syncInBackground();
+      return;
+    }
     this.flush();
-    if (this.isOver || this.current?.isIdle !== true) return;
-    if (this.options.durability === 'commit') this.syncInBackground();
-    else this.commit();
+    if (!this.isOver) this.commit();
   }
 
   private syncAtIntervals(): void {
@@ -259,8 +264,9 @@ export class LogOutput implements KernelLog {
   }
 
   private syncInBackground(): void {
+    this.flush();
     const { current } = this;
-    if (current?.isIdle !== true) return;
+    if (this.isOver || current?.isIdle !== true) return;
     if (current.isSynced) {
       this.commit();
       return;
@@ -357,9 +363,9 @@ class Segment {
    * taken for the end of an unfinished write.
    * @throws Error of the file system
    */
-  end(check: Partial<LogCheck>, nowMs: number): void {
+  end(nowMs: number): void {
     this.syncNow();
-    this.writer.end(check, nowMs);
+    this.writer.end({}, nowMs);
     this.file.close();
   }
 

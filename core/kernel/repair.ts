@@ -25,6 +25,7 @@ import {
   unlinkTask,
   unlinkWorker,
 } from '../state/relations.ts';
+import { FIRE_AND_FORGET } from '../state/cluster.ts';
 import { byPriority, type ClientState, type TaskFailure, type TaskState } from '../state/task.ts';
 import { isActive, isDone, type TaskStateName } from '../state/state-names.ts';
 import { WorkerState } from '../state/worker.ts';
@@ -184,8 +185,22 @@ class Repair {
     this.clear(facts);
     this.link(facts, states);
     for (const worker of cluster.workersByRank) worker.slotLimit = slotLimitOf(scope, worker);
+    this.announcePeers();
     showKnownTasks(scope);
     this.follow();
+  }
+
+  /** Hooks have not seen the workers and clients of a state that was restored. */
+  private announcePeers(): void {
+    const { cluster, ports, stimulusId } = this.scope;
+    const { workerAdded, clientAdded } = ports.hooks;
+    for (const worker of cluster.workersByRank) {
+      for (const hook of workerAdded) hook(worker, stimulusId);
+    }
+    for (const client of cluster.clients.values()) {
+      if (client.key === FIRE_AND_FORGET) continue;
+      for (const hook of clientAdded) hook(client, stimulusId);
+    }
   }
 
   /** Follows what the tasks need now. */

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { openScheduler } from '../../../../adapters/app/start-scheduler.ts';
+import { SYSTEM_FILES } from '../../../../adapters/log/segment-file.ts';
 import { byFactory, type Provider } from '../../../../core/api/token.ts';
 import type { Outbox } from '../../../../core/kernel/outbox.ts';
 import { SchedulerKernel } from '../../../../core/kernel/kernel.ts';
@@ -117,4 +118,23 @@ it('an entry at which one scheduler after the other is killed is left out, loudl
   expect([...last.scheduler.kernel.cluster.tasks.keys()]).toEqual(['before', 'after']);
   await last.close();
   expect(readdirSync(journal)).not.toContain('reading');
+});
+
+it('a disk that fails behind the last entry of a journal does not count as the fault of that entry', async () => {
+  const journal = join(emptyFolder(), 'journal');
+  const first = await openScheduler({ journal, log: lineLog([]) });
+  first.scheduler.enqueue({ op: 'register-client', client: 'c', secretHash: 'hash' });
+  for (const key of ['before', 'last']) first.scheduler.enqueue(graph(key));
+  await first.close();
+  const fdatasyncSync = (): void => {
+    throw new Error('EIO: i/o error, fdatasync');
+  };
+  const files = { ...SYSTEM_FILES, fdatasyncSync };
+  for (let start = 0; start < 4; start++) {
+    const opened = openScheduler({ journal: { folder: journal, files }, log: lineLog([]) });
+    await expect(opened).rejects.toThrow('EIO');
+  }
+  const last = await openScheduler({ journal, log: lineLog([]) });
+  expect([...last.scheduler.kernel.cluster.tasks.keys()]).toEqual(['before', 'last']);
+  await last.close();
 });

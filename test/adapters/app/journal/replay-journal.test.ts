@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { openPast, recordingHistory, replayRecording } from '../../../../adapters/app/past.ts';
 import { checkpointsOf } from '../../../../adapters/app/read-log.ts';
+import { definePlugin, PLUGIN_API_VERSION } from '../../../../adapters/app/entries/plugin.ts';
 import { openScheduler } from '../../../../adapters/app/start-scheduler.ts';
 import { digestOfState } from '../../../../core/log/digest.ts';
 import { MemoryLog } from '../../../bad-input/memory-log.ts';
@@ -42,6 +43,33 @@ it('a replay of a journal comes to the state from which a scheduler starts again
     expect(digestOfState(again.scheduler.kernel.cluster)).toBe(digest);
     await again.close();
     journal = left;
+  }
+});
+
+it('a plugin is told of the workers and clients that a journal brings back', async () => {
+  const journal = join(folder, 'announced');
+  const address = 'tcp://10.0.0.1:4000';
+  const rest = { host: address, threadCount: 1, memoryLimitBytes: 0, resources: {} };
+  const identity = { address, serverId: address, name: address, ...rest };
+  const first = await openScheduler({ journal, log });
+  first.scheduler.enqueue({ op: 'register-client', client: 'alice', secretHash: 'hash' });
+  first.scheduler.enqueue({ op: 'register-worker', identity, status: 'running' });
+  await first.close();
+  const told: string[] = [];
+  const listener = definePlugin({
+    name: 'listener',
+    apiVersion: PLUGIN_API_VERSION,
+    setup: () => ({
+      workerAdded: ({ address: worker, status }) => void told.push(`${worker} ${status}`),
+      clientAdded: ({ key }) => void told.push(key),
+    }),
+  });
+  // The journal of the second scheduler has them in its checkpoint.
+  for (let start = 0; start < 2; start++) {
+    const config = { scheduler: { plugins: [{ use: listener }] } };
+    const again = await openScheduler({ journal, config, log });
+    expect(told.splice(0).sort()).toEqual(['alice', 'tcp://10.0.0.1:4000 paused']);
+    await again.close();
   }
 });
 

@@ -119,6 +119,8 @@ export class TlsTransport extends TcpTransport {
 class TlsLayer implements SocketLayer {
   readonly scheme = 'tls';
   private served: AccessFile | undefined;
+  /** The address listened on, with the port that the system has chosen. */
+  private address = '';
   /** Of a data port: takes peers of this machine, which need no encryption. */
   private local: Server | undefined;
   /** The access file ends with the listener. */
@@ -143,7 +145,7 @@ class TlsLayer implements SocketLayer {
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
       pskCallback: (socket: TLSSocket, identity: string) => {
         const role = OPENED_BY[serves].find((name) => name === identity);
-        const key = role === undefined ? undefined : this.keyFrom(file, role, address);
+        const key = role === undefined ? undefined : this.keyFrom(file, role);
         if (role === undefined || key === undefined) return null;
         roles.set(socket, role);
         return key;
@@ -162,6 +164,7 @@ class TlsLayer implements SocketLayer {
   }
 
   listening(address: string): void {
+    this.address = address;
     if (this.options.serves === 'data') {
       this.listenLocally(address);
       return;
@@ -225,13 +228,13 @@ class TlsLayer implements SocketLayer {
   }
 
   /** Undefined, with a warning for the 1st, 2nd, 4th, 8th and so on, when the file cannot be used at present. */
-  private keyFrom(file: () => Access, role: PeerRole, address: string): Buffer | undefined {
+  private keyFrom(file: () => Access, role: PeerRole): Buffer | undefined {
     try {
       return keyOf(file(), role);
     } catch (error) {
       const { message } = error as Error;
       if (isReported(this.failures.add(message))) {
-        process.emitWarning(`a peer could not connect to ${address}: ${message}`);
+        process.emitWarning(`a peer could not connect to ${this.address}: ${message}`);
       }
       return undefined;
     }

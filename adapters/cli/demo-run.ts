@@ -499,7 +499,7 @@ export function outcomeLines(
     relative(folder, documents[number ?? 0]?.path ?? '');
   return [
     '',
-    `${repeating} of ${compared} texts nearly repeat another one. The largest of ${families.length} families:`,
+    `Nearly the same as another one: ${repeating} of ${countOf(compared, 'text')}. The largest of ${countOf(families.length, 'family', 'families')}:`,
     ...families
       .slice(0, SHOWN_FAMILIES)
       .flatMap(({ documents: members, similarity }) => [

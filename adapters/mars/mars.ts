@@ -132,7 +132,7 @@ function tuplesFor(
   if (priorities.length === subtasks.length) return priorities.map(tupleOf);
   throw new YardmasterError(
     'ERR_GRAPH_INVALID',
-    `${subtasks.length} subtasks need as many priorities, got ${priorities.length}`,
+    `addSubtasks wants as many priorities as subtasks (${subtasks.length}), got ${priorities.length}`,
   );
 }
 
@@ -157,7 +157,7 @@ function checkFinish(ids: readonly string[], options: FinishSubtasksOptions): vo
   if (bands === undefined || bands.length === ids.length) return;
   throw new YardmasterError(
     'ERR_GRAPH_INVALID',
-    `${ids.length} subtasks need as many bands, got ${bands.length}`,
+    `finishSubtasks wants as many bands as subtasks (${ids.length}), got ${bands.length}`,
     { option: 'bands' },
   );
 }

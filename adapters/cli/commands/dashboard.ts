@@ -1,5 +1,5 @@
 import { openPast } from '../../app/past.ts';
-import { printable } from '../../../core/util/values.ts';
+import { countOf, printable } from '../../../core/util/values.ts';
 import { untilStopped } from '../with-client.ts';
 import { say } from '../terminal.ts';
 
@@ -22,7 +22,7 @@ export async function dashboardCommand(
   const dashboard = await openPastDashboard(past, { host: HOST, port });
   const { fromS, toS } = past.samples.range;
   const lines = [
-    `${past.kind} ${printable(past.title)}: ${past.samples.recorder.count.toLocaleString('en')} actions of tasks in ${(toS - fromS).toFixed(1)} s`,
+    `${past.kind} ${printable(past.title)}: ${countOf(past.samples.recorder.count, 'action')} of tasks in ${(toS - fromS).toFixed(1)} s`,
     ...past.notes.map((note) => printable(note)),
     `dashboard: ${dashboard.url}`,
     'Ctrl-C ends it.',

@@ -113,7 +113,7 @@ describe('subtasks', () => {
       'write call: task(fn, …)',
     );
     await expect(cluster.passing(api.addSubtasks([x], []))).rejects.toThrow(
-      '1 subtasks need as many',
+      'as many priorities as subtasks (1), got 0',
     );
     expect(await cluster.passing(api.getSubtaskScheduleSummaries())).toEqual([]);
     await adding(x);

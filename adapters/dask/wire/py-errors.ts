@@ -107,6 +107,7 @@ const TYPES: Readonly<Record<string, PythonExceptionName | undefined>> = {
   ERR_CANCELLED: 'CancelledError',
   ERR_CLOSED: 'OSError',
   ERR_CONNECT: 'OSError',
+  ERR_ACCESS: 'OSError',
   ERR_GRAPH_INVALID: 'ValueError',
   ERR_GRAPH_CYCLE: 'ValueError',
 };

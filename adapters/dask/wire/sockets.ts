@@ -83,14 +83,14 @@ export function localAddressOf(socket: Socket, scheme: 'tcp' | 'tls'): string {
   return formatDaskAddress({ scheme, host: localAddress, port: localPort });
 }
 
-/** @throws YardmasterError `ERR_CONNECT` for an address that cannot be called */
+/** @throws YardmasterError `ERR_CONNECT` for an address that cannot be called, `ERR_ACCESS` without certificates for it */
 function startSocket(address: string, { tls }: SocketOptions): { socket: Socket; event: string } {
   const { scheme, host, port } = parseDaskAddress(address);
   const where = { host: host === '' ? '127.0.0.1' : host, port };
   if (scheme === 'tcp') return { socket: new DirectSocket().connect(where), event: 'connect' };
   if (tls === undefined) {
     throw new YardmasterError(
-      'ERR_CONNECT',
+      'ERR_ACCESS',
       `cannot connect to ${address}: no certificates are configured; give ca-file, cert and key`,
       { address },
     );

@@ -151,7 +151,7 @@ describe.skipIf(OURS === undefined)('tls', () => {
       DaskListener.listen('tls://127.0.0.1:0', { clock }, () => undefined),
     ).rejects.toMatchObject({ code: 'ERR_CONFIG' });
     await expect(Comm.connect('tls://127.0.0.1:1', { clock })).rejects.toMatchObject({
-      code: 'ERR_CONNECT',
+      code: 'ERR_ACCESS',
     });
   });
 

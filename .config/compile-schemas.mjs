@@ -6,7 +6,7 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath, URL } from 'node:url';
 import standalone from 'ajv/dist/standalone/index.js';
 import { transformSync } from 'esbuild';
-import { CONFIG_SCHEMA } from '../dist/core/config/schema.js';
+import { configuration } from '../dist/adapters/app/config.js';
 import { compilerOf } from '../dist/core/scheduler-host/message-checks.js';
 
 const MESSAGES = new URL('../core/messages/messages.schema.json', import.meta.url);
@@ -19,7 +19,7 @@ const undescribed = (key, value) =>
 
 mkdirSync(PUBLISHED, { recursive: true });
 copyFileSync(MESSAGES, new URL('messages.schema.json', PUBLISHED));
-writeFileSync(new URL('config.schema.json', PUBLISHED), JSON.stringify(CONFIG_SCHEMA));
+writeFileSync(new URL('config.schema.json', PUBLISHED), JSON.stringify(configuration.schema));
 
 const { ajv, refs } = compilerOf(JSON.parse(readFileSync(MESSAGES, 'utf8'), undescribed), {
   source: true,

@@ -8,7 +8,7 @@ import {
   type Retirement,
   YardmasterError,
 } from '../core/api/index.ts';
-import { AMM_OPTIONS } from '../core/shared/plugin-settings.ts';
+import { AMM_OPTIONS } from './amm/settings.ts';
 import { trust } from '../core/shared/read-only.ts';
 import { type CheckedOptions, optionsSchema } from '../core/shared/settings.ts';
 import { KeepReplicas } from '../policies/amm/keep-replicas.ts';

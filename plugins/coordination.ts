@@ -1,5 +1,5 @@
 import { definePlugin, PLUGIN_API_VERSION, YardmasterError } from '../core/api/index.ts';
-import { COORDINATION_OPTIONS } from '../core/shared/plugin-settings.ts';
+import { COORDINATION_OPTIONS } from './coordination/settings.ts';
 import { type CheckedOptions, optionsSchema } from '../core/shared/settings.ts';
 import { addCommands } from './coordination/commands.ts';
 import { DataSets, Queues, Variables } from './coordination/variables.ts';

@@ -6,7 +6,7 @@ import {
   type Timer,
   YardmasterError,
 } from '../core/api/index.ts';
-import { WORK_STEALING_OPTIONS } from '../core/shared/plugin-settings.ts';
+import { WORK_STEALING_OPTIONS } from './work-stealing/settings.ts';
 import { type CheckedOptions, optionsSchema } from '../core/shared/settings.ts';
 import { Balancer } from './work-stealing/round.ts';
 

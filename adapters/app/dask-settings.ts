@@ -7,11 +7,10 @@ import {
   type Segment,
   TEXT,
 } from '../../core/shared/schema.ts';
-import { loadConfigObject } from '../../core/config/load.ts';
-import type { ConfigInput } from '../../core/config/types.ts';
 import { timeText } from '../../core/shared/settings.ts';
 import { hint, show } from '../../core/shared/words.ts';
 import { DaskConfig, type DaskEntry, type Environment } from '../dask/config.ts';
+import { type ConfigInput, configuration } from './config.ts';
 
 /** Dask's configuration as this scheduler takes it. */
 export interface DaskSettings {
@@ -116,7 +115,7 @@ function unknownKeyReason(key: string): string {
 /** Reports the problems that the checks of our own configuration find, under Dask's names. */
 function checkAsConfiguration(builder: SettingsBuilder): void {
   try {
-    loadConfigObject(builder.settings().config);
+    configuration.loadObject(builder.settings().config);
   } catch (error) {
     if (!YardmasterError.is(error, 'ERR_CONFIG')) throw error;
     const problems = error.data['problems'] as readonly { path: string; message: string }[];

@@ -15,7 +15,7 @@ export {
   YardmasterError,
 } from '../../core/api/errors.ts';
 export { VERSION } from '../../core/api/plugin.ts';
-export { type Config, type ConfigInput, defineConfig } from '../../core/config/types.ts';
+export { type Config, type ConfigInput, defineConfig } from './config.ts';
 export type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 export {
   all,

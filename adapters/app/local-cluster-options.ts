@@ -16,10 +16,10 @@ import {
 } from '../../core/shared/schema.ts';
 import { type OptionsOf, rulesOf } from '../../core/shared/settings.ts';
 import { WORKER_SCHEMA } from '../../core/config/schema.ts';
-import type { ConfigInput } from '../../core/config/types.ts';
 import type { CreateSchedulerOptions } from '../../core/scheduler-host/scheduler.ts';
 import type { JournalOptions } from './journal.ts';
 import type { AdaptOptions } from './adaptive.ts';
+import type { ConfigInput } from './config.ts';
 
 /** The place of the workers of a local cluster. */
 export type ClusterMode =

@@ -44,8 +44,7 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
   const keys = mode === 'processes' ? await localKeys(clock) : undefined;
   const worker = writtenOf(WORKER_SCHEMA, options);
   const open = await openScheduler({
-    // A start with the defaults checks no configuration.
-    layers: Object.keys(worker).length === 0 ? {} : { overrides: { worker } },
+    layers: { overrides: { worker } },
     clock,
     transports: options.transport === undefined ? [] : [options.transport],
     fallbackTransports: keys === undefined ? [within] : [within, keys.transport],

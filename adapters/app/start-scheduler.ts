@@ -1,6 +1,5 @@
 import type { Clock, Logger, RecordingInfo, Transport } from '../../core/api/index.ts';
 import { IN_CODE } from '../../core/config/problems.ts';
-import { loadConfigFile } from '../../core/config/load.ts';
 import { PluginResolver } from '../../core/plugin-host/plugin-resolver.ts';
 import { loadTransport } from '../../core/plugin-host/load-extensions.ts';
 import {
@@ -24,6 +23,7 @@ import { SystemClock } from '../clocks/index.ts';
 import type { tcp } from '../peers/tcp.ts';
 import type { ForeignCaller } from '../transports/tcp/index.ts';
 import { builtins } from './builtin-extensions.ts';
+import { type ConfigInput, configuration } from './config.ts';
 import { Journal, type JournalOptions } from './journal.ts';
 import { Recorder, recordingKeepOf } from './recorder.ts';
 import type { WorkerSettings } from './start-worker.ts';
@@ -31,7 +31,12 @@ import { textLogger } from './text-log.ts';
 import { type SchedulerWatch, watchScheduler } from './watch-scheduler.ts';
 
 /** The options of a scheduler; everything built in is added. */
-export type SchedulerOptions = Omit<CreateSchedulerOptions, 'builtins' | 'clock'> & {
+export type SchedulerOptions = Omit<
+  CreateSchedulerOptions,
+  'builtins' | 'clock' | 'config' | 'configuration'
+> & {
+  /** The configuration, or the path of its file. Default: all defaults. */
+  readonly config?: ConfigInput | string;
   /** Default: real time. */
   readonly clock?: Clock;
 };
@@ -59,6 +64,7 @@ export async function createScheduler(options: SchedulerOptions = {}): Promise<S
   const scheduler = await createBareScheduler({
     ...options,
     clock,
+    configuration,
     builtins: { ...builtins, tcp: () => callers.tcp() },
   });
   callers.scheduler = scheduler;
@@ -71,7 +77,7 @@ export async function createScheduler(options: SchedulerOptions = {}): Promise<S
  * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`, `ERR_SLOT` with every problem
  */
 export function checkConfig(options: SchedulerOptions): Promise<string> {
-  return checkBareConfig({ clock: new SystemClock(), ...options, builtins });
+  return checkBareConfig({ clock: new SystemClock(), ...options, configuration, builtins });
 }
 
 /** The options of starting a scheduler. */
@@ -228,7 +234,7 @@ export async function configuredTransports({
  */
 export async function transportsOfFile(file: string | undefined): Promise<readonly Transport[]> {
   if (file === undefined) return [];
-  const { config, folder } = await loadConfigFile(file);
+  const { config, folder } = await configuration.loadFile(file);
   return configuredTransports({ folder, transport: config.scheduler.transport });
 }
 

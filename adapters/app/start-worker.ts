@@ -8,7 +8,6 @@ import {
   type UseEntry,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { loadConfigObject } from '../../core/config/load.ts';
 import { type OptionsOf, rulesOf, withoutSettings, writtenOf } from '../../core/shared/settings.ts';
 import { WORKER_SCHEMA } from '../../core/config/schema.ts';
 import type { WorkerConfig } from '../../core/config/types.ts';
@@ -50,6 +49,7 @@ import { hostTowards } from '../transports/tcp/index.ts';
 import type { CertificateFiles } from '../transports/tls/index.ts';
 import { limitLifetime } from './lifetime.ts';
 import { type LogLevel, textLogger } from './text-log.ts';
+import { configuration } from './config.ts';
 
 /** Part of the memory limit that tasks may leave behind in a thread before it collects that. */
 const TIDY_RATIO = 0.03;
@@ -86,7 +86,11 @@ export async function startWorker(
 ): Promise<RunningWorker> {
   checkCall('startWorker', options, WORKER_RULES);
   const worker = writtenOf(SETTINGS, options);
-  return runWorker(scheduler, loadConfigObject({ worker }, options.folder).config.worker, options);
+  return runWorker(
+    scheduler,
+    configuration.loadObject({ worker }, options.folder).config.worker,
+    options,
+  );
 }
 
 /**

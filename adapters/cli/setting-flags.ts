@@ -1,10 +1,8 @@
 import { type Command, Option } from 'commander';
 import { YardmasterError } from '../../core/api/index.ts';
 import type { Schema } from '../../core/shared/schema.ts';
-import { readConfigObject } from '../../core/config/load.ts';
-import { SCHEDULER_SCHEMA, WORKER_SCHEMA } from '../../core/config/schema.ts';
 import type { Settings } from '../../core/shared/settings.ts';
-import type { ConfigInput } from '../../core/config/types.ts';
+import { type ConfigInput, configuration } from '../app/config.ts';
 import { collect, fromHere, pairs } from './command-line.ts';
 
 // Settings of a section of the configuration as flags: `killGrace` is `--kill-grace`, with the description and the default
@@ -24,14 +22,14 @@ export interface FlagSection {
 /** Settings that are flags of `worker`. */
 export const WORKER_SETTINGS: FlagSection = {
   name: 'worker',
-  properties: WORKER_SCHEMA.properties,
+  properties: configuration.schema.properties.worker.properties,
   letters: { threads: 't', resources: 'r', memoryLimit: 'm' },
 };
 
 /** Settings that are flags of `scheduler`, which reads some itself. */
 export const SCHEDULER_SETTINGS: FlagSection = {
   name: 'scheduler',
-  properties: SCHEDULER_SCHEMA.properties,
+  properties: configuration.schema.properties.scheduler.properties,
   // A flag that begins with --no- would switch something off.
   without: ['address', 'idleTimeout', 'preload', 'noWorkersTimeout'],
 };
@@ -72,7 +70,7 @@ export function settingsFrom(section: FlagSection, flags: object): Record<string
 
 function checkFlags({ name }: FlagSection, written: Readonly<Record<string, unknown>>): void {
   if (Object.keys(written).length === 0) return;
-  const { error } = readConfigObject({ [name]: written });
+  const { error } = configuration.readObject({ [name]: written });
   if (error === undefined) return;
   const problems = error.data['problems'] as readonly { path: string; message: string }[];
   const lines = problems.map(({ path, message }) => {

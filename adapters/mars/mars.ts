@@ -77,7 +77,7 @@ export interface SchedulingApiOptions {
 export interface CancelSubtasksOptions {
   /**
    * Milliseconds that a run has to stop. Then its thread is ended, unless the worker never ends threads.
-   * Default: `scheduling.subtaskCancelTimeout` of the scheduler, else 5000.
+   * Default: `worker.killGrace` of the scheduler's configuration, or `scheduling.subtaskCancelTimeout`.
    */
   readonly killTimeoutMs?: number;
 }
@@ -691,7 +691,7 @@ export class SchedulingApi {
   /** Milliseconds. */
   private async configuredKillTimeout(): Promise<number> {
     this.killTimeoutMs ??=
-      (await this.client.command<number | null>('cancel-timeout')) ?? KILL_TIMEOUT_MS;
+      (await this.client.command<number | null>('kill-grace')) ?? KILL_TIMEOUT_MS;
     return this.killTimeoutMs;
   }
 

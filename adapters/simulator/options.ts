@@ -1,5 +1,6 @@
 import type { Logger } from '../../core/api/index.ts';
-import type { Config, ConfigInput } from '../../core/config/types.ts';
+import type { Config } from '../../core/config/types.ts';
+import type { ConfigInput } from '../app/config.ts';
 import type { KernelOptions, KernelPorts } from '../../core/kernel/ports.ts';
 import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { KernelLog } from '../../core/log/recording-kernel.ts';

@@ -23,6 +23,7 @@ import { StimulusQueue } from '../../core/scheduler-host/stimulus-queue.ts';
 import { type IncomingStimulus, kernelOptions, STIMULI } from '../../core/scheduler-host/tokens.ts';
 import { WorkerChannels } from '../../core/scheduler-host/worker-channels.ts';
 import { builtins } from '../app/builtin-extensions.ts';
+import { configuration } from '../app/config.ts';
 import type { SimulationOptions } from './options.ts';
 
 /** Takes what a simulated scheduler sends. */
@@ -123,6 +124,7 @@ export async function startSimulatedScheduler(
   const scheduler = await createScheduler({
     config: options.config,
     ...(options.overrides === undefined ? {} : { layers: { overrides: options.overrides } }),
+    configuration,
     builtins,
     clock,
     log,

@@ -10,6 +10,14 @@ export const AMM_POLICY_NAMES = [
   'balance-memory',
 ] as const;
 
+/** The ways to give the manager a policy: in a configuration, and in code. */
+export const AMM_POLICY_PLACE = {
+  place: 'scheduler.activeMemoryManager.policies',
+  call: 'scheduler.amm.addPolicy(policy)',
+} as const;
+/** The command by which a worker leaves: the manager moves away what only it holds. */
+export const RETIRE_SELF = 'amm.retireSelf';
+
 /** A policy of the manager as data. */
 export interface AmmPolicyInfo {
   /** For `removePolicy`; unique while the manager lives. */

@@ -2,7 +2,8 @@ import { dirname, extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../api/errors.ts';
 import { isPlainObject } from '../util/values.ts';
-import { check, type Problem } from '../shared/schema.ts';
+import { check, isExtension, type Problem } from '../shared/schema.ts';
+import type { ConfigPart, PartPlugin, Sections, Spelled } from '../shared/settings.ts';
 import {
   configError,
   type ConfigOrigin,
@@ -13,123 +14,138 @@ import {
   problemLine,
 } from './problems.ts';
 import type { Source } from './read-source.ts';
-import { CONFIG_SCHEMA } from './schema.ts';
-import {
-  applyScheduling,
-  applyStealingMode,
-  type Config,
-  type ConfigInput,
-  normaliseEntries,
-  normaliseScheduling,
-  schedulingNotes,
-  schedulingProblems,
-  stealingModeProblems,
-} from './types.ts';
+import { type ConfigSchema, configSchema } from './schema.ts';
+import type { Config, ConfigInput } from './types.ts';
 
 /** A checked configuration, and what later checks need to name places in it. */
-export interface LoadedConfig {
-  readonly config: Config;
+export interface LoadedConfig<Full = Config> {
+  readonly config: Full;
   readonly origin: ConfigOrigin;
   /** Notes about settings that have no effect, one line each. */
   readonly notes: readonly string[];
+  /** Plugins of what is built in. */
+  readonly plugins: readonly PartPlugin[];
   /** Folder that relative `use` paths and packages are resolved from. */
   readonly folder: string;
 }
 
-/** The result of {@link readConfigFile} and {@link readConfigObject}. */
-export interface ReadConfig extends LoadedConfig {
+/** A configuration that may have problems. */
+export interface ReadConfig<Full = Config> extends LoadedConfig<Full> {
   /** `ERR_CONFIG` with every problem; then the configuration is what is left without the invalid parts. */
   readonly error: YardmasterError | undefined;
 }
 
 /**
- * Reads and checks a configuration file: YAML, JSON, or a module whose default export it is.
- * @param file - path, relative to the current folder
- * @param layers - configurations below and above it
- * @throws YardmasterError `ERR_CONFIG` with every problem of the file
+ * Reads configurations: files in YAML or JSON, modules whose default export they are, and objects in code.
+ *
+ * @typeParam Full - a checked configuration, with the sections of what is built in
+ * @typeParam Input - the same as it is written
  */
-export async function loadConfigFile(
-  file: string,
-  layers: ConfigLayers = {},
-): Promise<LoadedConfig> {
-  return validOnly(await readConfigFile(file, layers));
+export interface ConfigReader<Full = Config, Input = ConfigInput> {
+  /** The JSON schema of a whole configuration. */
+  readonly schema: ConfigSchema;
+  /**
+   * Reads and checks a file.
+   * @param file - path, relative to the current folder
+   * @param layers - configurations below and above it
+   * @throws YardmasterError `ERR_CONFIG` with every problem of the file
+   */
+  loadFile(file: string, layers?: ConfigLayers): Promise<LoadedConfig<Full>>;
+  /**
+   * As {@link loadFile}, with the parts that are valid when there are problems.
+   * @throws YardmasterError `ERR_CONFIG` when the file cannot be read at all
+   */
+  readFile(file: string, layers?: ConfigLayers): Promise<ReadConfig<Full>>;
+  /**
+   * Checks a configuration that is given in code.
+   * @param folder - what relative `use` paths are relative to; default: the current folder
+   * @param layers - configurations below and above it
+   * @throws YardmasterError `ERR_CONFIG` with every problem
+   */
+  loadObject(value: Input, folder?: string, layers?: ConfigLayers): LoadedConfig<Full>;
+  /** As {@link loadObject}, with the parts that are valid when there are problems. */
+  readObject(value: Input, folder?: string, layers?: ConfigLayers): ReadConfig<Full>;
 }
 
-/**
- * As {@link loadConfigFile}, with the parts that are valid when there are problems.
- * @throws YardmasterError `ERR_CONFIG` when the file cannot be read at all
- */
-export async function readConfigFile(file: string, layers: ConfigLayers = {}): Promise<ReadConfig> {
-  const path = resolve(file);
-  const source = isModule(path) ? await importSource(file, path) : await readText(file, path);
-  return { ...checkSource(source, layers), folder: dirname(path) };
+/** @param parts - of what is built in */
+export function configReader<Full extends Config = Config, Input extends ConfigInput = ConfigInput>(
+  parts: readonly ConfigPart[],
+): ConfigReader<Full, Input> {
+  const schema = configSchema(parts);
+  const checked = checkerOf<Full>(schema, parts);
+  const readFile = async (file: string, layers: ConfigLayers = {}): Promise<ReadConfig<Full>> => {
+    const path = resolve(file);
+    const source = isModule(path) ? await importSource(file, path) : await readText(file, path);
+    return { ...checked(source, layers), folder: dirname(path) };
+  };
+  const readObject: ConfigReader<Full, Input>['readObject'] = (value, folder, layers = {}) => {
+    const found = checked({ value, origin: IN_CODE }, layers);
+    return { ...found, folder: resolve(folder ?? process.cwd()) };
+  };
+  return {
+    schema,
+    readFile,
+    readObject,
+    loadFile: async (file, layers) => validOnly(await readFile(file, layers)),
+    loadObject: (value, folder, layers) => validOnly(readObject(value, folder, layers)),
+  };
 }
 
-/**
- * Checks a configuration that is given in code.
- * @param folder - what relative `use` paths are relative to; default: the current folder
- * @param layers - configurations below and above it
- * @throws YardmasterError `ERR_CONFIG` with every problem
- */
-export function loadConfigObject(
-  value: ConfigInput,
-  folder: string = process.cwd(),
-  layers: ConfigLayers = {},
-): LoadedConfig {
-  return validOnly(readConfigObject(value, folder, layers));
+/** Checks a configuration as it was written, with the layers around it. */
+function checkerOf<Full>(schema: object, parts: readonly ConfigPart[]) {
+  const spelled = (written: unknown): Required<Spelled> => {
+    const problems: Problem[] = [];
+    const notes: Problem[] = [];
+    let value = written;
+    for (const part of parts) {
+      const spelling = part.spell?.(value);
+      if (spelling === undefined) continue;
+      ({ value } = spelling);
+      problems.push(...(spelling.problems ?? []));
+      notes.push(...(spelling.notes ?? []));
+    }
+    return { value, problems, notes };
+  };
+  /** The problems that the schema finds, or else those that it cannot express. */
+  const problemsOf = (written: unknown): readonly Problem[] => {
+    const { value, problems } = check(schema, written);
+    if (problems.length > 0) return problems;
+    return parts.flatMap((part) => part.problems?.(value as Sections) ?? []);
+  };
+  /** @param written - without problems */
+  const finished = (
+    written: unknown,
+    ofSpelling: readonly Problem[],
+    origin: ConfigOrigin,
+  ): Omit<LoadedConfig<Full>, 'folder'> => {
+    const { value, notes: advice } = check(schema, written);
+    let sections = value as Sections;
+    for (const part of parts) sections = part.apply?.(sections) ?? sections;
+    const ofParts = parts.flatMap((part) => part.notes?.(sections, written) ?? []);
+    const notes = [...advice, ...ofParts, ...ofSpelling];
+    const config = frozenCopy(sections) as unknown as Full;
+    return {
+      config,
+      origin,
+      notes: notes.map((note) => problemLine(note, origin)),
+      plugins: parts.flatMap((part) => part.plugin?.(sections['scheduler'] ?? {}) ?? []),
+    };
+  };
+  return (
+    { value, origin }: Source,
+    { defaults, overrides }: ConfigLayers,
+  ): Omit<ReadConfig<Full>, 'folder'> => {
+    const own = spelled(value ?? {});
+    const whole = overlay(overlay(spelled(defaults).value, own.value), spelled(overrides).value);
+    const problems = [...own.problems, ...problemsOf(whole)];
+    if (problems.length === 0) return { ...finished(whole, own.notes, origin), error: undefined };
+    const valid = keepValidParts(whole, problems, problemsOf);
+    const error = configError(problems, origin);
+    return { ...finished(valid.value, own.notes, originOf(valid, origin)), error };
+  };
 }
 
-/** As {@link loadConfigObject}, with the parts that are valid when there are problems. */
-export function readConfigObject(
-  value: ConfigInput,
-  folder: string = process.cwd(),
-  layers: ConfigLayers = {},
-): ReadConfig {
-  return { ...checkSource({ value, origin: IN_CODE }, layers), folder: resolve(folder) };
-}
-
-function checkSource(
-  { value, origin }: Source,
-  { defaults, overrides }: ConfigLayers,
-): Omit<ReadConfig, 'folder'> {
-  const { value: spelled, problems: twice, ignored } = normaliseScheduling(value ?? {});
-  const { value: placed, problems: double } = moveDaskPlaces(spelled);
-  const { value: own, problems: early } = normaliseEntries(placed);
-  const normal = overlay(
-    overlay(normaliseEntries(defaults).value, own),
-    normaliseEntries(overrides).value,
-  );
-  const problems = [...twice, ...double, ...early, ...problemsOf(normal)];
-  if (problems.length === 0) return { ...finished(normal, ignored, origin), error: undefined };
-  const valid = keepValidParts(normal, problems, problemsOf);
-  const error = configError(problems, origin);
-  return { ...finished(valid.value, ignored, originOf(valid, origin)), error };
-}
-
-/** The problems that the schema finds, and then those that it cannot express. */
-function problemsOf(normal: unknown): readonly Problem[] {
-  const { value, problems } = check(CONFIG_SCHEMA, normal);
-  if (problems.length > 0) return problems;
-  const config = value as Config;
-  return [...schedulingProblems(config), ...stealingModeProblems(config)];
-}
-
-/** @param normal - without problems */
-function finished(
-  normal: unknown,
-  ignored: readonly string[],
-  origin: ConfigOrigin,
-): Omit<LoadedConfig, 'folder'> {
-  const { value, notes: advice } = check(CONFIG_SCHEMA, normal);
-  const config = applyStealingMode(applyScheduling(value as Config));
-  const notes = [
-    ...advice.map((note) => problemLine(note, origin)),
-    ...schedulingNotes(normal, ignored, config, origin),
-  ];
-  return { config: frozenCopy(config), origin, notes };
-}
-
-function validOnly({ error, ...loaded }: ReadConfig): LoadedConfig {
+function validOnly<Full>({ error, ...loaded }: ReadConfig<Full>): LoadedConfig<Full> {
   if (error !== undefined) throw error;
   return loaded;
 }
@@ -188,7 +204,8 @@ export interface ConfigLayers {
 function overlay(below: unknown, above: unknown): unknown {
   if (above === undefined) return below;
   if (above === null && isPlainObject(below)) return below;
-  if (!isPlainObject(below) || !isPlainObject(above) || 'use' in above) return above;
+  if (!isPlainObject(below) || !isPlainObject(above)) return above;
+  if ('use' in above || isExtension(above)) return above;
   const merged: Record<string, unknown> = { ...below };
   for (const [key, value] of Object.entries(above)) {
     const old = Object.hasOwn(below, key) ? below[key] : undefined;
@@ -200,48 +217,4 @@ function overlay(below: unknown, above: unknown): unknown {
     });
   }
   return merged;
-}
-
-/** The keys that Dask has in `worker.memory` though the scheduler reads them, and we in `scheduler`. */
-const MOVED = ['rebalance', 'recentToOldTime'] as const;
-
-/**
- * Moves Dask's `worker.memory.rebalance` and `worker.memory.recent-to-old-time` to the section
- * `scheduler`, with keys in camel case.
- */
-function moveDaskPlaces(root: unknown): { value: unknown; problems: Problem[] } {
-  const problems: Problem[] = [];
-  const { worker, scheduler = {} } = isPlainObject(root) ? root : {};
-  const memory = isPlainObject(worker) ? worker['memory'] : undefined;
-  if (!isPlainObject(root) || !isPlainObject(worker) || !isPlainObject(memory)) {
-    return { value: root, problems };
-  }
-  const kept: Record<string, unknown> = {};
-  const moved: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(memory)) {
-    const name = MOVED.find((known) => known === camelCase(key));
-    if (name === undefined) kept[key] = value;
-    else if (isPlainObject(scheduler) && scheduler[name] !== undefined) {
-      const message = `is written in scheduler.${name} as well; leave one out`;
-      problems.push({ at: ['worker', 'memory', key], message, aboutKey: true });
-    } else moved[name] = isPlainObject(value) ? camelKeys(value) : value;
-  }
-  if (Object.keys(kept).length === Object.keys(memory).length || !isPlainObject(scheduler)) {
-    return { value: root, problems };
-  }
-  const value = {
-    ...root,
-    worker: { ...worker, memory: kept },
-    scheduler: { ...scheduler, ...moved },
-  };
-  return { value, problems };
-}
-
-/** `sender-min` and `sender_min` are `senderMin`. */
-function camelCase(key: string): string {
-  return key.replace(/[-_]([a-z])/g, (_, letter: string) => letter.toUpperCase());
-}
-
-function camelKeys(written: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(written).map(([key, value]) => [camelCase(key), value]));
 }

@@ -3,7 +3,7 @@ import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'y
 import { YardmasterError } from '../api/errors.ts';
 import type { Segment } from '../shared/schema.ts';
 import type { ConfigOrigin, Position } from './problems.ts';
-import { camelCase } from './types.ts';
+import { camelCase } from '../shared/settings.ts';
 
 /** A parsed file, and where its parts stand in it. */
 export interface Source {
@@ -116,7 +116,7 @@ function locate(
   return { line, column: col };
 }
 
-/** The section `scheduling` may have its keys in Mars' spelling. */
+/** Keys may be written in the spelling of another system: with underscores or dashes. */
 function isSpelled(written: unknown, segment: Segment): boolean {
   return written === segment || (typeof written === 'string' && camelCase(written) === segment);
 }

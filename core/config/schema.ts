@@ -1,15 +1,10 @@
 import type { UseEntry } from '../api/plugin.ts';
 import { SLOT_NAMES, type SlotName } from '../api/policies.ts';
 import {
-  ACTIVE_MEMORY_MANAGER_SCHEMA,
-  COORDINATION_SCHEMA,
-  REBALANCE_SCHEMA,
-  WORK_STEALING_SCHEMA,
-} from '../shared/plugin-settings.ts';
-import {
   bytes,
   type Checked,
   choice,
+  type ConfigPart,
   duration,
   entry,
   flag,
@@ -18,10 +13,10 @@ import {
   memory,
   section,
   type Setting,
+  type Settings,
   table,
   text,
   whole,
-  type Written,
 } from '../shared/settings.ts';
 
 /** One for each policy slot, or fewer. */
@@ -172,6 +167,16 @@ export const SCHEDULER_SCHEMA = section('Scheduler', 'What a scheduler does, and
     'Unexpected deaths of workers under one task that are forgiven.',
     { default: 3 },
   ),
+  retries: whole(
+    'Retries',
+    'How often a task that fails is tried again when its submission does not say.',
+    { default: 0 },
+  ),
+  avoidUsedWorkers: flag(
+    'Avoid used workers',
+    'A task whose worker died is placed on one that it has not been on, if there is one.',
+    false,
+  ),
   bandwidth: bytes('Bandwidth', 'Bytes per second between two workers until they are measured.', {
     default: '100 MB',
     minimum: 1,
@@ -254,75 +259,20 @@ export const SCHEDULER_SCHEMA = section('Scheduler', 'What a scheduler does, and
   policies,
   shadows,
   clientPolicies,
-  activeMemoryManager: ACTIVE_MEMORY_MANAGER_SCHEMA,
-  rebalance: REBALANCE_SCHEMA,
   recentToOldTime: RECENT_TO_OLD_SCHEMA,
-  workStealing: WORK_STEALING_SCHEMA,
-  coordination: COORDINATION_SCHEMA,
   limits,
   plugins: plugins('Plugins', 'plugin', 'scheduler'),
   preload: preload('Preloaded modules', 'scheduler'),
 });
 
-const WORDS = section(
-  'Scheduling service',
-  "The words of Mars' scheduling service. Its own spelling, subtask_max_retries, works too.",
-  {
-    preset: choice(
-      'Preset',
-      "mars: the three rules of Mars' scheduling service decide what runs. The same as policies.queuing: mars, policies.ordering: mars and slotWork: 0 of the section scheduler, unless these are written. The section may also be this name alone. Default: none.",
-      ['mars'],
-    ),
-    subtaskMaxRetries: whole(
-      'Retries',
-      'How often a task that fails is tried again when its submission does not say. 0: not at all.',
-      { default: 0 },
-    ),
-    subtaskMaxReschedules: whole(
-      'Reschedules',
-      'How often a task whose worker died is placed again, on workers that it has not been on if there are others. Takes the place of scheduler.allowedFailures.',
-    ),
-    subtaskCancelTimeout: duration(
-      'Patience with cancelled tasks',
-      'Time after which the thread of a cancelled task that continues is terminated. Replaces worker.killGrace.',
-    ),
-    enableKillSlot: flag(
-      'End threads of cancelled tasks',
-      'Otherwise a cancelled task that does not look at its signal runs to its end, as with worker.killGrace: inf.',
-      true,
-    ),
-    memQuotaSize: memory(
-      'Memory quota',
-      'What the tasks that run on a worker may be expected to use together, of its memory limit. For worker.memoryAdmission: quota, which it implies.',
-      { default: '80%' },
-    ),
-    memHardLimit: memory(
-      'Hard limit',
-      'Beyond this use of the memory limit no task begins beside others. For worker.memoryAdmission: quota, which it implies.',
-      { default: '95%' },
-    ),
-  },
-);
-
-/** The section `scheduling`: the configuration of Mars' scheduling service. A name alone is that of a preset. */
-export const SCHEDULING_SCHEMA = { ...WORDS, type: ['object', 'string'] } as object as Setting<
-  Checked<typeof WORDS>,
-  Written<typeof WORDS> | 'mars',
-  true
->;
-
-/** A setting that may also be `false`: there is none. */
+/** A setting that may also be `false`, which means that there is none. */
 const orFalse = <Value, Input, IsComplete extends boolean>(
-  setting: Setting<Value, Input, IsComplete> & { readonly type?: string | readonly string[] },
-) =>
-  ({ ...setting, type: [setting.type, 'boolean'].flat() }) as Setting<
-    Value,
-    Input | false,
-    IsComplete
-  >;
+  setting: Setting<Value, Input, IsComplete>,
+  none: number | string,
+) => ({ ...setting, whenFalse: none }) as Setting<Value, Input | false, IsComplete>;
 
 const threshold = (title: string, text: string, byDefault: number) =>
-  orFalse(fraction(title, `${text} A part of the memory limit; 0 or false: never.`, byDefault));
+  orFalse(fraction(title, `${text} A part of the memory limit; 0 or false: never.`, byDefault), 0);
 
 const workerMemory = section(
   'Memory of workers',
@@ -354,6 +304,7 @@ const workerMemory = section(
         default: 'inf',
         infinite: true,
       }),
+      'inf',
     ),
     spillFolder: text(
       'Folder for spilled results',
@@ -389,7 +340,7 @@ export const WORKER_SCHEMA = section('Workers', 'Of the workers that are started
   memory: workerMemory,
   memoryAdmission: choice(
     'Admission by memory',
-    'thresholds: tasks begin until worker.memory.pause is reached. quota: by what they are expected to use, as in Mars, with scheduling.memQuotaSize and memHardLimit; pause does not act then.',
+    'thresholds: tasks begin until worker.memory.pause is reached. quota: by what they are expected to use; pause does not act then.',
     ['thresholds', 'quota'],
     { default: 'thresholds' },
   ),
@@ -470,20 +421,28 @@ export const WORKER_SCHEMA = section('Workers', 'Of the workers that are started
   ),
 });
 
-/**
- * The JSON schema of a whole configuration file. Editors complete with it
- * (`dist/schema/config.schema.json` is this object), the loader checks with it, and `docs/config.md` is
- * compared with it.
- */
-export const CONFIG_SCHEMA = {
-  $schema: 'http://json-schema.org/draft-07/schema#',
-  title: 'Yardmaster configuration',
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    $schema: { title: 'Schema of this file', type: 'string' },
-    scheduler: SCHEDULER_SCHEMA,
-    scheduling: SCHEDULING_SCHEMA,
-    worker: WORKER_SCHEMA,
-  },
-};
+/** The JSON schema of a whole configuration file. */
+export interface ConfigSchema {
+  readonly properties: Readonly<Record<'scheduler' | 'worker', { readonly properties: Settings }>>;
+}
+
+/** The schema of the core, and the sections of what is built in. */
+export function configSchema(parts: readonly ConfigPart[]): ConfigSchema {
+  const merged = (ofPart: (part: ConfigPart) => Settings | undefined): Settings =>
+    Object.fromEntries(parts.flatMap((part) => Object.entries(ofPart(part) ?? {})));
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: 'Yardmaster configuration',
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      $schema: { title: 'Schema of this file', type: 'string' },
+      scheduler: {
+        ...SCHEDULER_SCHEMA,
+        properties: { ...SCHEDULER_SCHEMA.properties, ...merged(({ scheduler }) => scheduler) },
+      },
+      ...merged(({ sections }) => sections),
+      worker: WORKER_SCHEMA,
+    },
+  } as ConfigSchema;
+}

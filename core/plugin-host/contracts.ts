@@ -3,6 +3,7 @@
  * A new field of a contract has to be listed here to compile.
  */
 import { distance } from 'fastest-levenshtein';
+import { AMM_POLICY_PLACE } from '../api/amm-manager.ts';
 import { type ErrorCode, messageOf, toErrorPayload, YardmasterError } from '../api/errors.ts';
 import type { ExecutionResult, Executor } from '../api/executor.ts';
 import { type EventName, HOOK_NAMES } from '../api/hooks.ts';
@@ -210,8 +211,8 @@ const PLUGIN_KINDS = Object.keys(PLUGINS) as PluginKind[];
 const KINDS: Readonly<Record<ExtensionKind, KindRow>> = {
   'amm-policy': {
     ...{ noun: 'a policy of the Active Memory Manager', madeBy: 'defineAmmPolicy' },
-    place: 'scheduler.activeMemoryManager.policies',
-    ...{ call: 'scheduler.amm.addPolicy(policy)', marks: ['run'] },
+    ...AMM_POLICY_PLACE,
+    marks: ['run'],
   },
   transport: {
     ...{ noun: 'a transport', madeBy: 'defineTransport', place: 'scheduler.transport' },

@@ -33,14 +33,8 @@ import { DEFAULT_POLICIES } from '../config/schema.ts';
 import type { OnError } from '../config/types.ts';
 import { withTimeout } from '../host/answers.ts';
 import type { HookCalls, KernelPorts, Named } from '../kernel/ports.ts';
-import {
-  AMM_OPTIONS,
-  COORDINATION_OPTIONS,
-  WORK_STEALING_OPTIONS,
-} from '../shared/plugin-settings.ts';
 import { isTrusted } from '../shared/read-only.ts';
 import { pathText, type Segment } from '../shared/schema.ts';
-import { optionsOf } from '../shared/settings.ts';
 import { show } from '../shared/words.ts';
 import {
   checkDefinition,
@@ -65,15 +59,6 @@ import {
 import { construct, created } from './injection.ts';
 import { PluginResolver, type Resolved } from './plugin-resolver.ts';
 import { type PolicySlotTable, shieldedPolicy } from './policy-slots.ts';
-
-/** Built-in name of the plugin that the section `scheduler.activeMemoryManager` is for. */
-const AMM = 'amm';
-/** Built-in name of the plugin that the section `scheduler.workStealing` is for. */
-const WORK_STEALING = 'work-stealing';
-/** Built-in name of the plugin that the section `scheduler.coordination` is for. */
-const COORDINATION = 'coordination';
-/** Built-in name of the plugin that collects what a report is about. */
-const REPORT = 'report';
 
 /** The owner of a slot that the configuration, or a call at run time, names a policy for. */
 export const CONFIGURATION = 'the configuration';
@@ -380,22 +365,14 @@ export async function loadBlueprints(
   return blueprints;
 }
 
-function wantedPlugins({ config, origin }: LoadedConfig, builtins: Builtins): Wanted[] {
-  const { plugins, activeMemoryManager, rebalance, workStealing, coordination } = config.scheduler;
+function wantedPlugins({ config, origin, plugins }: LoadedConfig, builtins: Builtins): Wanted[] {
   const wanted: Wanted[] = [];
-  const addBuiltin = (use: string, section: string, options: Options = {}): void => {
-    if (!Object.hasOwn(builtins, use)) return;
+  for (const { use, section, options } of plugins) {
+    if (!Object.hasOwn(builtins, use)) continue;
     const at = ['scheduler', section];
     wanted.push({ entry: { use, options }, onError: 'log', at, place: { origin, optionsAt: at } });
-  };
-  const amm = optionsOf(AMM_OPTIONS, { ...activeMemoryManager, rebalance });
-  addBuiltin(AMM, 'activeMemoryManager', amm);
-  addBuiltin(WORK_STEALING, 'workStealing', optionsOf(WORK_STEALING_OPTIONS, workStealing));
-  if (coordination.enabled) {
-    addBuiltin(COORDINATION, 'coordination', optionsOf(COORDINATION_OPTIONS, coordination));
   }
-  addBuiltin(REPORT, 'plugins');
-  for (const [index, entry] of plugins.entries()) {
+  for (const [index, entry] of config.scheduler.plugins.entries()) {
     const at = ['scheduler', 'plugins', index];
     const place = { origin, optionsAt: [...at, 'options'] };
     wanted.push({ entry, onError: entry.onError, at, place });

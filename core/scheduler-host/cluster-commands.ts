@@ -33,7 +33,7 @@ export class ClusterCommands {
     private readonly gatherer: Gatherer,
     idleWatch: IdleWatch,
     plugins: PluginTable,
-    @inject(CONFIG) { scheduling }: Config,
+    @inject(CONFIG) { worker: { killGrace } }: Config,
     @inject(CLOCK) clock: Clock,
   ) {
     this.startedMs = clock.nowMs();
@@ -51,7 +51,7 @@ export class ClusterCommands {
       builtin('idle-since', () => idleWatch.look()),
       builtin('plugins', () => plugins.infos),
       builtin('events', (given) => this.events(given)),
-      builtin('cancel-timeout', () => scheduling.subtaskCancelTimeout ?? null),
+      builtin('kill-grace', () => (Number.isFinite(killGrace) ? killGrace : null)),
     ];
   }
 

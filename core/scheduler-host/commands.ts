@@ -188,7 +188,7 @@ export const BUILTIN_COMMANDS = {
   plugins: { access: 'viewer', parameters: NO_PARAMETERS },
   commands: { access: 'viewer', parameters: NO_PARAMETERS },
   events: { access: 'viewer', parameters: parameters({}, { topic: TEXT }) },
-  'cancel-timeout': { access: 'viewer', parameters: NO_PARAMETERS },
+  'kill-grace': { access: 'viewer', parameters: NO_PARAMETERS },
   policies: { access: 'viewer', parameters: NO_PARAMETERS },
   shadow: { access: 'viewer', parameters: SLOT },
   why: { access: 'viewer', parameters: parameters({ key: TEXT }) },

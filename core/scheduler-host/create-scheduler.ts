@@ -2,12 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Logger } from '../api/plugin.ts';
 import { byFactory, byValue, type Provider, type ServiceId } from '../api/token.ts';
-import {
-  type LoadedConfig,
-  type ReadConfig,
-  readConfigFile,
-  readConfigObject,
-} from '../config/load.ts';
+import type { LoadedConfig, ReadConfig } from '../config/load.ts';
 import { LogBook } from '../host/log.ts';
 import { Insight } from '../kernel/insight.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
@@ -151,14 +146,15 @@ export async function checkConfig(options: CreateSchedulerOptions): Promise<stri
 async function loadConfig({
   config,
   configFile,
+  configuration,
   layers,
-}: Pick<CreateSchedulerOptions, 'config' | 'configFile' | 'layers'>): Promise<ReadConfig> {
-  if (typeof config === 'string') return readConfigFile(config, layers);
+}: CreateSchedulerOptions): Promise<ReadConfig> {
+  if (typeof config === 'string') return configuration.readFile(config, layers);
   if (config !== undefined || configFile === undefined) {
     const folder = configFile === undefined ? undefined : dirname(configFile);
-    return readConfigObject(config ?? {}, folder, layers);
+    return configuration.readObject(config ?? {}, folder, layers);
   }
-  return readConfigFile(configFile, layers);
+  return configuration.readFile(configFile, layers);
 }
 
 /** Warnings and errors, one line each. */

@@ -8,7 +8,7 @@ import type { SlotName } from '../api/policies.ts';
 import type { Provider } from '../api/token.ts';
 import type { Transport } from '../api/transport.ts';
 import type { ClusterView } from '../api/views.ts';
-import type { ConfigLayers } from '../config/load.ts';
+import type { ConfigLayers, ConfigReader } from '../config/load.ts';
 import type { Config, ConfigInput } from '../config/types.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
 import type { TransitionRecord } from '../kernel/story.ts';
@@ -40,6 +40,8 @@ export interface CreateSchedulerOptions {
   readonly configFile?: string;
   /** Configurations below and above it, such as those of flags. */
   readonly layers?: ConfigLayers;
+  /** Reads configurations, with the sections of what is built in. */
+  readonly configuration: ConfigReader;
   /** Short names of what is built in. */
   readonly builtins: Builtins;
   readonly clock: Clock;

@@ -26,15 +26,13 @@ const SLICE_TRANSITIONS = 1000;
 /** The part of a configuration that the kernel needs. */
 export function kernelOptions({
   scheduler: config,
-  scheduling,
-}: Pick<Config, 'scheduler' | 'scheduling'>): Partial<KernelOptions> {
-  const { subtaskMaxReschedules, subtaskMaxRetries } = scheduling;
+}: Pick<Config, 'scheduler'>): Partial<KernelOptions> {
   const durations = Object.entries(config.defaultTaskDurations);
   return {
     validate: config.validate,
     allowedFailures: config.allowedFailures,
-    avoidUsedWorkers: subtaskMaxReschedules !== undefined,
-    defaultRetries: subtaskMaxRetries,
+    avoidUsedWorkers: config.avoidUsedWorkers,
+    defaultRetries: config.retries,
     bandwidth: config.bandwidth,
     unknownTaskDurationS: config.unknownTaskDuration / 1000,
     defaultTaskDurationsS: new Map(durations.map(([prefix, ms]) => [prefix, ms / 1000])),

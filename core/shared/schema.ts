@@ -74,6 +74,10 @@ export interface Schema {
   readonly extension?: boolean;
   /** Values above 0 and below `minimum` are allowed, and noted with the advice. */
   readonly advised?: { readonly minimum: number; readonly advice: string };
+  /** A name, or an extension given in code, alone stands for an object with it as this property. */
+  readonly alone?: string;
+  /** `false` is allowed, and means this. */
+  readonly whenFalse?: unknown;
   /** The value is a `Uint8Array`. */
   readonly bytes?: boolean;
   /** The value is an object with these methods, of whatever class. */
@@ -93,7 +97,7 @@ const KEYWORDS: Readonly<Record<keyof Schema, Holds>> = {
   ...{ items: 'rule', uniqueItems: 'boolean', properties: 'named', required: 'array' },
   ...{ additionalProperties: 'rule', anyOf: 'rules', oneOf: 'rules', allOf: 'rules', not: 'rule' },
   ...{ unit: 'unit', infinite: 'boolean', extension: 'boolean', bytes: 'boolean' },
-  ...{ methods: 'array', wanted: 'string', advised: 'object' },
+  ...{ methods: 'array', wanted: 'string', advised: 'object', alone: 'string', whenFalse: 'any' },
 };
 /** Keywords that mean nothing for the check. */
 const IGNORED = ['$schema', '$id', '$comment', 'deprecated', 'readOnly', 'writeOnly'];
@@ -204,8 +208,12 @@ class Walk {
 
   /** @returns the checked value; undefined when nothing is given and there is no default */
   visit(schema: Schema, given: unknown, place?: 'root'): unknown {
-    if (schema.unit !== undefined) return this.visitQuantity(schema, schema.unit, given);
-    let value = given;
+    const meant = given === false && schema.whenFalse !== undefined ? schema.whenFalse : given;
+    if (schema.unit !== undefined) return this.visitQuantity(schema, schema.unit, meant);
+    let value = meant;
+    if (schema.alone !== undefined && (typeof value === 'string' || isExtension(value))) {
+      value = { [schema.alone]: value };
+    }
     if (value === null && !this.isCode && !fits(schema, null)) {
       value = schema.infinite === true ? Infinity : undefined;
     }
@@ -416,8 +424,27 @@ function isWithinLength(length: number, least = 0, most = Infinity): boolean {
   return length >= least && length <= most;
 }
 
+/** True when a value is an extension itself: a class, an instance, or a definition. */
+export function isExtension(value: unknown): boolean {
+  if (typeof value === 'function') return true;
+  if (!isObject(value)) return false;
+  if (!isPlainObject(value)) return true;
+  try {
+    if ('use' in value) return false;
+    const parts = Object.values(value);
+    return typeof value['kind'] === 'string' || parts.some((part) => typeof part === 'function');
+  } catch {
+    return true; // It throws when it is read, which nothing that was written in a configuration does.
+  }
+}
+
 /** The values that a rule allows in words: `a number above 0`; undefined when it says too much for that. */
 export function allowedBy(schema: Schema): string | undefined {
+  const words = allowedValues(schema);
+  return words === undefined || schema.whenFalse === undefined ? words : `${words}, or false`;
+}
+
+function allowedValues(schema: Schema): string | undefined {
   const { wanted, unit, enum: words, extension, methods } = schema;
   if (wanted !== undefined) return wanted;
   if (unit !== undefined) {

@@ -1,6 +1,7 @@
 import type { UseEntry } from '../api/plugin.ts';
 import { parseBytes, parseDurationMs } from '../util/units.ts';
-import { ANY, DURATION, type Rules, SIZE } from './schema.ts';
+import { isPlainObject } from '../util/values.ts';
+import { ANY, DURATION, type Problem, type Rules, SIZE } from './schema.ts';
 
 // Kinds of settings. A setting is a JSON schema that states type, unit, bounds, default and description; it serves the
 // configuration, options in code, flags of the command line, and the options of plugins.
@@ -170,7 +171,8 @@ export const entry = <Entry extends UseEntry = UseEntry>(
   more: Settings = {},
 ) =>
   ({
-    type: ['object', 'string'], // A name alone is an entry without options.
+    type: ['object', 'string'],
+    alone: 'use',
     additionalProperties: false,
     required: ['use'],
     properties: { use: use(what), options: options(what), ...more },
@@ -267,10 +269,6 @@ export type CheckedOptions<One extends Section> = {
 /** Settings as the schema of the options of a plugin, which are numbers where a configuration has units. */
 export function optionsSchema(section: Section): object {
   const properties = settingsOf(section).map(({ option, read, setting }) => {
-    const { items } = setting as { readonly items?: object };
-    if (items !== undefined && 'properties' in items) {
-      return [option, { ...setting, items: { ...items, type: 'object' } }] as const;
-    }
     if (read === undefined) return [option, setting] as const;
     const rest = Object.entries(setting).filter(([name]) => name !== 'unit');
     const { default: preset } = setting as { readonly default?: unknown };
@@ -333,4 +331,58 @@ export function withoutSettings<Fields extends Settings, Name extends keyof Fiel
 ): { readonly properties: Omit<Fields, Name> } {
   const left = Object.entries(properties).filter(([name]) => !names.includes(name as Name));
   return { properties: Object.fromEntries(left) as Omit<Fields, Name> };
+}
+
+// Sections that belong to an extension.
+
+type Values = Readonly<Record<string, unknown>>;
+/** A checked configuration: sections by name. */
+export type Sections = Readonly<Record<string, Values>>;
+
+/**
+ * What a built-in extension adds to the configuration. It is stated where the extension is; the application hands all of
+ * them to the core, which knows none by name.
+ */
+export interface ConfigPart {
+  /** Settings of the section `scheduler`. */
+  readonly scheduler?: Settings;
+  /** Sections beside `scheduler` and `worker`. */
+  readonly sections?: Settings;
+  /** Brings other spellings, of all sections, into the form of the schema. */
+  spell?(written: unknown): Spelled;
+  /** What is wrong beyond the schema. */
+  problems?(config: Sections): readonly Problem[];
+  /** Applies what means something for other sections. */
+  apply?(config: Sections): Sections;
+  /** Settings that have no effect. @param written - the configuration as it is written, spelled */
+  notes?(config: Sections, written: unknown): readonly Problem[];
+  /** The plugin that the settings are for; undefined: none is loaded. */
+  plugin?(scheduler: Values): PartPlugin | undefined;
+}
+
+/** A configuration in the form of the schema. */
+export interface Spelled {
+  readonly value: unknown;
+  readonly problems?: readonly Problem[];
+  /** Of words that were left out. */
+  readonly notes?: readonly Problem[];
+}
+
+/** A plugin that is loaded for its section. */
+export interface PartPlugin {
+  readonly use: string;
+  /** The section of `scheduler` that has its options. */
+  readonly section: string;
+  readonly options?: Values;
+}
+
+/** `sender-min` and `sender_min` are `senderMin`. */
+export function camelCase(key: string): string {
+  return key.replace(/[-_]([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** A copy of an object in which one field is replaced, if it has that field. */
+export function within(root: unknown, key: string, change: (value: unknown) => unknown): unknown {
+  if (!isPlainObject(root) || !Object.hasOwn(root, key)) return root;
+  return { ...root, [key]: change(root[key]) };
 }

@@ -1,3 +1,4 @@
+import { RETIRE_SELF } from '../api/amm-manager.ts';
 import { randomBytes } from 'node:crypto';
 import type { Channel } from '../api/channel.ts';
 import { every, type Timer } from '../api/clock.ts';
@@ -197,7 +198,7 @@ export class WorkerLink {
    * @throws RemoteError what the scheduler says against it
    */
   async retire(timeoutMs: number): Promise<void> {
-    await this.channel?.request('command', { command: 'amm.retireSelf' }, timeoutMs);
+    await this.channel?.request('command', { command: RETIRE_SELF }, timeoutMs);
   }
 
   /** No more signs of life, and no more attempts to come back. */

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import { builtins } from '../../adapters/app/builtin-extensions.ts';
 import { MsgpackCodec } from '../../adapters/codecs/msgpack.ts';
 import { shuffle, tree } from '../../adapters/workloads/index.ts';
-import { loadConfigObject } from '../../core/config/load.ts';
+import { configuration } from '../../adapters/app/config.ts';
 import type { ConfigInput } from '../../core/config/types.ts';
 import type { LoggedPolicies } from '../../core/log/format.ts';
 import { type CheckpointDistance, LogWriter } from '../../core/log/log-writer.ts';
@@ -41,7 +41,7 @@ async function make(
   play: Play,
   distance?: CheckpointDistance,
 ): Promise<void> {
-  const { config } = loadConfigObject(input, '/');
+  const { config } = configuration.loadObject(input, '/');
   const ports = await new RecordedPolicies(builtins, '/').ports(chosen);
   const parts: Uint8Array[] = [];
   const plain = config as unknown as Readonly<Record<string, unknown>>;

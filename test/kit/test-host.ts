@@ -18,6 +18,7 @@ import {
 import type { RegisterClientRequest, RegisterWorkerRequest } from '../../core/messages/protocol.ts';
 import type { WorkerIdentity } from '../../core/state/worker.ts';
 import { builtins } from '../../adapters/app/builtin-extensions.ts';
+import { type ConfigInput, configuration } from '../../adapters/app/config.ts';
 import { onTestFinished } from 'vitest';
 
 /** Log lines, to be looked at. */
@@ -158,10 +159,15 @@ export class TestHost {
   scheduler!: Scheduler;
   address!: string;
 
-  static async start(options: Partial<CreateSchedulerOptions> = {}): Promise<TestHost> {
+  static async start(
+    options: Partial<Omit<CreateSchedulerOptions, 'config'>> & {
+      config?: ConfigInput | string;
+    } = {},
+  ): Promise<TestHost> {
     const host = new TestHost();
     host.scheduler = await createScheduler({
       config: { scheduler: { validate: true } },
+      configuration,
       builtins,
       clock: host.clock,
       transports: [host.transport],
@@ -216,7 +222,7 @@ export class TestHost {
 /** A host whose invariants are checked after each stimulus; the end of the test closes it. */
 export async function startHost(
   scheduler: object = {},
-  options: Partial<CreateSchedulerOptions> = {},
+  options: Partial<Omit<CreateSchedulerOptions, 'config'>> & { config?: ConfigInput | string } = {},
 ): Promise<TestHost> {
   const config = { scheduler: { validate: true, ...scheduler } };
   const host = await TestHost.start({ config, ...options });

@@ -1,14 +1,10 @@
 /** The types of a configuration follow from the schemas of its settings. */
 import { expectTypeOf, test } from 'vitest';
-import {
-  type AmmConfig,
-  type Config,
-  type ConfigInput,
-  defineConfig,
-  type OnError,
-} from '../../core/config/types.ts';
+import { type Config, type ConfigInput, defineConfig } from '../../adapters/app/config.ts';
 
 type Scheduler = Config['scheduler'];
+type AmmConfig = Scheduler['activeMemoryManager'];
+type OnError = Scheduler['plugins'][number]['onError'];
 type WorkerInput = NonNullable<ConfigInput['worker']>;
 
 test('a setting with a default has a value, and one without may have none', () => {

@@ -1,9 +1,8 @@
 import { resolve } from 'node:path';
 import { type Clock, YardmasterError } from '../../../core/api/index.ts';
-import { loadConfigFile, loadConfigObject } from '../../../core/config/load.ts';
-import type { ConfigInput } from '../../../core/config/types.ts';
 import { inBackground } from '../../../core/shared/timers.ts';
 import type { WorkerEnd } from '../../../core/worker-host/worker-options.ts';
+import { type ConfigInput, configuration } from '../../app/config.ts';
 import { configuredTransports } from '../../app/start-scheduler.ts';
 import {
   NannyPlugins,
@@ -72,8 +71,8 @@ export async function workerSettings(
   const overrides = { worker: { ...given, memory, allowModules } };
   const { config, folder } =
     flags.config === undefined
-      ? loadConfigObject({}, process.cwd(), { overrides })
-      : await loadConfigFile(flags.config, { overrides });
+      ? configuration.loadObject({}, process.cwd(), { overrides })
+      : await configuration.loadFile(flags.config, { overrides });
   return {
     scheduler,
     config: config.worker,

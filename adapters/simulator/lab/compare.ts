@@ -5,7 +5,7 @@ import {
   type SlotName,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import type { ConfigInput } from '../../../core/config/types.ts';
+import type { ConfigInput } from '../../app/config.ts';
 import { PluginResolver } from '../../../core/plugin-host/plugin-resolver.ts';
 import { hint } from '../../../core/shared/words.ts';
 import { type CostedTask, graphWorkload, type Workload } from '../../workloads/index.ts';

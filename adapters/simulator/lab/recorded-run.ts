@@ -2,7 +2,7 @@ import type { LogFrame, LogHeader } from '../../../core/log/format.ts';
 import type { RegisterWorker } from '../../../core/messages/from-worker.ts';
 import type { TaskFinished, UpdateGraph } from '../../../core/messages/stimulus.ts';
 import type { StatePart } from '../../../core/kernel/state-parts.ts';
-import type { ConfigInput } from '../../../core/config/types.ts';
+import type { ConfigInput } from '../../app/config.ts';
 import type { WorkerModel } from '../options.ts';
 import { isOpen } from '../load-workload.ts';
 

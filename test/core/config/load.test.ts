@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { YardmasterError } from '../../../core/api/index.ts';
-import { loadConfigFile, loadConfigObject } from '../../../core/config/load.ts';
-import { type ConfigInput, defineConfig } from '../../../core/config/types.ts';
+import { configuration } from '../../../adapters/app/config.ts';
+import { type ConfigInput, defineConfig } from '../../../adapters/app/config.ts';
 
 let folder: string;
 beforeAll(async () => {
@@ -68,12 +68,14 @@ const MEMORY = {
 
 describe('a valid configuration', () => {
   it('is complete, in base units and frozen, when nothing is given', () => {
-    const { config } = loadConfigObject({});
+    const { config } = configuration.loadObject({});
     expect(config).toEqual({
       scheduler: {
         address: 'tls://127.0.0.1:8786',
         validate: false,
         allowedFailures: 3,
+        retries: 0,
+        avoidUsedWorkers: false,
         bandwidth: 100_000_000,
         slotWork: 4,
         sendAlong: 1024,
@@ -150,7 +152,7 @@ worker:
   memory: { spill: false, maxSpill: 20 GB, monitorInterval: 50ms }
 `,
     );
-    const { config, folder: from } = await loadConfigFile(path);
+    const { config, folder: from } = await configuration.loadFile(path);
     expect(config.scheduler.workerTtl).toBe(60_000);
     expect(config.scheduler.noWorkersTimeout).toBe(Infinity);
     expect(config.scheduler.defaultTaskDurations).toEqual({ inc: 10 });
@@ -176,29 +178,29 @@ worker:
 
   it('the limits of the memory of workers may be false, as in Dask, but not true', () => {
     const memory = { target: false, maxSpill: false } as const;
-    expect(loadConfigObject({ worker: { memory } }).config.worker.memory).toEqual({
+    expect(configuration.loadObject({ worker: { memory } }).config.worker.memory).toEqual({
       ...MEMORY,
       target: 0,
     });
     const wrong = { worker: { memory: { pause: true, spill: 1.5 } } } as never;
-    expect(() => loadConfigObject(wrong)).toThrow(
-      /worker\.memory\.pause must be a number from 0 to 1, or false \(got true\)[^]*worker\.memory\.spill must be a number from 0 to 1/,
+    expect(() => configuration.loadObject(wrong)).toThrow(
+      /worker\.memory\.spill must be a number from 0 to 1[^]*worker\.memory\.pause must be a number from 0 to 1, or false \(got true\)/,
     );
   });
 
   it('JSON works, and may name the schema for its editor', async () => {
     const path = await file('good.json', '{"$schema": "x", "scheduler": {"allowedFailures": 0}}');
-    expect((await loadConfigFile(path)).config.scheduler.allowedFailures).toBe(0);
+    expect((await configuration.loadFile(path)).config.scheduler.allowedFailures).toBe(0);
   });
 
   it.each(['good.mjs', 'good.ts'])('a module %s is read', async (name) => {
     const path = await file(name, 'export default { scheduler: { bandwidth: "5 MB" } };');
-    expect((await loadConfigFile(path)).config.scheduler.bandwidth).toBe(5_000_000);
+    expect((await configuration.loadFile(path)).config.scheduler.bandwidth).toBe(5_000_000);
   });
 
   it('an empty file means all defaults', async () => {
     const path = await file('empty.yaml', '# nothing\n');
-    expect((await loadConfigFile(path)).config.scheduler.allowedFailures).toBe(3);
+    expect((await configuration.loadFile(path)).config.scheduler.allowedFailures).toBe(3);
   });
 
   it("Dask's spelling of a policy of the memory manager becomes use and options", async () => {
@@ -213,7 +215,9 @@ scheduler:
         key: foo
 `,
     );
-    expect((await loadConfigFile(path)).config.scheduler.activeMemoryManager.policies).toEqual([
+    expect(
+      (await configuration.loadFile(path)).config.scheduler.activeMemoryManager.policies,
+    ).toEqual([
       { use: 'reduce-replicas', options: {} },
       { use: './policies.js#EnsureBroadcast', options: { key: 'foo' } },
     ]);
@@ -229,7 +233,7 @@ scheduler:
     const input = defineConfig({
       scheduler: { plugins: [counter, Counter, literal], policies: { workerSelection: policy } },
     });
-    const { plugins, policies } = loadConfigObject(input).config.scheduler;
+    const { plugins, policies } = configuration.loadObject(input).config.scheduler;
     expect(plugins.map(({ use }) => use)).toEqual<unknown[]>([counter, Counter, literal]);
     expect(plugins[2]?.use).toBe(literal);
     expect(Object.isFrozen(literal)).toBe(false);
@@ -238,7 +242,7 @@ scheduler:
 
   it('the given object is neither changed nor frozen', () => {
     const input = { scheduler: { workerTtl: '1s' } };
-    loadConfigObject(input);
+    configuration.loadObject(input);
     expect(input).toEqual({ scheduler: { workerTtl: '1s' } });
     expect(Object.isFrozen(input.scheduler)).toBe(false);
   });
@@ -268,7 +272,7 @@ worker:
   threads: 1.5
 `,
     );
-    expect(await problemsOf(() => loadConfigFile(path))).toEqual([
+    expect(await problemsOf(() => configuration.loadFile(path))).toEqual([
       'the configuration has 12 problems:',
       'bad.yaml:2:13: scheduler.validate must be true or false (got "maybe")',
       'bad.yaml:3:20: scheduler.allowedFailures must be a whole number of at least 0 (got -1)',
@@ -327,7 +331,7 @@ worker:
       expect.stringMatching(/^scheduler\.__proto__ is not known; there are address, /) as string,
     ],
   ])('%s, given in code', async (_name, input, expected) => {
-    expect(await problemsOf(() => loadConfigObject(input))).toEqual([
+    expect(await problemsOf(() => configuration.loadObject(input))).toEqual([
       'the configuration has a problem:',
       expected,
     ]);
@@ -335,34 +339,34 @@ worker:
 
   it('of syntax name the place', async () => {
     const path = await file('syntax.yaml', 'scheduler:\n  validate: [true\nworker: 1\n');
-    const [head, first] = await problemsOf(() => loadConfigFile(path));
+    const [head, first] = await problemsOf(() => configuration.loadFile(path));
     expect(head).toBe('the configuration cannot be parsed:');
     expect(first).toMatch(/^syntax\.yaml:3:\d+: /);
   });
 
   it('a key twice is an error', async () => {
     const path = await file('twice.yaml', 'worker: {}\nworker: {}\n');
-    expect(await problemsOf(() => loadConfigFile(path))).toEqual([
+    expect(await problemsOf(() => configuration.loadFile(path))).toEqual([
       'the configuration cannot be parsed:',
       'twice.yaml:2:1: Map keys must be unique',
     ]);
   });
 
   it('a file that is not there is named', async () => {
-    const [line] = await problemsOf(() => loadConfigFile(join(folder, 'none.yaml')));
+    const [line] = await problemsOf(() => configuration.loadFile(join(folder, 'none.yaml')));
     expect(line).toMatch(/^the configuration file none\.yaml cannot be read: ENOENT/);
   });
 
   it('a module without a default export says what to write', async () => {
     const path = await file('named.mjs', 'export const config = {};');
-    expect(await problemsOf(() => loadConfigFile(path))).toEqual([
+    expect(await problemsOf(() => configuration.loadFile(path))).toEqual([
       'the configuration module named.mjs must export its configuration as default: export default defineConfig({ … })',
     ]);
   });
 
   it('has the problems as data', () => {
     try {
-      loadConfigObject({ scheduler: { allowedFailures: -1 } });
+      configuration.loadObject({ scheduler: { allowedFailures: -1 } });
       expect.unreachable();
     } catch (error) {
       expect((error as YardmasterError).data).toEqual({

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { loadConfigObject } from '../../../core/config/load.ts';
+import { configuration } from '../../../adapters/app/config.ts';
 import { RetireWorker } from '../../../policies/amm/retire-worker.ts';
 
-const load = (input: object): ReturnType<typeof loadConfigObject>['config']['scheduler'] =>
-  loadConfigObject(input).config.scheduler;
+const load = (input: object): ReturnType<typeof configuration.loadObject>['config']['scheduler'] =>
+  configuration.loadObject(input).config.scheduler;
 
 describe('rebalance and the age of old memory', () => {
   it("have Dask's defaults, one by one", () => {
@@ -27,7 +27,7 @@ describe('rebalance and the age of old memory', () => {
         'sender-recipient-gap': 0,
       };
       const memory = { rebalance, 'recent-to-old-time': '10s', target: 0.5 };
-      const { config } = loadConfigObject({ worker: { memory } });
+      const { config } = configuration.loadObject({ worker: { memory } });
       expect(config.scheduler).toMatchObject({
         rebalance: { measure: 'managed', senderMin: 0.2, recipientMax: 0.7, senderRecipientGap: 0 },
         recentToOldTime: 10_000,

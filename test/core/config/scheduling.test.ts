@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { checkConfig, createScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { kernelOptions } from '../../../core/scheduler-host/tokens.ts';
-import { loadConfigFile, loadConfigObject } from '../../../core/config/load.ts';
-import type { ConfigInput } from '../../../core/config/types.ts';
+import { configuration } from '../../../adapters/app/config.ts';
+import type { ConfigInput } from '../../../adapters/app/config.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
 
 let folder: string;
@@ -32,7 +32,7 @@ const MARS = `scheduling:
 `;
 
 it("Mars' own spelling is understood, in the section and inside it", async () => {
-  const { config } = await loadConfigFile(await file(MARS));
+  const { config } = await configuration.loadFile(await file(MARS));
   expect(config.scheduling).toMatchObject({
     memQuotaSize: 0.8,
     memHardLimit: 12 * 2 ** 30,
@@ -44,7 +44,8 @@ it("Mars' own spelling is understood, in the section and inside it", async () =>
 });
 
 it('retries and reschedules reach the kernel', () => {
-  const options = (input: ConfigInput): object => kernelOptions(loadConfigObject(input).config);
+  const options = (input: ConfigInput): object =>
+    kernelOptions(configuration.loadObject(input).config);
   expect(options({})).toMatchObject({
     allowedFailures: 3,
     avoidUsedWorkers: false,
@@ -60,7 +61,7 @@ it('retries and reschedules reach the kernel', () => {
 
 it('threads of cancelled tasks are ended after the timeout, or never', () => {
   const grace = (scheduling: ConfigInput['scheduling'] = {}, worker = {}): number =>
-    loadConfigObject({ scheduling, worker }).config.worker.killGrace;
+    configuration.loadObject({ scheduling, worker }).config.worker.killGrace;
   expect(grace()).toBe(5000);
   expect(grace({}, { killGrace: '2s' })).toBe(2000);
   expect(grace({ subtaskCancelTimeout: '300 ms' }, { killGrace: '2s' })).toBe(300);
@@ -68,16 +69,16 @@ it('threads of cancelled tasks are ended after the timeout, or never', () => {
 });
 
 it('words without effect are ignored and named with their place, and only those that were written', async () => {
-  const { notes } = await loadConfigFile(await file(MARS));
+  const { notes } = await configuration.loadFile(await file(MARS));
   expect(notes.map((note) => note.replace(`${folder}/`, ''))).toEqual([
     expect.stringContaining(
       'worker.memoryAdmission quota acts on workers with a memory limit only',
     ),
     'cluster.yaml:8:3: scheduling.speculation has no effect: no task runs twice at once',
   ]);
-  const { config } = await loadConfigFile(await file(MARS));
+  const { config } = await configuration.loadFile(await file(MARS));
   expect(config.scheduling).not.toHaveProperty('speculation');
-  expect(loadConfigObject({ scheduling: { subtaskMaxRetries: 3 } }).notes).toEqual([]);
+  expect(configuration.loadObject({ scheduling: { subtaskMaxRetries: 3 } }).notes).toEqual([]);
 });
 
 it('check-config and the log of a scheduler name settings without effect', async () => {
@@ -106,14 +107,14 @@ it.each([
   ['mem_quota_sice: 80%', 'memQuotaSice is not known; did you mean "memQuotaSize"?'],
   ['subtask_max_retries: 1, subtaskMaxRetries: 2', 'subtaskMaxRetries is written twice'],
 ])('%s is refused, with its place', async (text, message) => {
-  const loading = loadConfigFile(await file(`scheduling: { ${text} }\n`));
+  const loading = configuration.loadFile(await file(`scheduling: { ${text} }\n`));
   await expect(loading).rejects.toThrow(`scheduling.${message}`);
   await expect(loading).rejects.toThrow(/cluster\.yaml:1:\d\d/);
 });
 
 it('the preset mars fills the slots and words that are not written', () => {
   const schedulerOf = (input: ConfigInput): object => {
-    const { policies, slotWork } = loadConfigObject(input).config.scheduler;
+    const { policies, slotWork } = configuration.loadObject(input).config.scheduler;
     return { policies, slotWork };
   };
   const rules = {
@@ -128,19 +129,19 @@ it('the preset mars fills the slots and words that are not written', () => {
       scheduler: { policies: { ordering: 'best' }, slotWork: '2 ms' },
     }),
   ).toEqual({ policies: { queuing: { use: 'mars' }, ordering: { use: 'best' } }, slotWork: 2 });
-  expect(() => loadConfigObject({ scheduling: 'marz' as 'mars' })).toThrow(/preset.*mars/);
+  expect(() => configuration.loadObject({ scheduling: 'marz' as 'mars' })).toThrow(/preset.*mars/);
 });
 
 it('the preset of a file is named with its place when there is no such preset', async () => {
-  const { config } = await loadConfigFile(await file('scheduling: mars\n'));
+  const { config } = await configuration.loadFile(await file('scheduling: mars\n'));
   expect(config.scheduler.policies.queuing).toEqual({ use: 'mars' });
-  await expect(file('scheduling: marz\n').then(loadConfigFile)).rejects.toThrow(':1:');
+  await expect(file('scheduling: marz\n').then(configuration.loadFile)).rejects.toThrow(':1:');
 });
 
 it('a quota above the hard limit is refused, in shares and in bytes', () => {
   const load = (memQuotaSize: string | number, memHardLimit: string | number, limit = 0) => {
     const worker = { memoryAdmission: 'quota', memoryLimit: limit } as const;
-    return () => loadConfigObject({ scheduling: { memQuotaSize, memHardLimit }, worker });
+    return () => configuration.loadObject({ scheduling: { memQuotaSize, memHardLimit }, worker });
   };
   expect(load('96%', '95%')).toThrow(
     'scheduling.memQuotaSize must not be above scheduling.memHardLimit: 96 % is more than 95 %',
@@ -149,28 +150,33 @@ it('a quota above the hard limit is refused, in shares and in bytes', () => {
   expect(load('80%', '3 GiB', 4 * 2 ** 30)).toThrow('must not be above');
   expect(load('95%', '95%')).not.toThrow();
   expect(load('80%', '3 GiB', 2 ** 30)).not.toThrow();
-  expect(() => loadConfigObject({ scheduling: { memQuotaSize: 1 } })).toThrow('must not be above');
+  expect(() => configuration.loadObject({ scheduling: { memQuotaSize: 1 } })).toThrow(
+    'must not be above',
+  );
 });
 
 it('quota and hard limit act when they are written, unless the switch says otherwise', () => {
   const scheduling = { memQuotaSize: '70%', memHardLimit: '95%' };
-  const { config, notes } = loadConfigObject({ scheduling, worker: { memoryLimit: '1 GiB' } });
+  const { config, notes } = configuration.loadObject({
+    scheduling,
+    worker: { memoryLimit: '1 GiB' },
+  });
   expect(config.worker).toMatchObject({
     memoryAdmission: 'quota',
     memory: { quota: 0.7, hardLimit: 0.95, pause: 0 },
   });
   expect(notes).toEqual([]);
-  const off = loadConfigObject({ scheduling, worker: { memoryAdmission: 'thresholds' } });
+  const off = configuration.loadObject({ scheduling, worker: { memoryAdmission: 'thresholds' } });
   expect(off.config.worker.memory).not.toHaveProperty('quota');
   expect(off.notes).toEqual([
     'scheduling.memQuotaSize has no effect: it acts with worker.memoryAdmission: quota',
     'scheduling.memHardLimit has no effect: it acts with worker.memoryAdmission: quota',
   ]);
-  expect(loadConfigObject({}).config.worker.memoryAdmission).toBe('thresholds');
+  expect(configuration.loadObject({}).config.worker.memoryAdmission).toBe('thresholds');
 });
 
 it('a quota without a memory limit is named, with the ways to give one', () => {
-  const notesOf = (worker: object): readonly string[] => loadConfigObject({ worker }).notes;
+  const notesOf = (worker: object): readonly string[] => configuration.loadObject({ worker }).notes;
   const note =
     'worker.memoryAdmission quota acts on workers with a memory limit only: worker.memoryLimit is 0, which is unlimited, unless --memory-limit or memoryLimitBytes says otherwise; set a limit such as "4 GiB"';
   expect(notesOf({ memoryAdmission: 'quota', memoryLimit: 0 })).toEqual([note]);

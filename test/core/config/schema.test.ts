@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { CONFIG_SCHEMA } from '../../../core/config/schema.ts';
+import { configuration } from '../../../adapters/app/config.ts';
 
 const root = new URL('../../../', import.meta.url);
 
@@ -21,7 +21,7 @@ function* keys(node: Node, path: string): Generator<readonly [path: string, node
   if (node.items !== undefined) yield* keys(node.items, `${path}[]`);
 }
 
-const all = [...keys(CONFIG_SCHEMA, '')];
+const all = [...keys(configuration.schema, '')];
 
 describe('the schema', () => {
   it.each(all.map(([path, node]) => ({ path, node })))('$path has a title', ({ node }) =>

@@ -14,7 +14,7 @@ import {
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
 import { InlineExecutor } from '../../../adapters/executors/inline.ts';
 import { defineTasks } from '../../../adapters/tasks/define-tasks.ts';
-import { defineConfig } from '../../../core/config/types.ts';
+import { defineConfig } from '../../../adapters/app/config.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
 import { TransportTable } from '../../../core/scheduler-host/transport-table.ts';
 import type { TestHost } from '../../kit/test-host.ts';

@@ -14,6 +14,7 @@ import {
 } from '../../../core/api/index.ts';
 import { checkConfig } from '../../../core/scheduler-host/create-scheduler.ts';
 import { builtins } from '../../../adapters/app/builtin-extensions.ts';
+import { configuration } from '../../../adapters/app/config.ts';
 import { identityOf, MemoryLog, settle, TestHost, startHost } from '../../kit/test-host.ts';
 import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
@@ -135,7 +136,9 @@ describe('the life of a plugin', () => {
     const messageOf = async (file: string): Promise<string[]> => {
       const clock = new VirtualClock();
       const config = join(folder, file);
-      const error = await errorOf(checkConfig({ config, builtins, clock, log: new MemoryLog() }));
+      const error = await errorOf(
+        checkConfig({ config, configuration, builtins, clock, log: new MemoryLog() }),
+      );
       return error.message.replaceAll(folder, 'FOLDER').split('\n');
     };
     expect(await messageOf('plugins.yaml')).toEqual([
@@ -763,6 +766,7 @@ describe('checkConfig', () => {
     const lines: string[] = [];
     const report = await checkConfig({
       config: { scheduler: { policies: { queuing: 'co-assign' }, plugins: [diary('a', lines)] } },
+      configuration,
       builtins,
       clock: new VirtualClock(),
       log: new MemoryLog(),

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 
-import { loadConfigObject } from '../../../core/config/load.ts';
+import { configuration } from '../../../adapters/app/config.ts';
 import { EventLog } from '../../../core/scheduler-host/event-log.ts';
 
 const KIB = 1024;
 
 function logOf(eventLogLength: number, events = '64 KiB'): EventLog {
   return new EventLog(
-    loadConfigObject({ scheduler: { eventLogLength, limits: { events } } }).config,
+    configuration.loadObject({ scheduler: { eventLogLength, limits: { events } } }).config,
   );
 }
 

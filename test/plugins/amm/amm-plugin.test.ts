@@ -136,7 +136,7 @@ describe('the Active Memory Manager in a scheduler', () => {
     ['process', 'process'],
   ])('the measure %s, as Dask spells it, is %s', async (measure, meant) => {
     const { scheduler } = await start({ start: false, measure });
-    expect(scheduler.config.scheduler.activeMemoryManager.measure).toBe(meant);
+    expect(scheduler.config.scheduler).toMatchObject({ activeMemoryManager: { measure: meant } });
   });
 
   it('a measure that does not exist is refused, with those that do', async () => {

@@ -10,7 +10,7 @@ import { describeDaskSettings, readDaskSettings } from '../../../../adapters/app
 import { createScheduler } from '../../../../adapters/app/start-scheduler.ts';
 import { DaskConfig, parsePythonValue } from '../../../../adapters/dask/config.ts';
 import { kernelOptions } from '../../../../core/scheduler-host/tokens.ts';
-import { loadConfigObject } from '../../../../core/config/load.ts';
+import { configuration } from '../../../../adapters/app/config.ts';
 import { findDaskPython, skipReason } from '../pythons.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'yardmaster-dask-config-'));
@@ -165,7 +165,9 @@ const EFFECTS: readonly (readonly [
 ];
 
 function effectOf(env: Readonly<Record<string, string>>, place: string): unknown {
-  const { config } = loadConfigObject({}, undefined, { defaults: readDaskSettings(env).config });
+  const { config } = configuration.loadObject({}, undefined, {
+    defaults: readDaskSettings(env).config,
+  });
   return place
     .split('.')
     .reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], config.scheduler);
@@ -207,7 +209,9 @@ describe("Dask's configuration of the scheduler", () => {
 
   test('a task duration of Dask reaches the kernel', () => {
     const env = scheduler({ DEFAULT_TASK_DURATIONS__LOAD: '3s' });
-    const { config } = loadConfigObject({}, undefined, { defaults: readDaskSettings(env).config });
+    const { config } = configuration.loadObject({}, undefined, {
+      defaults: readDaskSettings(env).config,
+    });
     expect(kernelOptions(config).defaultTaskDurationsS).toEqual(new Map([['load', 3]]));
   });
 
@@ -221,7 +225,9 @@ describe("Dask's configuration of the scheduler", () => {
         DASK_DISTRIBUTED__WORKER__MEMORY__REBALANCE__SENDER_RECIPIENT_GAP: '0',
       },
     );
-    const { config } = loadConfigObject({}, undefined, { defaults: readDaskSettings(env).config });
+    const { config } = configuration.loadObject({}, undefined, {
+      defaults: readDaskSettings(env).config,
+    });
     expect(config.scheduler).toMatchObject({
       rebalance: { measure: 'managed', senderMin: 0.1, recipientMax: 0.9, senderRecipientGap: 0 },
       recentToOldTime: 10_000,
@@ -261,7 +267,9 @@ describe("Dask's configuration of the scheduler", () => {
   test('an own configuration wins key by key', () => {
     const env = scheduler({ ALLOWED_FAILURES: '10', WORKER_SATURATION: '2', WORKER_TTL: '1m' });
     const own = { scheduler: { allowedFailures: 1, policies: { queuing: 'direct' } } };
-    const { config } = loadConfigObject(own, undefined, { defaults: readDaskSettings(env).config });
+    const { config } = configuration.loadObject(own, undefined, {
+      defaults: readDaskSettings(env).config,
+    });
     expect(config.scheduler).toMatchObject({
       allowedFailures: 1,
       workerTtl: 60_000,

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { loadConfigObject } from '../../../../core/config/load.ts';
+import { configuration } from '../../../../adapters/app/config.ts';
 import { P1, WorkerBench } from '../builders.ts';
 
 const quota = (quotaBytes: number, hardLimitBytes = Infinity): WorkerBench =>
@@ -102,9 +102,9 @@ it('a cancelled run keeps its part until it has ended', () => {
 it('is configured with the words of Mars, which take the place of the threshold for pausing', () => {
   const scheduling = { memQuotaSize: '50%', memHardLimit: '2 GiB' };
   const worker = { memoryLimit: '4 GiB', memoryAdmission: 'quota' } as const;
-  const { memory } = loadConfigObject({ scheduling, worker }).config.worker;
+  const { memory } = configuration.loadObject({ scheduling, worker }).config.worker;
   expect(memory).toMatchObject({ quota: 0.5, hardLimit: 2 ** 31, pause: 0, terminate: 0.95 });
-  const plain = loadConfigObject({ scheduling, worker: { memoryAdmission: 'thresholds' } }).config
-    .worker.memory;
+  const plain = configuration.loadObject({ scheduling, worker: { memoryAdmission: 'thresholds' } })
+    .config.worker.memory;
   expect([plain.quota, plain.pause]).toEqual([undefined, 0.8]);
 });

@@ -188,7 +188,7 @@ export class Journal implements SchedulerJournal {
     if (scheduler.crash !== undefined) throw scheduler.crash;
     this.begin();
     this.fatal.end();
-    this.contents = { ...contents, parts: [], entries: [] };
+    this.contents = { ...contents, entries: [] };
     this.reading = undefined;
     this.endReading();
     if (contents.schedulerId === undefined) return;
@@ -245,6 +245,7 @@ export class Journal implements SchedulerJournal {
     this.secretHashes.clear();
     this.committed.clear();
     this.leaveOut(place, 'the scheduler ended', error);
+    this.contents = this.folder.read();
     return true;
   }
 
@@ -391,6 +392,8 @@ export class Journal implements SchedulerJournal {
     } catch (error) {
       throw asJournalError(error, `the journal ${path} has a checkpoint that cannot be restored`);
     }
+    // The kernel has them; another scheduler would read them again.
+    this.contents = { ...this.contents, parts: [] };
     for (const [peer, hash] of checkpoint.journal?.secretHashes ?? []) {
       this.secretHashes.set(peer, hash);
     }

@@ -134,7 +134,7 @@ async function submissions(durationMs: number): Promise<object> {
 }
 
 /** Gives a scheduler so many tasks that do not finish, in graphs of a thousand, and a thousand workers. */
-function fill(scheduler: Scheduler, count: number): void {
+async function fill(scheduler: Scheduler, count: number): Promise<void> {
   const secretHash = new SessionSecret('of the client of the measurement').toString();
   scheduler.enqueue({ op: 'register-client', client: 'alice', secretHash });
   for (let index = 0; index < 1000; index++) scheduler.enqueue(worker(index));
@@ -147,12 +147,13 @@ function fill(scheduler: Scheduler, count: number): void {
     }));
     scheduler.enqueue({ op: 'update-graph', client: 'alice', tasks, keys });
   }
+  while (scheduler.kernel.isUnsettled) await pause(1);
 }
 
 /** A scheduler with so many tasks writes its state, which a recording that begins then begins with; and it is restored. */
 async function checkpoint(count: number): Promise<object> {
   const { scheduler, record, stopRecording, close } = await openScheduler({ log: SILENT });
-  fill(scheduler, count);
+  await fill(scheduler, count);
   const writtenMs: number[] = [];
   const restoredMs: number[] = [];
   let bytes = 0;
@@ -182,7 +183,7 @@ async function checkpoint(count: number): Promise<object> {
 async function restart(count: number): Promise<object> {
   const journal = join(folder, 'restart');
   const first = await openScheduler({ journal, log: SILENT });
-  fill(first.scheduler, count);
+  await fill(first.scheduler, count);
   await first.close();
   const timesMs: number[] = [];
   let tasks = 0;

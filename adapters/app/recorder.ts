@@ -176,9 +176,10 @@ export class Recorder implements SchedulerRecorder {
   }
 
   private fail(active: Active, cause: Error): void {
-    const { path } = active;
-    const text = `the recording ${path} cannot be written any more: ${cause.message}; the scheduler continues without recording`;
-    this.log.error({ err: cause, file: path }, text);
+    const { path: file } = active;
+    const message = `the recording ${file} cannot be written any more: ${cause.message}`;
+    const err = new YardmasterError('ERR_LOG', message, { file }, { cause });
+    this.log.error({ err }, `${message}; the scheduler continues without recording`);
     if (this.active !== active) return;
     this.active = undefined;
     this.kernel().stopRecording();

@@ -163,7 +163,7 @@ export interface TasksPart {
   readonly whoHas: readonly (readonly number[])[];
   /** Clients. */
   readonly whoWants: readonly (readonly number[])[];
-  /** How tasks are computed, where that is written down: in journals, which are started from. */
+  /** The run specifications of the tasks; only journals have them, because a scheduler starts from a journal. */
   readonly runSpecs?: readonly unknown[];
   /** The fields that few tasks have, with the position of the task in the columns. */
   readonly rare: readonly (readonly [position: number, fields: SavedRareFields])[];

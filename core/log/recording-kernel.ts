@@ -180,7 +180,7 @@ export class RecordingKernel extends SchedulerKernel {
   }
 }
 
-/** What a log says of a state besides its parts. O(tasks + replicas). */
+/** The payload of the frame that completes a checkpoint of this state. O(tasks + replicas). */
 export function checkpointOf(
   cluster: ClusterState,
   ports: KernelPorts,

@@ -1,16 +1,24 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { readSegment, segmentPath } from '../../../../adapters/app/read-log.ts';
-import { type Durability, LogOutput } from '../../../../adapters/app/write-log.ts';
-import { VirtualClock } from '../../../../adapters/clocks/virtual-clock.ts';
-import { SYSTEM_FILES } from '../../../../adapters/log/segment-file.ts';
-import type { StatePart } from '../../../../core/kernel/state-parts.ts';
-import type { Stimulus } from '../../../../core/messages/stimulus.ts';
-import { TurnEnd } from '../../../../core/shared/turn.ts';
+import { readSegment, segmentPath } from '../../../adapters/app/read-log.ts';
+import { type Durability, LogOutput } from '../../../adapters/app/write-log.ts';
+import { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
+import { type FileSystem, SYSTEM_FILES } from '../../../adapters/log/segment-file.ts';
+import type { StatePart } from '../../../core/kernel/state-parts.ts';
+import type { Stimulus } from '../../../core/messages/stimulus.ts';
+import { TurnEnd } from '../../../core/shared/turn.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'yardmaster-journal-writer-'));
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-log-output-'));
 afterAll(() => {
   rmSync(folder, { recursive: true });
 });
@@ -18,29 +26,32 @@ afterAll(() => {
 const CHECKPOINT = { policies: {}, lanes: [0, 0], state: '' } as const;
 const PARTS = [{ part: 'a' }, { part: 'b' }] as unknown as StatePart[];
 
+const HEADER = {
+  version: '1',
+  schedulerId: 'scheduler-1',
+  createdAtMs: 0,
+  config: {},
+  folder: '',
+} as const;
+
+function entry(client: string): Stimulus {
+  return { op: 'register-client', client, stimulusId: client };
+}
+
 /** A journal in a folder of its own, and the file of its first segment. */
 function journal(
   name: string,
   durability: Durability,
-  onCommit?: (client: string, upTo: number) => void,
+  onCommit: (client: string, upTo: number) => void = () => undefined,
 ): { output: LogOutput; path: string } {
   const target = join(folder, name);
   mkdirSync(target);
   const output = new LogOutput({
-    target,
-    durability,
-    header: {
-      holds: 'requests',
-      version: '1',
-      schedulerId: 'scheduler-1',
-      createdAtMs: 0,
-      config: {},
-      folder: '',
-    },
+    ...{ target, durability, onCommit },
+    header: { holds: 'requests', ...HEADER },
     distance: { bytesMin: 1e6, ratio: 3 },
     clock: new VirtualClock(),
     files: SYSTEM_FILES,
-    ...(onCommit === undefined ? {} : { onCommit }),
     onError: (error) => {
       throw error;
     },
@@ -60,7 +71,7 @@ test('the entries of one turn of the event loop are written at once, before anyt
     });
   });
   for (const client of ['alice', 'bob', 'carol']) {
-    output.stimulus({ op: 'register-client', client, stimulusId: client }, 1);
+    output.stimulus(entry(client), 1);
     output.acknowledge(client, 1);
   }
   expect(statSync(path).size).toBe(before);
@@ -77,7 +88,6 @@ test('the entries of one turn of the event loop are written at once, before anyt
 /** A segment whose checkpoint was synced, and with three entries that only a close in good order syncs. */
 function segment(name: string, syncs: boolean): { path: string; bytes: Buffer; frames: number[] } {
   const { output, path } = journal(name, 'none');
-  const entry = (client: string): Stimulus => ({ op: 'register-client', client, stimulusId: '' });
   for (const client of ['c', 'd', 'e']) output.stimulus(entry(client), 1);
   if (syncs) output.end();
   else {
@@ -110,5 +120,43 @@ test('damage to what was on the disk for certain is refused', () => {
   ]) {
     writeFileSync(path, Buffer.from(bytes).fill(0, frames[damaged], frames[damaged + 1]));
     expect(() => readSegment(path)).toThrow(remedy);
+  }
+});
+
+test('a log whose disk is full ends with one error, and what is written to it later is dropped', () => {
+  let isFull = false;
+  const files: FileSystem = {
+    ...SYSTEM_FILES,
+    writeSync: (...given) => {
+      if (isFull) throw new Error('ENOSPC: no space left on device, write');
+      return SYSTEM_FILES.writeSync(...given);
+    },
+  };
+  for (const durability of [undefined, 'none'] as const) {
+    const target = join(folder, `full-${durability}`);
+    mkdirSync(target);
+    const errors: Error[] = [];
+    isFull = false;
+    const output = new LogOutput({
+      ...{ target, files, ...(durability === undefined ? {} : { durability }) },
+      header: { holds: 'all', ...HEADER },
+      keep: { bytes: 1e9, ageMs: 1e9 },
+      distance: { bytesMin: 1, ratio: 0 },
+      clock: new VirtualClock(),
+      onError: (error) => errors.push(error),
+    });
+    output.checkpoint(PARTS, CHECKPOINT, 0);
+    output.stimulus(entry('a'), 1);
+    output.flush();
+    isFull = true;
+    expect(output.isCheckpointDue(0)).toBe(true);
+    expect(() => output.checkpoint(PARTS, CHECKPOINT, 2)).toThrow('ENOSPC');
+    for (let count = 0; count < 10_000; count++) output.stimulus(entry('b'), 3);
+    output.flush();
+    expect(errors).toEqual([
+      expect.objectContaining({ message: expect.stringMatching('ENOSPC') as string }),
+    ]);
+    // The segment that could not be begun is gone, and the one before is whole.
+    expect(readdirSync(target)).toEqual(['00000001.ylog']);
   }
 });

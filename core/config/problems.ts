@@ -1,4 +1,4 @@
-/** What is wrong with a configuration: its place in a file, its line in an error, and what is left without it. */
+/** A fault of a configuration: its place in a file, its line in an error, and what is left without it. */
 import { YardmasterError } from '../api/errors.ts';
 import { pathText, type Problem, type Segment } from '../shared/schema.ts';
 import { isPlainObject } from '../util/values.ts';

@@ -149,7 +149,7 @@ function withinLimit(message: unknown): unknown {
   return { action: 'event-left-out', reason };
 }
 
-/** When more keys of one client were cancelled, the reasons of the older half of them are dropped. */
+/** Cancelled keys of one client; the reasons of the older half are dropped when there are more. */
 const CANCELLATIONS_MAX = 100_000;
 
 /**

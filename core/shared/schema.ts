@@ -87,7 +87,7 @@ export interface Schema {
 }
 
 type Holds = 'rule' | 'rules' | 'named' | 'types' | 'pattern' | 'unit' | 'any' | TypeName;
-/** What each keyword holds: one rule, several, rules by name, or a plain value. */
+/** The value of each keyword: one rule, several, rules by name, or a plain value. */
 const KEYWORDS: Readonly<Record<keyof Schema, Holds>> = {
   ...{ title: 'string', description: 'string', default: 'any', examples: 'array' },
   ...{ type: 'types', enum: 'array', const: 'any', pattern: 'pattern', multipleOf: 'number' },

@@ -340,7 +340,7 @@ type Values = Readonly<Record<string, unknown>>;
 export type Sections = Readonly<Record<string, Values>>;
 
 /**
- * What a built-in extension adds to the configuration. It is stated where the extension is; the application hands all of
+ * The part of the configuration that belongs to a built-in extension. It is stated where the extension is; the application hands all of
  * them to the core, which knows none by name.
  */
 export interface ConfigPart {
@@ -350,7 +350,7 @@ export interface ConfigPart {
   readonly sections?: Settings;
   /** Brings other spellings, of all sections, into the form of the schema. */
   spell?(written: unknown): Spelled;
-  /** What is wrong beyond the schema. */
+  /** Finds faults beyond the schema. */
   problems?(config: Sections): readonly Problem[];
   /** Applies what means something for other sections. */
   apply?(config: Sections): Sections;

@@ -2,7 +2,7 @@ import { dirname, extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../api/errors.ts';
 import { isPlainObject } from '../util/values.ts';
-import { check, isExtension, type Problem } from '../shared/schema.ts';
+import { check, type Checked, isExtension, type Problem } from '../shared/schema.ts';
 import type { ConfigPart, PartPlugin, Sections, Spelled } from '../shared/settings.ts';
 import {
   configError,
@@ -106,19 +106,20 @@ function checkerOf<Full>(schema: object, parts: readonly ConfigPart[]) {
     }
     return { value, problems, notes };
   };
-  /** The problems that the schema finds, or else those that it cannot express. */
-  const problemsOf = (written: unknown): readonly Problem[] => {
-    const { value, problems } = check(schema, written);
-    if (problems.length > 0) return problems;
-    return parts.flatMap((part) => part.problems?.(value as Sections) ?? []);
+  /** With the problems that the schema finds, or else those that it cannot express. */
+  const examined = (written: unknown): Checked => {
+    const checked = check(schema, written);
+    if (checked.problems.length > 0) return checked;
+    const sections = checked.value as Sections;
+    return { ...checked, problems: parts.flatMap((part) => part.problems?.(sections) ?? []) };
   };
-  /** @param written - without problems */
+  /** @param checked - the configuration that is written, without problems */
   const finished = (
     written: unknown,
+    { value, notes: advice }: Checked,
     ofSpelling: readonly Problem[],
     origin: ConfigOrigin,
   ): Omit<LoadedConfig<Full>, 'folder'> => {
-    const { value, notes: advice } = check(schema, written);
     let sections = value as Sections;
     for (const part of parts) sections = part.apply?.(sections) ?? sections;
     const ofParts = parts.flatMap((part) => part.notes?.(sections, written) ?? []);
@@ -137,11 +138,15 @@ function checkerOf<Full>(schema: object, parts: readonly ConfigPart[]) {
   ): Omit<ReadConfig<Full>, 'folder'> => {
     const own = spelled(value ?? {});
     const whole = overlay(overlay(spelled(defaults).value, own.value), spelled(overrides).value);
-    const problems = [...own.problems, ...problemsOf(whole)];
-    if (problems.length === 0) return { ...finished(whole, own.notes, origin), error: undefined };
-    const valid = keepValidParts(whole, problems, problemsOf);
+    const checked = examined(whole);
+    const problems = [...own.problems, ...checked.problems];
+    if (problems.length === 0) {
+      return { ...finished(whole, checked, own.notes, origin), error: undefined };
+    }
+    const valid = keepValidParts(whole, problems, (rest) => examined(rest).problems);
     const error = configError(problems, origin);
-    return { ...finished(valid.value, own.notes, originOf(valid, origin)), error };
+    const rest = examined(valid.value);
+    return { ...finished(valid.value, rest, own.notes, originOf(valid, origin)), error };
   };
 }
 

@@ -292,12 +292,8 @@ class Walk {
       const item = this.visit(isKnown ? (properties[key] as Schema) : rest, given);
       this.at.pop();
       if (item === undefined) continue;
-      Object.defineProperty(checked, key, {
-        value: item,
-        enumerable: true,
-        configurable: true,
-        writable: true,
-      });
+      if (key === '__proto__') setOwn(checked, key, item);
+      else checked[key] = item;
     }
     for (const key of required) {
       if (Object.hasOwn(checked, key)) continue;
@@ -343,6 +339,12 @@ class Walk {
   }
 }
 
+/** Assignment would change the prototype. */
+function setOwn(target: object, key: string, value: unknown): void {
+  const rest = { enumerable: true, configurable: true, writable: true };
+  Object.defineProperty(target, key, { value, ...rest });
+}
+
 function isRight({ problems }: Pick<Checked, 'problems'>): boolean {
   return problems.length === 0;
 }
@@ -374,7 +376,11 @@ function fits(schema: Schema, value: unknown): boolean {
   }
   if (schema.bytes === true) return value instanceof Uint8Array;
   if (schema.methods !== undefined) return hasMethods(value, schema.methods);
-  if (type !== undefined && !typesOf(type).some((name) => TYPES[name].fits(value))) {
+  const hasType =
+    typeof type === 'string'
+      ? TYPES[type].fits(value)
+      : type === undefined || type.some((name) => TYPES[name].fits(value));
+  if (!hasType) {
     return value === Infinity && schema.infinite === true;
   }
   if (words !== undefined && !words.includes(value)) return false;

@@ -388,7 +388,7 @@ export class Journal implements SchedulerJournal {
     if (checkpoint === undefined) return;
     const { path } = this.folder;
     try {
-      restoreCheckpoint(kernel, parts, checkpoint, false);
+      restoreCheckpoint(kernel, parts, checkpoint);
     } catch (error) {
       throw asJournalError(error, `the journal ${path} has a checkpoint that cannot be restored`);
     }

@@ -236,7 +236,7 @@ export function briefly(value: unknown): string {
 }
 
 /** True when it arrives anywhere as it is. */
-function isPlain(value: unknown, depth = 0): boolean {
+export function isPlain(value: unknown, depth = 0): boolean {
   if (value === null || typeof value === 'boolean') return true;
   if (typeof value === 'string') return wellFormed(value) === value;
   if (typeof value === 'number') return !Number.isInteger(value) || Number.isSafeInteger(value);

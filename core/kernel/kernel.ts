@@ -116,8 +116,8 @@ export class SchedulerKernel {
   }
 
   /** All that later decisions depend on: see `takeSnapshot`. Only while it {@link isQuiet}. */
-  snapshot(hasRunSpecs = false): Generator<StatePart, void, undefined> {
-    return takeSnapshot(this.scope, hasRunSpecs);
+  snapshot(isToStart = false): Generator<StatePart, void, undefined> {
+    return takeSnapshot(this.scope, isToStart);
   }
 
   /**

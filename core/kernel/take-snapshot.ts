@@ -33,11 +33,12 @@ const PART_ITEMS = 5000;
  * All that later decisions of the kernel depend on. Only while nothing is left to later stimuli
  * (`SchedulerKernel.isQuiet`). To be read to its end before the next stimulus. O(tasks + links).
  *
- * @param hasRunSpecs - with the run specifications of tasks; otherwise it only says whether there is one
+ * @param isToStart - for a scheduler that starts with it, maybe with other policies: with the run specifications of tasks,
+ *   and without what policies remember; otherwise it only says whether there is a specification
  */
 export function* takeSnapshot(
   scope: KernelScope,
-  hasRunSpecs: boolean,
+  isToStart: boolean,
 ): Generator<StatePart, void, undefined> {
   const { cluster } = scope;
   const tables: SnapshotTables = {
@@ -56,10 +57,10 @@ export function* takeSnapshot(
   yield workersPart(scope, tables);
   for (const some of inParts([...cluster.tasks.values()])) {
     const part = tasksPart(tables, some);
-    yield hasRunSpecs ? { ...part, runSpecs: some.map(({ runSpec }) => runSpec) } : part;
+    yield isToStart ? { ...part, runSpecs: some.map(({ runSpec }) => runSpec) } : part;
   }
   yield holdingsPart(scope, tables);
-  yield policiesPart(scope);
+  yield isToStart ? { part: 'policies', inCharge: {}, fallbacks: {} } : policiesPart(scope);
 }
 
 /** Finds the groups, prefixes and workers that are in no table any more, and that something still refers to. */

@@ -65,7 +65,7 @@ export type LoggedPolicies = Readonly<Record<string, LoggedPolicy>>;
 /** A policy as a log names it. */
 export interface LoggedPolicy {
   readonly name: string;
-  /** Its configuration; absent for what is built in by default, and for what was given as an object. */
+  /** Its configuration; absent for what is built in by default, and for what was given as an object or has objects as options. */
   readonly entry?: UseEntry;
 }
 

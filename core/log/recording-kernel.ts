@@ -191,21 +191,17 @@ export function checkpointOf(
 
 /**
  * Gives a kernel that has handled nothing yet the state of a checkpoint.
- * @param hasMemory - with what its policies remember; otherwise the policies are new
  * @throws StateError when it is not what was written
  */
 export function restoreCheckpoint(
   kernel: SchedulerKernel,
   parts: readonly StatePart[],
   { parts: count, state }: LogCheckpoint,
-  hasMemory: boolean,
 ): void {
   if (parts.length !== count) {
     throw new StateError(`it has ${count} parts, and ${parts.length} of them are there`);
   }
-  const nothing: StatePart = { part: 'policies', inCharge: {}, fallbacks: {} };
-  const isLeftOut = ({ part }: StatePart): boolean => part === 'policies' && !hasMemory;
-  kernel.restore(parts.map((part) => (isLeftOut(part) ? nothing : part)));
+  kernel.restore(parts);
   const restored = digestOfState(kernel.cluster);
   if (restored === state) return;
   throw new StateError(`what it restores has the digest ${restored}, and ${state} was written`);

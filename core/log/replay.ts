@@ -75,10 +75,9 @@ export class Replay {
    * @throws StateError when it is not what was written
    */
   begin(parts: readonly StatePart[], checkpoint: LogCheckpoint): void {
-    const isExact = this.holds === 'all';
-    restoreCheckpoint(this.recording, parts, checkpoint, isExact);
+    restoreCheckpoint(this.recording, parts, checkpoint);
     this.recording.lanes = checkpoint.lanes;
-    if (!isExact) this.handle({ op: 'forget-placements', stimulusId: 'journal' });
+    if (this.holds === 'requests') this.handle({ op: 'forget-placements', stimulusId: 'journal' });
   }
 
   /** A checkpoint that is met on the way is compared like any check. */

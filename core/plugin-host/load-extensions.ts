@@ -1,7 +1,7 @@
 /** Loads what a configuration, or a call at run time, names: policies, plugins, transports. Nothing is set up here. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../api/clock.ts';
-import { messageOf, YardmasterError } from '../api/errors.ts';
+import { isPlain, messageOf, YardmasterError } from '../api/errors.ts';
 import { HOOK_NAMES } from '../api/hooks.ts';
 import type { PreloadContext, PreloadModule } from '../api/local-plugins.ts';
 import type {
@@ -488,7 +488,7 @@ export async function loadPolicy<Slot extends SlotName>(
   checkPolicy(slot, policy, `${name} (${resolved.source})`);
   const shielded = isTrusted(resolved.exported) ? policy : shieldedPolicy(slot, policy);
   const named = { name, policy: shielded as PolicySlots[Slot] };
-  return typeof entry.use === 'string' ? { ...named, entry } : named;
+  return isPlain(entry) ? { ...named, entry } : named;
 }
 
 function makePolicy(

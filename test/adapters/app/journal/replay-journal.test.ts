@@ -1,5 +1,5 @@
 /** What reads recordings reads the folder of a journal, too. */
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
@@ -82,4 +82,30 @@ it('a journal is looked at and reported, with the remark that it does not hold w
   const { header, history } = await recordingHistory(left);
   expect([header.holds, history.runs]).toEqual(['requests', []]);
   expect(checkpointsOf(left)).toHaveLength(1);
+});
+
+it.each([
+  ['options with a function', 'weigh'],
+  ['a memory that cannot be written', 'throws'],
+])('a policy with %s does not hinder a journal', async (_, option) => {
+  const use = join(folder, 'policy.mjs');
+  writeFileSync(
+    use,
+    `export default class {
+       constructor({ throws }) { this._throws = throws; }
+       select(_task, candidates) { return candidates[0]; }
+       snapshot() { if (this._throws) throw new Error('no memory'); }
+     }`,
+  );
+  const policies = { workerSelection: { use, options: { [option]: () => 1 } } };
+  const config = { scheduler: { policies } };
+  const journal = { folder: join(folder, option), segmentBytes: 1 };
+  for (let start = 1; start <= 2; start++) {
+    const { scheduler, close } = await openScheduler({ journal, config, log });
+    scheduler.enqueue({ op: 'register-client', client: `client-${start}`, secretHash: 'hash' });
+    scheduler.enqueue({ op: 'heartbeat-client', client: `client-${start}` });
+    await new Promise(setImmediate);
+    expect([...scheduler.kernel.cluster.clients.keys()]).toContain(`client-${start}`);
+    await close();
+  }
 });

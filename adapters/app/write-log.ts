@@ -45,7 +45,7 @@ export interface Retention {
 }
 
 /** The options of a log. */
-export interface LogOptions {
+interface LogOptions {
   /** The only file, or the folder of segments. */
   readonly target: SegmentFile | string;
   readonly header: Omit<LogHeader, 'segment'>;

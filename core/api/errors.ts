@@ -43,7 +43,7 @@ export const ERROR_CODES = {
   ERR_QUOTA: 'One peer wants more than it may take.',
   ERR_READ_ONLY: 'A plugin or policy tried to change what it may only read.',
   ERR_REGISTRATION: 'The scheduler refused a worker or a client.',
-  ERR_REPLAY: 'A recording cannot be replayed, or its replay decides otherwise.',
+  ERR_REPLAY: 'A replay needs a policy that the recording names, and that has to be given.',
   ERR_RESULT_STORE: 'Results cannot be kept, or one that was kept is gone.',
   ERR_RETIRE: 'A worker stays, because what it holds would be lost.',
   ERR_SLOT: 'A policy slot has no provider, or more than one.',

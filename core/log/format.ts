@@ -63,7 +63,7 @@ export interface LogHeader {
 export type LoggedPolicies = Readonly<Record<string, LoggedPolicy>>;
 
 /** A policy as a log names it. */
-export interface LoggedPolicy {
+interface LoggedPolicy {
   readonly name: string;
   /** Its configuration; absent for what is built in by default, and for what was given as an object or has objects as options. */
   readonly entry?: UseEntry;
@@ -93,7 +93,7 @@ export interface LogCheckpoint {
 }
 
 /** The facts that a journal knows, and the kernel does not. */
-export interface JournalFacts {
+interface JournalFacts {
   /** No run of this scheduler has this id or a later one, before the journal says so again. */
   readonly nextRunId: number;
   /** Hashes of the secrets with which workers, by address, and clients may come back. */

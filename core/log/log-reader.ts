@@ -13,7 +13,7 @@ import {
 } from './format.ts';
 
 /** The kind of damage at a place of a log. */
-export type LogDamage =
+type LogDamage =
   /** The log ends within its first bytes or within a frame: the writer was killed, or the disk was full. */
   | 'torn'
   /** A frame whose checksum, order or payload is wrong, with more frames after it. */

@@ -23,7 +23,7 @@ import type { KernelLog } from './recording-kernel.ts';
 const CHUNK_BYTES = 128 * 1024;
 
 /** Takes bytes, and has used them when it returns: they are overwritten then. */
-export type LogSink = (bytes: Uint8Array) => void;
+type LogSink = (bytes: Uint8Array) => void;
 
 /** The estimated size of a task in a checkpoint. */
 const TASK_STATE_BYTES = 50;

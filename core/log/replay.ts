@@ -1,4 +1,3 @@
-import { YardmasterError } from '../api/errors.ts';
 import type { TransitionRecord } from '../kernel/story.ts';
 import type { KernelOptions, KernelPorts } from '../kernel/ports.ts';
 import type { SchedulerKernel } from '../kernel/kernel.ts';
@@ -153,15 +152,3 @@ export const NO_LOG: KernelLog = {
   check: () => undefined,
   checkpoint: () => undefined,
 };
-
-/** @throws YardmasterError `ERR_REPLAY` when the replay differed */
-export function assertIdentical({ difference }: ReplayProgress): void {
-  if (difference === undefined) return;
-  const { stimulus, sequence, what, recorded, replayed } = difference;
-  const { op, stimulusId } = stimulus ?? { op: 'nothing', stimulusId: 'the start' };
-  throw new YardmasterError(
-    'ERR_REPLAY',
-    `the replay differs from the recording after ${stimulusId} (${op}, frame ${sequence}): its ${what} are ${replayed}, and ${recorded} were recorded`,
-    { ...difference },
-  );
-}

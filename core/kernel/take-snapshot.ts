@@ -3,6 +3,7 @@ import type { ClusterState } from '../state/cluster.ts';
 import type { TaskGroup, TaskPrefix } from '../state/groups.ts';
 import { type StateCounts, TASK_STATE_NAMES, type TaskStateName } from '../state/state-names.ts';
 import type { Blame, Restrictions, TaskState, WorkerState } from '../state/task.ts';
+import { approximateBytes } from '../util/bytes.ts';
 import type { KernelScope } from './scope.ts';
 import {
   COMPUTABLE,
@@ -28,6 +29,8 @@ import {
 
 /** Tasks or groups in one part. */
 const PART_ITEMS = 5000;
+/** Of run specifications in one part, roughly, unless a single one is larger. */
+const PART_BYTES = 64 * 2 ** 20;
 
 /**
  * All that later decisions of the kernel depend on. Only while nothing is left to later stimuli
@@ -55,7 +58,9 @@ export function* takeSnapshot(
     yield { part: 'groups', groups: some.map((group) => groupOf(scope, tables, group)) };
   }
   yield workersPart(scope, tables);
-  for (const some of inParts([...cluster.tasks.values()])) {
+  const nbytesOf = ({ runSpec }: TaskState): number =>
+    isToStart ? approximateBytes(runSpec, PART_BYTES) : 0;
+  for (const some of inParts([...cluster.tasks.values()], nbytesOf)) {
     const part = tasksPart(tables, some);
     yield isToStart ? { ...part, runSpecs: some.map(({ runSpec }) => runSpec) } : part;
   }
@@ -83,10 +88,23 @@ function collect({ cluster }: KernelScope, { prefixes, groups, workers }: Snapsh
   }
 }
 
-function* inParts<T>(items: readonly T[]): Generator<readonly T[], void, undefined> {
-  for (let from = 0; from < items.length; from += PART_ITEMS) {
-    yield items.slice(from, from + PART_ITEMS);
+function* inParts<T>(
+  items: readonly T[],
+  nbytesOf: (item: T) => number = () => 0,
+): Generator<readonly T[], void, undefined> {
+  let some: T[] = [];
+  let nbytes = 0;
+  for (const item of items) {
+    const more = nbytesOf(item);
+    if (some.length === PART_ITEMS || (some.length > 0 && nbytes + more > PART_BYTES)) {
+      yield some;
+      some = [];
+      nbytes = 0;
+    }
+    some.push(item);
+    nbytes += more;
   }
+  if (some.length > 0) yield some;
 }
 
 function kernelPart(scope: KernelScope): KernelPart {

@@ -6,6 +6,7 @@ import {
   crc32c,
   FILE_HEADER_BYTES,
   FORMAT_VERSION,
+  FRAME_BYTES_MAX,
   FRAME_HEADER_BYTES,
   FRAME_KINDS,
   type FrameKind,
@@ -151,11 +152,19 @@ export class LogWriter implements KernelLog {
   /**
    * Adds a frame.
    * @param mark - see `FramePlace.mark`
-   * @throws YardmasterError `ERR_NOT_SERIALISABLE` when the payload is no plain data; nothing is added then
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE` when the payload is no plain data, `ERR_FRAME` when it is too large for a
+   *   reader; nothing is added then
    */
   append(kind: FrameKind, timeMs: number, payload: unknown, mark = this.unsynced): void {
     const encoded = this.codec.encodeShared(payload);
     const bodyLength = BODY_HEADER_BYTES + encoded.length;
+    if (bodyLength > FRAME_BYTES_MAX) {
+      throw new YardmasterError(
+        'ERR_FRAME',
+        `a ${kind} of ${encoded.length} bytes does not fit in a frame of a log, which has at most ${FRAME_BYTES_MAX} bytes`,
+        { nbytes: encoded.length, frameBytesMax: FRAME_BYTES_MAX },
+      );
+    }
     const needed = FRAME_HEADER_BYTES + bodyLength;
     if (this.length + needed > this.chunk.length) {
       this.flush();

@@ -3,6 +3,7 @@ import { MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
 import { YardmasterError } from '../../../core/api/errors.ts';
 import {
   FILE_HEADER_BYTES,
+  FRAME_BYTES_MAX,
   FORMAT_VERSION,
   type LogFrame,
   type LogHeader,
@@ -132,4 +133,17 @@ describe('a log', () => {
       'continues with frame 3 after 3',
     );
   });
+});
+
+it('no frame is written that no reader takes', () => {
+  const large = new Uint8Array(FRAME_BYTES_MAX);
+  const encoded: Uint8Array[] = [Uint8Array.of(0x80), large, Uint8Array.of(0x80)];
+  const codec = { encodeShared: () => encoded.shift() as Uint8Array, decode: () => undefined };
+  const writer = new LogWriter(codec, () => undefined, HEADER, 0);
+  expect(() => writer.append('stimulus', 0, {})).toThrow(
+    expect.objectContaining({ code: 'ERR_FRAME' }),
+  );
+  expect(writer.frames).toBe(1);
+  writer.append('stimulus', 0, {});
+  expect(writer.frames).toBe(2);
 });

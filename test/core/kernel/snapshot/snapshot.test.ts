@@ -134,3 +134,13 @@ describe('a kernel that is restored from a snapshot', () => {
     },
   );
 });
+
+it('has its tasks in parts that fit into frames, however large their arguments are', () => {
+  const kernel = new SchedulerKernel({}, makePorts(), 0);
+  const runSpec = { args: new Uint8Array(20 * 2 ** 20) };
+  const keys = Array.from({ length: 7 }, (_, n) => `task-${n}`);
+  const tasks = keys.map((key) => ({ key, dependencies: [], runSpec }));
+  kernel.handle({ op: 'update-graph', client: 'c', tasks, keys, stimulusId: 'graph' }, 0);
+  const parts = [...kernel.snapshot(true)].filter(({ part }) => part === 'tasks');
+  expect(parts.map((part) => 'runSpecs' in part && part.runSpecs?.length)).toEqual([3, 3, 1]);
+});

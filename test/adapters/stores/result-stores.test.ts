@@ -218,7 +218,7 @@ describe.each([
 
 test('a bucket without a name is refused', () => {
   expect(() => storeSpec({ s3: {} as BucketSpec })).toThrow(
-    /resultStore\.s3\.bucket must be a text/,
+    /resultStore: s3\.bucket must be text that is not empty/,
   );
 });
 

@@ -12,7 +12,12 @@ import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import { actorOf, failureOf, isData } from '../../core/kernel/on-recovery.ts';
 import type { LogHeader } from '../../core/log/format.ts';
 import { checkpointOf, restoreCheckpoint } from '../../core/log/recording-kernel.ts';
-import { changesNoWants, journalledForm, reportNumberOf } from '../../core/messages/operations.ts';
+import {
+  journalledForm,
+  keysOf,
+  OPERATIONS,
+  reportNumberOf,
+} from '../../core/messages/operations.ts';
 import type { RestoreTasks, Stimulus } from '../../core/messages/stimulus.ts';
 import { CLOCK, SERVER_ID } from '../../core/host/tokens.ts';
 import { JOURNAL, type SchedulerJournal } from '../../core/scheduler-host/journal.ts';
@@ -284,15 +289,10 @@ export class Journal implements SchedulerJournal {
   /** Notes a failed stimulus: what the client wanted by it is not wanted after a restart either, where it may not fail. */
   failed(stimulus: Stimulus): void {
     if (this.output === undefined || !('client' in stimulus)) return;
+    const keys = keysOf(stimulus);
+    if (keys.length === 0 || !OPERATIONS[stimulus.op].failureEndsWants) return;
     const { client } = stimulus;
-    const { keys, items } = stimulus as {
-      readonly keys?: readonly string[];
-      readonly items?: readonly { readonly key: string }[];
-    };
-    const given = keys ?? items?.map(({ key }) => key);
-    if (given === undefined || changesNoWants(stimulus.op)) return;
-    const op = 'client-releases-keys';
-    this.pending.push({ op, client, keys: given, stimulusId: 'journal' });
+    this.pending.push({ op: 'client-releases-keys', client, keys, stimulusId: 'journal' });
   }
 
   after(): void {

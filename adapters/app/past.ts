@@ -6,6 +6,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import type { Config } from '../../core/config/types.ts';
+import { configuration } from './config.ts';
 import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { HookCalls, KernelPorts } from '../../core/kernel/ports.ts';
 import type { StatePart } from '../../core/kernel/state-parts.ts';
@@ -376,10 +377,12 @@ class LogPlayer {
   }
 
   private kernelOptions(): ReturnType<typeof kernelOptions> {
-    const recorded = kernelOptions(this.header?.config as unknown as Config);
+    const recorded = this.header?.config as Partial<Config> | undefined;
+    // A log lacks the settings that came after it.
+    const { config: today } = configuration.readObject({});
     const { validate, storyLength } = this.options;
     return {
-      ...recorded,
+      ...kernelOptions({ scheduler: { ...today.scheduler, ...recorded?.scheduler } }),
       ...(validate === undefined ? {} : { validate }),
       ...(storyLength === undefined ? {} : { transitionLogLength: storyLength }),
     };

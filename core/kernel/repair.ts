@@ -4,7 +4,7 @@
  * which runs were sent, what has failed, and who wants what.
  */
 import { messageOf, YardmasterError } from '../api/errors.ts';
-import { changesNoWants } from '../messages/operations.ts';
+import { keysOf, OPERATIONS } from '../messages/operations.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import {
   blamesWhatHoldsItBack,
@@ -249,9 +249,9 @@ class Repair {
       }
     }
     this.freeUnknown(freed);
-    const { client: name, op } = stimulus as { readonly client?: string; readonly op: string };
+    const { client: name, op } = stimulus as Stimulus & { readonly client?: string };
     const client = name === undefined ? undefined : cluster.clients.get(name);
-    if (client === undefined || changesNoWants(op)) return;
+    if (client === undefined || !OPERATIONS[op].failureEndsWants) return;
     const keys = keysOf(stimulus);
     if (op === 'cancel-keys') {
       const reason = 'stimulus-failed';
@@ -296,7 +296,7 @@ class Repair {
       sender.wantsWhat.clear();
       cluster.clients.delete(sender.key);
       for (const hook of scope.ports.hooks.clientRemoved) hook(sender, scope.stimulusId);
-    } else if (sender !== undefined && !changesNoWants(op)) {
+    } else if (sender !== undefined && OPERATIONS[op].failureEndsWants) {
       for (const key of keysOf(stimulus)) {
         const task = cluster.tasks.get(key);
         if (task !== undefined) sender.wantsWhat.delete(task);
@@ -623,16 +623,6 @@ function isGivenUp(stimulus: Stimulus, key: string, address: string): boolean {
 function isDropped(stimulus: Stimulus, key: string, address: string): boolean {
   if (stimulus.op !== 'release-worker-data' || stimulus.worker !== address) return false;
   return stimulus.keys.includes(key);
-}
-
-/** Keys that the stimulus is about. */
-function keysOf(stimulus: Stimulus): readonly string[] {
-  const { keys, items, key } = stimulus as {
-    readonly keys?: readonly string[];
-    readonly items?: readonly { readonly key: string }[];
-    readonly key?: string;
-  };
-  return keys ?? items?.map((item) => item.key) ?? (key === undefined ? [] : [key]);
 }
 
 /** The task in whose step it happened, or whose state is not legal. */

@@ -24,22 +24,27 @@ interface OperationRule {
   readonly isJournalled: boolean;
   /** A client sends it again to a scheduler that has come back and does not have it in its journal. */
   readonly isSentAgain: boolean;
+  /** When it fails, the client does not want the keys any more that it is about. False: it changes only how they run. */
+  readonly failureEndsWants: boolean;
 }
 
 const ofWorker = {
   sender: 'worker',
   isJournalled: false,
   isSentAgain: false,
+  failureEndsWants: false,
 } as const;
 const ofClient = {
   sender: 'client',
   isJournalled: true,
   isSentAgain: true,
+  failureEndsWants: true,
 } as const;
 const internal = {
   sender: 'nobody',
   isJournalled: false,
   isSentAgain: false,
+  failureEndsWants: true,
 } as const;
 
 /** The message changes nothing that a scheduler would have to remember. */
@@ -72,8 +77,8 @@ export const OPERATIONS = {
   'client-releases-keys': ofClient,
   'cancel-keys': ofClient,
   retry: ofClient,
-  'set-priority': ofClient,
-  'submit-again': ofClient,
+  'set-priority': { ...ofClient, failureEndsWants: false },
+  'submit-again': { ...ofClient, failureEndsWants: false },
   'update-data': ofClient,
   'report-key': { ...ofClient, ...unremembered },
   'heartbeat-client': { ...ofClient, ...unremembered, sender: 'viewer' },
@@ -110,9 +115,14 @@ export function ruleOf(op: string): OperationRule | undefined {
   return Object.hasOwn(OPERATIONS, op) ? OPERATIONS[op as Operation] : undefined;
 }
 
-/** True when a message of a client changes how tasks run and not who wants them, so that its failure ends no want. */
-export function changesNoWants(op: string): boolean {
-  return op === 'set-priority' || op === 'submit-again';
+/** Keys that the stimulus is about. */
+export function keysOf(stimulus: Stimulus): readonly string[] {
+  const { keys, items, key } = stimulus as {
+    readonly keys?: readonly string[];
+    readonly items?: readonly { readonly key: string }[];
+    readonly key?: string;
+  };
+  return keys ?? items?.map((item) => item.key) ?? (key === undefined ? [] : [key]);
 }
 
 /** The least key that permits each request to the scheduler. A command has a role of its own besides. */

@@ -26,7 +26,7 @@ const SLICE_TRANSITIONS = 1000;
 /** The part of a configuration that the kernel needs. */
 export function kernelOptions({
   scheduler: config,
-}: Pick<Config, 'scheduler'>): Partial<KernelOptions> {
+}: Pick<Config, 'scheduler'>): Omit<KernelOptions, 'refuseOversizedInputs' | 'workerOrder'> {
   const durations = Object.entries(config.defaultTaskDurations);
   return {
     validate: config.validate,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { ClusterState } from '../../core/state/cluster.ts';
-import type { GraphTask } from '../../core/messages/stimulus.ts';
+import type { GraphTask, Stimulus } from '../../core/messages/stimulus.ts';
 import { failureOf, NO_METRICS, type Unnamed } from './env.ts';
 import { addressOf } from './in-short.ts';
 
@@ -20,6 +20,13 @@ export interface HostileStep {
   /** Decides what is left to decide. */
   readonly seed: number;
 }
+
+/** All stimuli but those that change no task, and those with which a journal begins. */
+type Tried = Exclude<
+  Stimulus['op'],
+  | ('log-event' | 'keep-alive' | 'heartbeat-client')
+  | ('forget-placements' | 'restore-tasks' | 'begin-recovery' | 'end-recovery')
+>;
 
 /** What the numbers of a step stand for. */
 interface Choice {
@@ -195,7 +202,7 @@ const MAKERS = {
   'check-worker-ttl': () => ({ op: 'check-worker-ttl' }),
   'check-no-workers-timeout': () => ({ op: 'check-no-workers-timeout' }),
   restart: () => ({ op: 'restart' }),
-} satisfies Record<string, (choice: Choice) => Unnamed>;
+} satisfies Record<Tried, (choice: Choice) => Unnamed>;
 
 /** More frequent things stand here more often. */
 const FREQUENT: readonly (keyof typeof MAKERS)[] = [

@@ -77,6 +77,10 @@ export class LogReader {
     const { pending } = this;
     const known = Math.min(pending.length, MAGIC.length);
     if (Buffer.compare(pending.subarray(0, known), MAGIC.subarray(0, known)) !== 0) {
+      // A loss of power leaves zeros where what was written had not reached the disk.
+      if (pending.subarray(0, FILE_HEADER_BYTES).every((byte) => byte === 0)) {
+        throw this.damage('torn', 'begins with zeros: its beginning did not reach the disk');
+      }
       throw this.damage('foreign', 'is no log of Yardmaster: it does not begin with YARDLOG');
     }
     if (pending.length < FILE_HEADER_BYTES) return false;

@@ -103,6 +103,13 @@ it('a graph that is refused does not keep what was said after it from being comm
   await expect(futures[0]?.result()).rejects.toThrow('its graph is larger than');
 });
 
+it('a newest segment whose first page did not reach the disk is left out', async () => {
+  const { path } = await written('zeros', 20);
+  const garbled = Buffer.alloc(4000, 0xab);
+  writeFileSync(join(path, '00000099.ylog'), Buffer.concat([Buffer.alloc(4096), garbled]));
+  expect(await tasksOf(path)).toBe(20);
+});
+
 it('a journal that is cut at any byte gives a prefix of its entries', async () => {
   const { file } = await written('cut', 110);
   const bytes = readFileSync(file);

@@ -24,7 +24,7 @@ interface OperationRule {
   readonly isJournalled: boolean;
   /** A client sends it again to a scheduler that has come back and does not have it in its journal. */
   readonly isSentAgain: boolean;
-  /** When it fails, the client does not want the keys any more that it is about. False: it changes only how they run. */
+  /** A failure of it ends what the client wants of the keys that it is about. False: it changes only how they run. */
   readonly failureEndsWants: boolean;
 }
 

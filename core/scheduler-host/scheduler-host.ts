@@ -67,7 +67,7 @@ export class SlowStimulusMonitor {
     const names = Object.entries(policies).map(([slot, name]) => `${slot} ${name}`);
     const why = isByHooks
       ? named.map(textOf).join(', ')
-      : `a large graph, a checkpoint of a recording, or one of the policies (${names.join(', ')})` +
+      : `a large graph, a checkpoint of a recording or journal, or one of the policies (${names.join(', ')})` +
         (hooksMs === 0 ? '' : `; the hooks of plugins took ${Math.round(hooksMs)} ms of it`);
     this.log.warn(
       { stimulusId, op, durationMs, policies, hooks: named },

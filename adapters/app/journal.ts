@@ -388,7 +388,14 @@ export class Journal implements SchedulerJournal {
     if (checkpoint === undefined) return;
     const { path } = this.folder;
     try {
-      restoreCheckpoint(kernel, parts, checkpoint);
+      const difference = restoreCheckpoint(kernel, parts, checkpoint);
+      if (difference !== undefined) {
+        kernel.validate();
+        this.log.error(
+          { journal: path },
+          `the journal ${path} has a checkpoint that is not restored exactly: ${difference}. This is a bug; the scheduler goes on with what was restored, which is consistent`,
+        );
+      }
     } catch (error) {
       throw asJournalError(error, `the journal ${path} has a checkpoint that cannot be restored`);
     }

@@ -1,6 +1,7 @@
 import type { TransitionRecord } from '../kernel/story.ts';
 import type { KernelOptions, KernelPorts } from '../kernel/ports.ts';
 import type { SchedulerKernel } from '../kernel/kernel.ts';
+import { StateError } from '../kernel/restore-snapshot.ts';
 import type { StatePart } from '../kernel/state-parts.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { LogCheck, LogCheckpoint, LogFrame, LogHeader } from './format.ts';
@@ -74,7 +75,8 @@ export class Replay {
    * @throws StateError when it is not what was written
    */
   begin(parts: readonly StatePart[], checkpoint: LogCheckpoint): void {
-    restoreCheckpoint(this.recording, parts, checkpoint);
+    const difference = restoreCheckpoint(this.recording, parts, checkpoint);
+    if (difference !== undefined) throw new StateError(difference);
     this.recording.lanes = checkpoint.lanes;
     if (this.holds === 'requests') this.handle({ op: 'forget-placements', stimulusId: 'journal' });
   }

@@ -1,12 +1,18 @@
 /** What reads recordings reads the folder of a journal, too. */
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { openPast, recordingHistory, replayRecording } from '../../../../adapters/app/past.ts';
-import { checkpointsOf } from '../../../../adapters/app/read-log.ts';
+import { checkpointsOf, segmentPath, segmentsOf } from '../../../../adapters/app/read-log.ts';
 import { definePlugin, PLUGIN_API_VERSION } from '../../../../adapters/app/entries/plugin.ts';
 import { openScheduler } from '../../../../adapters/app/start-scheduler.ts';
+import {
+  crc32c,
+  FILE_HEADER_BYTES,
+  FRAME_HEADER_BYTES,
+  FRAME_KINDS,
+} from '../../../../core/log/format.ts';
 import { digestOfState } from '../../../../core/log/digest.ts';
 import { MemoryLog } from '../../../bad-input/memory-log.ts';
 
@@ -44,6 +50,33 @@ it('a replay of a journal comes to the state from which a scheduler starts again
     await again.close();
     journal = left;
   }
+});
+
+/** Writes another digest of the state into the checkpoint of a segment. */
+function forgeDigest(file: string): void {
+  const bytes = readFileSync(file);
+  for (let at = FILE_HEADER_BYTES; at < bytes.length;) {
+    const body = bytes.subarray(at + FRAME_HEADER_BYTES).subarray(0, bytes.readUInt32LE(at));
+    const end = body.lastIndexOf('state') + 'state'.length;
+    if (body[0] === FRAME_KINDS.indexOf('checkpoint')) {
+      body[end + 3] = body[end + 3] === 0x30 ? 0x31 : 0x30;
+      bytes.writeUInt32LE(crc32c(body), at + 4);
+    }
+    at += FRAME_HEADER_BYTES + body.length;
+  }
+  writeFileSync(file, bytes);
+}
+
+it('a checkpoint of another digest costs a journal nothing, and is an error in the log', async () => {
+  const left = await submitted(join(folder, 'forged'), 'a');
+  const first = await openScheduler({ journal: left, log });
+  await first.close();
+  for (const number of segmentsOf(left)) forgeDigest(segmentPath(left, number));
+  const lines = new MemoryLog();
+  const again = await openScheduler({ journal: left, log: lines });
+  expect(again.scheduler.kernel.cluster.tasks.size).toBe(2);
+  await again.close();
+  expect(lines.text).toContain('is not restored exactly');
 });
 
 it('a plugin is told of the workers and clients that a journal brings back', async () => {

@@ -50,7 +50,11 @@ export class JournalFolder {
     const notes: string[] = [];
     for (const number of numbers.reverse()) {
       const path = segmentPath(this.path, number);
-      const { header, parts, checkpoint, entries, nbytes, torn } = readSegment(path, this.files);
+      const { header, parts, checkpoint, entries, nbytes, torn } = readSegment(
+        path,
+        this.files,
+        () => void this.lock.beat(),
+      );
       if (checkpoint === undefined) {
         if (number === 1 || numbers.length > 1) {
           notes.push(`${path} is left out: the scheduler ended before its beginning was written`);

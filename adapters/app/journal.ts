@@ -399,6 +399,7 @@ export class Journal implements SchedulerJournal {
     } catch (error) {
       throw asJournalError(error, `the journal ${path} has a checkpoint that cannot be restored`);
     }
+    this.folder.beat();
     // The kernel has them; another scheduler would read them again.
     this.contents = { ...this.contents, parts: [] };
     for (const [peer, hash] of checkpoint.journal?.secretHashes ?? []) {
@@ -478,6 +479,8 @@ export class Journal implements SchedulerJournal {
   /** @throws YardmasterError `ERR_JOURNAL` */
   private begin(): void {
     const { options, contents, folder, header, host } = this;
+    const lost = this.keepFolder();
+    if (lost !== undefined) throw lost;
     const { durability = 'commit', files = SYSTEM_FILES, segmentBytes = SEGMENT_BYTES } = options;
     const output = new LogOutput({
       target: folder.path,

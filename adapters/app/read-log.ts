@@ -232,9 +232,14 @@ export const RESTORE =
 /**
  * Reads one segment of a journal. What was not written to its end is left out, and so is what a loss of power has garbled
  * because it was not on the disk yet.
+ * @param onChunk - called after each MiB
  * @throws YardmasterError `ERR_JOURNAL` when it cannot be read, or when something is damaged that was on the disk
  */
-export function readSegment(path: string, files: FileSystem = SYSTEM_FILES): Segment {
+export function readSegment(
+  path: string,
+  files: FileSystem = SYSTEM_FILES,
+  onChunk: () => void = () => undefined,
+): Segment {
   let fd: number;
   try {
     fd = openToRead(path, files);
@@ -245,13 +250,13 @@ export function readSegment(path: string, files: FileSystem = SYSTEM_FILES): Seg
     throw new YardmasterError('ERR_JOURNAL', message, { file: path }, { cause });
   }
   try {
-    return read(path, fd, files);
+    return read(path, fd, files, onChunk);
   } finally {
     files.closeSync(fd);
   }
 }
 
-function read(path: string, fd: number, files: FileSystem): Segment {
+function read(path: string, fd: number, files: FileSystem, onChunk: () => void): Segment {
   const reader = new LogReader(logCodec(), path);
   const parts: StatePart[] = [];
   const entries: Stimulus[] = [];
@@ -268,6 +273,7 @@ function read(path: string, fd: number, files: FileSystem): Segment {
         else if (frame.kind === 'checkpoint') checkpoint = frame.payload;
         else if (frame.kind === 'stimulus') entries.push(frame.payload);
       }
+      onChunk();
     }
     reader.end();
   } catch (error) {

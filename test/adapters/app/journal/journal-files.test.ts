@@ -19,6 +19,7 @@ import { readSegment, repairLog } from '../../../../adapters/app/read-log.ts';
 import { openScheduler, startScheduler } from '../../../../adapters/app/start-scheduler.ts';
 import { task } from '../../../../adapters/client/index.ts';
 import { BEAT_MS, FolderLock, LEASE_MS } from '../../../../adapters/log/folder-lock.ts';
+import { SYSTEM_FILES } from '../../../../adapters/log/segment-file.ts';
 import { SessionSecret } from '../../../../core/scheduler-host/membership.ts';
 import { MemoryLog } from '../../../bad-input/memory-log.ts';
 import { useLive } from '../../../kit/live.ts';
@@ -101,6 +102,19 @@ it('a graph that is refused does not keep what was said after it from being comm
   const futures = client.compute(graph, names);
   await client.committed();
   await expect(futures[0]?.result()).rejects.toThrow('its graph is larger than');
+});
+
+it('a scheduler shows that it lives while it reads a long journal', async () => {
+  const { path } = await written('long', 5000);
+  let beats = 0;
+  const writeFileSync: typeof SYSTEM_FILES.writeFileSync = (file, data, options) => {
+    if (file.endsWith('.beat')) beats++;
+    SYSTEM_FILES.writeFileSync(file, data, options);
+  };
+  const files = { ...SYSTEM_FILES, writeFileSync };
+  const { close } = await openScheduler({ journal: { folder: path, files }, log });
+  expect(beats).toBeGreaterThan(3);
+  await close();
 });
 
 it('a newest segment whose first page did not reach the disk is left out', async () => {

@@ -121,7 +121,7 @@ async function commandsOf(address: string): Promise<readonly string[]> {
   const reply = await peer.request('command', { command: 'commands', parameters: {} });
   peer.socket.destroy();
   const found = JSON.stringify(reply?.['value']).match(/[a-z][a-zA-Z]*(?:[.-][a-zA-Z]+)*/g) ?? [];
-  return [...new Set(found)].filter((name) => !name.startsWith('restart'));
+  return [...new Set(found)].filter((name) => !/restart|retire|close|shutdown/i.test(name));
 }
 
 /** Milliseconds for an innocent question. */

@@ -59,7 +59,7 @@ export const preload = (title: string, owner: string) =>
   );
 
 /** One setting for each policy slot. */
-export const perSlot = <Value, Input>(
+const perSlot = <Value, Input>(
   title: string,
   description: string,
   ofSlot: (slot: SlotName) => Setting<Value, Input, false>,
@@ -73,7 +73,7 @@ export const perSlot = <Value, Input>(
 };
 
 /** `scheduler.recentToOldTime`. */
-export const RECENT_TO_OLD_SCHEMA = duration(
+const RECENT_TO_OLD_SCHEMA = duration(
   'Age of old memory',
   'Time after which unmanaged memory of a worker counts as old, and no longer as a short peak.',
   { default: '30s' },

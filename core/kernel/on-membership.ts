@@ -505,7 +505,7 @@ export function unassignedSince(firstRunId: number): number {
 }
 
 /** The reverse of {@link unassignedSince}. */
-export function firstRunOf(runId: number): number {
+function firstRunOf(runId: number): number {
   return -2 - runId;
 }
 

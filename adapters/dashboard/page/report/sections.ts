@@ -154,7 +154,7 @@ export function workerSection({ analysis, history }: ReportData): HTMLElement {
 }
 
 /** A chart, and what fills it once it is on the page. */
-export interface FilledChart {
+interface FilledChart {
   readonly element: HTMLElement;
   readonly chart: Chart;
   show(): void;

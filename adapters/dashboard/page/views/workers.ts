@@ -196,6 +196,6 @@ function logText(answer: unknown, worker: string): string {
 }
 
 /** One line of a log. */
-export function lineText({ atMs = 0, level = '', message = '' }: LogLine): string {
+function lineText({ atMs = 0, level = '', message = '' }: LogLine): string {
   return `${clock(atMs / 1000)} ${level} ${message}`;
 }

@@ -81,9 +81,12 @@ export class KeyTable {
     }
   }
 
-  /** Asks for keys that the scheduler has. */
-  desire(keys: readonly string[]): void {
-    this.outgoing.report({ op: 'client-desires-keys', keys });
+  /**
+   * Asks for keys that the scheduler has.
+   * @param isAll - true: the client wants nothing else
+   */
+  desire(keys: readonly string[], isAll = false): void {
+    this.outgoing.report({ op: 'client-desires-keys', keys, isAll });
     this.noteAsked(keys);
   }
 

@@ -329,7 +329,7 @@ export class Session implements FutureOwner, LinkOwner {
   async restore(ask: (method: string, parameters: WireMessage) => Promise<unknown>): Promise<void> {
     const keys = this.table.expectLosses();
     this.outgoing.sendAgain();
-    if (keys.length > 0) this.table.desire(keys);
+    this.table.desire(keys, true);
     this.outgoing.resume();
     try {
       await ask('who-has', { keys: [] }); // The reports about the keys arrive before this answer.

@@ -57,14 +57,24 @@ export function onHeartbeatClient(scope: KernelScope, stimulus: HeartbeatClient)
  * Unknown keys are cancelled at once, so that the client does not wait for them.
  */
 export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresKeys): void {
+  const { keys, isAll = false } = stimulus;
   const client = clientOnDemand(scope, stimulus.client);
-  inSlices(scope, stimulus.keys, (keys) => {
-    // It may have left meanwhile.
-    if (scope.cluster.clients.get(client.key) === client) desire(scope, client, keys);
-  });
+  let known = 0;
+  inSlices(
+    scope,
+    keys,
+    (slice) => {
+      // It may have left meanwhile.
+      if (scope.cluster.clients.get(client.key) === client) known += desire(scope, client, slice);
+    },
+    () => {
+      if (isAll && client.wantsWhat.size > known) releaseOthers(scope, client, keys);
+    },
+  );
 }
 
-function desire(scope: KernelScope, client: ClientState, keys: readonly string[]): void {
+/** Returns how many of the keys are known. */
+function desire(scope: KernelScope, client: ClientState, keys: readonly string[]): number {
   const unknown: string[] = [];
   for (const key of keys) {
     const task = scope.cluster.tasks.get(key);
@@ -75,12 +85,17 @@ function desire(scope: KernelScope, client: ClientState, keys: readonly string[]
     want(scope, client, task);
     if (task.state === 'memory' || task.state === 'erred') dropFireAndForget(scope, task);
   }
-  if (unknown.length === 0) return;
-  scope.outbox.toClient(client, {
-    op: 'cancelled-keys',
-    keys: unknown,
-    reason: UNKNOWN_KEY,
-  });
+  if (unknown.length > 0) {
+    scope.outbox.toClient(client, { op: 'cancelled-keys', keys: unknown, reason: UNKNOWN_KEY });
+  }
+  return keys.length - unknown.length;
+}
+
+/** The client stops wanting all but these keys. */
+function releaseOthers(scope: KernelScope, client: ClientState, keys: readonly string[]): void {
+  const kept = new Set(keys);
+  const others = [...client.wantsWhat].filter(({ key }) => !kept.has(key));
+  inSlices(scope, others, (tasks) => releaseWants(scope, client, tasks));
 }
 
 function want(scope: KernelScope, client: ClientState, task: TaskState): void {

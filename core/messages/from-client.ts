@@ -86,6 +86,8 @@ export interface UpdateGraph extends FromClient {
 export interface ClientDesiresKeys extends FromClient {
   readonly op: 'client-desires-keys';
   readonly keys: readonly Name[];
+  /** True: it wants nothing else. It is back, and its connection may have lost that it gave others up. Default false. */
+  readonly isAll?: boolean;
 }
 
 /** A client does not want these results any more. */

@@ -250,6 +250,11 @@ export class SchedulerEnv {
     this.send({ op: 'client-desires-keys', client: 'c', keys });
   }
 
+  /** The client is back, and names all that it wants. */
+  desireOnly(...keys: string[]): void {
+    this.send({ op: 'client-desires-keys', client: 'c', keys, isAll: true });
+  }
+
   release(...keys: string[]): void {
     this.send({ op: 'client-releases-keys', client: 'c', keys });
   }

@@ -124,6 +124,24 @@ test('a broken connection costs nothing: finished tasks stay, open ones continue
   expect(await world.passing(client.submit(inc, waiting).result())).toBe(3);
 });
 
+test('what the client gave up while its connection broke is given up when it is back', async () => {
+  const world = new World();
+  await world.startScheduler();
+  const { client, line } = await world.client();
+  const [kept, released, cancelled] = [1, 2, 3].map((value) => client.submit(inc, value));
+  await world.pass(10);
+  released!.release();
+  cancelled!.cancel();
+  // The reports have left, and the scheduler never gets them.
+  await new Promise<void>((resolve) => {
+    process.nextTick(() => process.nextTick(resolve));
+  });
+  line.cut();
+  await world.pass(1000);
+  expect(world.returns).toMatchObject([{ lost: [] }]);
+  expect([...world.running.scheduler.cluster.tasks.keys()]).toEqual([kept!.key]);
+});
+
 test('what another scheduler does not know fails with ERR_LOST, and new work is computed', async () => {
   const world = new World();
   await world.startScheduler();

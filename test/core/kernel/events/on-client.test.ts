@@ -78,6 +78,26 @@ it('wanting unknown keys is answered by a cancellation', () => {
   env.expectEmpty();
 });
 
+it.each([1, Infinity])('a client that is back wants what it names alone, in slices of %d', (n) => {
+  const env = new SchedulerEnv({ kernel: { sliceTransitions: n } });
+  env.client('c');
+  env.client('d');
+  const keys = Array.from({ length: 20 }, (_, index) => `k-${index}`);
+  for (const key of keys) env.submit({ [key]: [] });
+  env.submit({ 'k-7': [] }, { client: 'd' });
+  env.ignoreMessages().desireOnly('k-3', 'k-5', 'unknown');
+  while (env.kernel.isUnsettled) env.send({ op: 'continue' });
+  expect(Object.keys(env.states).sort()).toEqual(['k-3', 'k-5', 'k-7']);
+  expect(env.takeClient()).toEqual(['cancelled-keys unknown']);
+});
+
+it('a client that is back and names nothing wants nothing', () => {
+  const env = cluster(0);
+  env.submit({ a: [], b: [] });
+  env.desireOnly();
+  expect(env.states).toEqual({});
+});
+
 it('a service exists as soon as it wants a key', () => {
   const env = cluster();
   env.submit({ a: [] });

@@ -6,7 +6,7 @@ const root = join(module.path, '..');
 const COPIED = [
   'adapters/dask/yardmaster_companion',
   'adapters/dask/graph/helper.py',
-  'adapters/demo/dask/demo.py',
+  'adapters/demo/dask-demo.py',
   'adapters/workloads/recorded',
 ];
 for (const path of COPIED) cpSync(join(root, path), join(root, 'dist', path), { recursive: true });

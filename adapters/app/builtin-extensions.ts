@@ -51,6 +51,6 @@ export const builtins: Builtins = {
 
   // Transports, by the scheme of their addresses.
   tcp: async () => (await import('../peers/tcp.ts')).tcp,
-  tls: async () => (await import('../transports/tls/index.ts')).tls,
+  tls: async () => (await import('../transports/tls.ts')).tls,
   inmemory: async () => (await import('../transports/memory.ts')).inMemory,
 };

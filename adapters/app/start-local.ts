@@ -271,7 +271,7 @@ export interface LocalKeys {
  * folder cannot be written, it is in a new folder for temporary files, and only the workers get its path.
  */
 export async function localKeys(clock: Clock): Promise<LocalKeys> {
-  const { accessFileFor, accessFolder, TlsTransport } = await import('../transports/tls/index.ts');
+  const { accessFileFor, accessFolder, TlsTransport } = await import('../transports/tls.ts');
   const access = isWritable(accessFolder()) ? undefined : temporaryFile();
   return {
     transport: new TlsTransport(clock, {

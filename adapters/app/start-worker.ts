@@ -46,7 +46,7 @@ import { collectGarbage, collectYoungGarbage } from '../executors/collect-garbag
 import { MemoryStore, removeAbandoned, SpillFolder } from '../stores/index.ts';
 import { AllowedModules, type ClusterReach } from '../tasks/index.ts';
 import { hostTowards } from '../transports/tcp/index.ts';
-import type { CertificateFiles } from '../transports/tls/index.ts';
+import type { CertificateFiles } from '../transports/tls.ts';
 import { limitLifetime } from './lifetime.ts';
 import { type LogLevel, textLogger } from './text-log.ts';
 import { configuration } from './config.ts';
@@ -231,7 +231,7 @@ async function transportsFor(
   const scheme = schemeOf(scheduler);
   const transports = byScheme(given);
   if (scheme === 'tls') {
-    const { TlsTransport } = await import('../transports/tls/index.ts');
+    const { TlsTransport } = await import('../transports/tls.ts');
     const known = transports.get(scheme);
     if (known instanceof TlsTransport) transports.set(scheme, known.forWorker(scheduler));
     const file = {

@@ -6,7 +6,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 
 import { check, type Schema, wholeNumber } from '../../core/shared/schema.ts';
 import { exitProcess } from '../executors/threads/spawn.ts';
-import { CERTIFICATE_VARIABLES } from '../transports/tls/access.ts';
+import { CERTIFICATE_VARIABLES } from '../transports/access.ts';
 import { permitInsecure } from '../transports/tcp/socket-layer.ts';
 import { errorText, LOG_LEVELS, type LogFlags, say } from './terminal.ts';
 

@@ -15,7 +15,7 @@ import {
 import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
 import { SCHEDULER_TTL_MS } from '../../core/shared/channels.ts';
 import { codeRootAt } from '../tasks/index.ts';
-import type { CertificateFiles } from '../transports/tls/index.ts';
+import type { CertificateFiles } from '../transports/tls.ts';
 import type { Reconnected, SessionOptions } from './session.ts';
 import type { ResultStoreOption } from './options.ts';
 
@@ -97,7 +97,7 @@ export async function transportsFor(
 ): Promise<readonly Transport[]> {
   const isGiven = transports.some(({ scheme }) => scheme === 'tls');
   if (isGiven || !scheduler.startsWith('tls:')) return transports;
-  const { TlsTransport } = await import('../transports/tls/index.ts');
+  const { TlsTransport } = await import('../transports/tls.ts');
   const file = {
     access,
     certificates: tls,

@@ -24,11 +24,11 @@ import {
 } from '../../core/shared/schema.ts';
 import { show } from '../../core/shared/words.ts';
 import { isPlainObject } from '../../core/util/values.ts';
+import { findRefusal, pathText } from '../codecs/msgpack.ts';
 import { isTaskFunction, type TaskFunction, travellingFunction } from '../tasks/index.ts';
 import type { Future } from './future.ts';
 import type { PackedTask, Ref } from './graph.ts';
 import { checkKey } from './keys.ts';
-import { copyOfPlain } from './plain-data.ts';
 
 /** The options of a task that are the same wherever it is written down. */
 export interface TaskOptions {
@@ -568,3 +568,34 @@ export type Gathered<T> =
           : T extends object
             ? { [Part in keyof T]: Gathered<T[Part]> }
             : T;
+
+/**
+ * A copy of what a caller hands over, so that later changes to it do not matter: it is sent at the end of
+ * the turn. O(values).
+ *
+ * @param what - how the message calls the value: `annotations`
+ * @throws YardmasterError `ERR_NOT_SERIALISABLE` with the path of what cannot be sent
+ */
+function copyOfPlain<T>(what: string, value: T): T {
+  checkPlain(what, value);
+  return copyOf(value) as T;
+}
+
+/** @throws YardmasterError `ERR_NOT_SERIALISABLE` with the path of what cannot be sent */
+function checkPlain(what: string, value: unknown): void {
+  const refusal = findRefusal(value);
+  if (refusal === undefined) return;
+  const { path, reason } = refusal;
+  const where = pathText([what, ...path]);
+  throw new YardmasterError('ERR_NOT_SERIALISABLE', `${where} cannot be sent: ${reason}`, {
+    path: where,
+    reason,
+  });
+}
+
+function copyOf(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (value instanceof Uint8Array) return value.slice();
+  if (Array.isArray(value)) return value.map(copyOf);
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, copyOf(item)]));
+}

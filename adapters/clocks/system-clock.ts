@@ -1,5 +1,4 @@
 import type { Clock, Timer } from '../../core/api/index.ts';
-import { epochMs } from './epoch.ts';
 
 /** The longest delay that `setTimeout` takes; with a longer one it would fire at once. */
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
@@ -148,4 +147,15 @@ function enlarged(column: Float64Array): Float64Array {
   const larger = new Float64Array(2 * column.length);
   larger.set(column);
   return larger;
+}
+
+/** To ask for it takes as long as to ask for the time. Each thread has its own. */
+const ORIGIN_MS = performance.timeOrigin;
+
+/**
+ * Milliseconds since the epoch, with fractions, that do not jump when the machine's wall clock is set: the
+ * same in all threads of a process.
+ */
+export function epochMs(): number {
+  return ORIGIN_MS + performance.now();
 }

@@ -7,8 +7,8 @@ import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { YardmasterError } from '../../core/api/index.ts';
 import type { Access, Need } from './access.ts';
 import { limitConnections } from '../transports/tcp/index.ts';
-import type { RenewedFiles } from '../transports/tls/certificate-layer.ts';
-import { HANDSHAKE_TIMEOUT_MS } from '../transports/tls/access.ts';
+import type { RenewedFiles } from '../transports/certificate-layer.ts';
+import { HANDSHAKE_TIMEOUT_MS } from '../transports/access.ts';
 import { PORTS_TRIED } from './options.ts';
 
 declare module 'fastify' {

@@ -2,7 +2,7 @@ import type { Fields } from './wire/codec.ts';
 import { randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { YardmasterError } from '../../core/api/index.ts';
-import { RenewedFiles } from '../transports/tls/certificate-layer.ts';
+import { RenewedFiles } from '../transports/certificate-layer.ts';
 import { DaskConfig, type Environment } from './config.ts';
 import { toPlain } from './wire/plain.ts';
 import { parseDaskAddress, type TlsCredentials } from './wire/sockets.ts';

@@ -274,7 +274,7 @@ async function transportFor(
     return tcp.create({ clock }, {});
   }
   if (scheme === 'tls') {
-    const { tls } = await import('../transports/tls/index.ts');
+    const { tls } = await import('../transports/tls.ts');
     return tls.create({ clock }, {});
   }
   const known = [...transports.map((transport) => transport.scheme), 'tcp'].join(', ');

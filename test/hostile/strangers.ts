@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { connect as connectTls, type ConnectionOptions } from 'node:tls';
 
 import { SystemClock } from '../../adapters/clocks/index.ts';
-import { AccessFile, newAccess, TlsTransport } from '../../adapters/transports/tls/index.ts';
+import { AccessFile, newAccess, TlsTransport } from '../../adapters/transports/tls.ts';
 import type { Transport } from '../../core/api/index.ts';
 
 /** Attempts under way at the same time. */

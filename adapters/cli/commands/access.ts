@@ -10,7 +10,7 @@ import {
   formatAccess,
   KEY_NAMES,
   newAccess,
-} from '../../transports/tls/index.ts';
+} from '../../transports/tls.ts';
 
 /** `yardmaster access new FILE`. */
 export function newAccessFile(path: string): number {

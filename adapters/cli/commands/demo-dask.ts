@@ -6,7 +6,7 @@ import { pythonCommands, type PythonCommand } from '../../dask/graph/index.ts';
 import { untilDone } from '../with-client.ts';
 
 const PROGRAM = fileURLToPath(new URL('../main.js', import.meta.url));
-const SCRIPT = fileURLToPath(new URL('../../demo/dask/demo.py', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('../../demo/dask-demo.py', import.meta.url));
 const PROBE = 'import distributed, dask.array, dask.dataframe; print(distributed.__version__)';
 const WORKERS = 2;
 

@@ -15,7 +15,7 @@ import {
   reachableHost,
 } from '../../transports/tcp/index.ts';
 import { checkPlainListener } from '../../transports/tcp/socket-layer.ts';
-import { HANDSHAKE_TIMEOUT_MS } from '../../transports/tls/access.ts';
+import { HANDSHAKE_TIMEOUT_MS } from '../../transports/access.ts';
 import { Comm, type CommOptions } from './comm.ts';
 import {
   DirectSocket,

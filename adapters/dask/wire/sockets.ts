@@ -2,7 +2,7 @@ import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { type Clock, YardmasterError } from '../../../core/api/index.ts';
 import { connectError } from '../../transports/tcp/errors.ts';
-import type { RenewedFiles } from '../../transports/tls/certificate-layer.ts';
+import type { RenewedFiles } from '../../transports/certificate-layer.ts';
 import type { FrameLimits } from './frames.ts';
 
 /** Certificates, as their files have them at present. */

@@ -9,7 +9,7 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/timers.ts';
-import { epochMs } from '../../clocks/epoch.ts';
+import { epochMs } from '../../clocks/system-clock.ts';
 import { describeFailure } from '../../tasks/index.ts';
 import { relayConnection } from '../../transports/tunnel.ts';
 import {

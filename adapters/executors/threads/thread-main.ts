@@ -4,7 +4,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { inBackground } from '../../../core/shared/timers.ts';
 import { valueBytes } from '../../../core/util/bytes.ts';
 import type { ExecutionResult } from '../../../core/api/index.ts';
-import { epochMs } from '../../clocks/epoch.ts';
+import { epochMs } from '../../clocks/system-clock.ts';
 import { threadBytes } from '../collect-garbage.ts';
 import { ActorHost, callingRun, describeFailure, runTask, startTask } from '../../tasks/index.ts';
 import { StartedRuns } from './task-thread.ts';

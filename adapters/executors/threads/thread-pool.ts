@@ -9,7 +9,7 @@ import {
 } from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/timers.ts';
 import { countOf } from '../../../core/util/values.ts';
-import { epochMs } from '../../clocks/epoch.ts';
+import { epochMs } from '../../clocks/system-clock.ts';
 import { actorLost, describeFailure } from '../../tasks/index.ts';
 import { relayConnection } from '../../transports/tunnel.ts';
 import { collectGarbage, collectYoungGarbage, threadBytes } from '../collect-garbage.ts';

@@ -1,7 +1,7 @@
 import type { Session } from 'node:inspector';
 import { pathToFileURL } from 'node:url';
 import type { StackFrame } from '../../../core/api/index.ts';
-import { epochMs } from '../../clocks/epoch.ts';
+import { epochMs } from '../../clocks/system-clock.ts';
 import type { RunOptions, RunSlot, TaskSurroundings } from '../../tasks/index.ts';
 import { threadEntry } from './spawn.ts';
 

@@ -14,7 +14,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished }
 
 import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
 import { Client } from '../../../adapters/client/index.ts';
-import { AccessFile, accessOfRole, newAccess } from '../../../adapters/transports/tls/index.ts';
+import { AccessFile, accessOfRole, newAccess } from '../../../adapters/transports/tls.ts';
 import { bad } from '../../bad-input/fixtures/bad-tasks.js';
 import { Runs } from '../../kit/runs.ts';
 

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
 import { PacedReads } from '../../../adapters/transports/tcp/connection.ts';
 import { connectPlain } from '../../../adapters/transports/tcp/socket-layer.ts';
-import { AccessFile, TlsTransport } from '../../../adapters/transports/tls/index.ts';
+import { AccessFile, TlsTransport } from '../../../adapters/transports/tls.ts';
 import type { Connection, Role, WireMessage } from '../../../core/api/index.ts';
 import { TurnBudget } from '../../../core/shared/turn.ts';
 import { HandClock } from '../../kit/hand-clock.ts';

@@ -18,7 +18,7 @@ import {
   accessOfRole,
   newAccess,
   TlsTransport,
-} from '../../../adapters/transports/tls/index.ts';
+} from '../../../adapters/transports/tls.ts';
 import { Channel, PROTOCOL, type Role } from '../../../core/api/index.ts';
 import { square } from '../cli/fixtures/tasks.js';
 import { MemoryLog } from '../../kit/test-host.ts';

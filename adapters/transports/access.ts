@@ -13,9 +13,9 @@ import {
 } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type PeerRole, type Role, YardmasterError } from '../../../core/api/index.ts';
-import { isAlive } from '../../../core/shared/timers.ts';
-import { isOwn } from '../../log/private-folder.ts';
+import { type PeerRole, type Role, YardmasterError } from '../../core/api/index.ts';
+import { isAlive } from '../../core/shared/timers.ts';
+import { isOwn } from '../log/private-folder.ts';
 import { makeSocketFolder, removeSocketFolder } from './local-sockets.ts';
 
 /** The form of an access file. */

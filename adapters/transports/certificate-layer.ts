@@ -9,9 +9,9 @@ import {
   type SecureContextOptions,
   type Server as TlsServer,
 } from 'node:tls';
-import { type PeerRole, type Role, YardmasterError } from '../../../core/api/index.ts';
-import type { HostAndPort } from '../tcp/index.ts';
-import { type OnSocket, SOCKET_OPTIONS, type SocketLayer } from '../tcp/socket-layer.ts';
+import { type PeerRole, type Role, YardmasterError } from '../../core/api/index.ts';
+import type { HostAndPort } from './tcp/index.ts';
+import { type OnSocket, SOCKET_OPTIONS, type SocketLayer } from './tcp/socket-layer.ts';
 import {
   CERTIFICATE_VARIABLES,
   HANDSHAKE_TIMEOUT_MS,

@@ -16,8 +16,8 @@ import {
   type Role,
   type TransportDefinition,
   YardmasterError,
-} from '../../../core/api/index.ts';
-import { FailureCount, isReported } from '../../../core/util/failure-count.ts';
+} from '../../core/api/index.ts';
+import { FailureCount, isReported } from '../../core/util/failure-count.ts';
 import {
   defaultConnectionsMax,
   type HostAndPort,
@@ -26,13 +26,13 @@ import {
   tcp,
   type TcpOptions,
   TcpTransport,
-} from '../tcp/index.ts';
+} from './tcp/index.ts';
 import {
   connectPlain,
   type OnSocket,
   SOCKET_OPTIONS,
   type SocketLayer,
-} from '../tcp/socket-layer.ts';
+} from './tcp/socket-layer.ts';
 import {
   type Access,
   type AccessFile,

@@ -7,9 +7,9 @@ import { mkdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 
-import { isLoopback } from '../../../core/util/hosts.ts';
-import { isPrivateFolder, removePrivateFolder } from '../../log/private-folder.ts';
-import type { HostAndPort } from '../tcp/index.ts';
+import { isLoopback } from '../../core/util/hosts.ts';
+import { isPrivateFolder, removePrivateFolder } from '../log/private-folder.ts';
+import type { HostAndPort } from './tcp/index.ts';
 import type { Access } from './access.ts';
 
 /** A path of a socket has at most so many bytes everywhere. */

@@ -96,6 +96,18 @@ module.exports = {
       'What carries messages and runs tasks knows nothing of what is built on it.',
     ),
     no(
+      'dask-is-a-guest',
+      '^adapters/dask/',
+      '^adapters/(?!(dask|dashboard|codecs|transports|tasks|log)/)',
+      'Dask uses sockets, codecs and calls of tasks, and shows its pages beside ours: no engine.',
+    ),
+    no(
+      'dashboard-is-a-guest',
+      '^adapters/dashboard/',
+      '^adapters/(?!(dashboard|report|transports)/)',
+      'The dashboard serves what the contract shows, and reports.',
+    ),
+    no(
       'adapters-below-app',
       '^adapters/(?!app/|cli/|testing/|simulator/)',
       '^adapters/(app|cli|testing)/',

@@ -40,7 +40,7 @@ export function segmentsOf(folder: string, files: FileSystem = SYSTEM_FILES): nu
 /**
  * The files that a log is read from, the oldest first: itself, those of the folder of a recording, or the segment of a
  * journal from which a scheduler would start.
- * @throws YardmasterError `ERR_LOG` when there is none, or one is missing between others
+ * @throws YardmasterError `ERR_LOG` when there is none, one is missing between others, or they are of two logs
  */
 export function logFiles(path: string): readonly string[] {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return [path];
@@ -54,7 +54,17 @@ export function logFiles(path: string): readonly string[] {
     );
   }
   const files = numbers.map((number) => segmentPath(path, number));
-  if (files.some((file) => headerOf(file)?.holds === 'requests')) {
+  const [journal, recording] = (['requests', 'all'] as const).map((holds) =>
+    files.find((file) => headerOf(file)?.holds === holds),
+  );
+  if (journal !== undefined && recording !== undefined) {
+    throw new YardmasterError(
+      'ERR_LOG',
+      `the folder ${path} holds a journal and, with ${recording}, a recording: give each a folder of its own`,
+      { folder: path, file: recording },
+    );
+  }
+  if (journal !== undefined) {
     const complete = files.findLast((file) => hasCheckpoint(file));
     return [complete ?? (files.at(-1) as string)];
   }

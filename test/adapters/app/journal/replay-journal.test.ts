@@ -117,6 +117,18 @@ it('a journal is looked at and reported, with the remark that it does not hold w
   expect(checkpointsOf(left)).toHaveLength(1);
 });
 
+it('a folder with a journal and a recording is refused', async () => {
+  const left = await submitted(join(folder, 'mixed'), 'a');
+  const record = join(folder, 'recording.ylog');
+  await (await openScheduler({ record, log })).close();
+  const last = segmentsOf(left).at(-1)!;
+  cpSync(record, segmentPath(left, last + 1));
+  await expect(replayRecording(left)).rejects.toMatchObject({
+    code: 'ERR_LOG',
+    message: expect.stringContaining('give each a folder of its own') as string,
+  });
+});
+
 it.each([
   ['options with a function', 'weigh'],
   ['a memory that cannot be written', 'throws'],

@@ -99,6 +99,13 @@ describe('the board for Grafana and the alerts', () => {
     },
   );
 
+  it('use what the guide explains: every metric of a scheduler, and nothing that it does not have', () => {
+    const guide = readFileSync(new URL('../../../docs/dashboard.md', import.meta.url), 'utf8');
+    const explained = [...guide.matchAll(/`((?:dask|yardmaster|process)_[a-z_]+)`/g)];
+    const known = [...text.matchAll(/^# TYPE (\w+) /gm)].map(([, name]) => name!);
+    expect(new Set(explained.map(([, name]) => name!))).toEqual(new Set(known));
+  });
+
   it('show panels that do not overlap', () => {
     const cells = new Set<string>();
     for (const { gridPos, title } of board.panels) {

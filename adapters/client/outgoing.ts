@@ -2,6 +2,7 @@ import {
   type ClientReport,
   type GraphTask,
   OPERATIONS,
+  reportId,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { inParts } from './message-limit.ts';
@@ -69,13 +70,13 @@ export class Outgoing {
   private uncommitted: UncommittedReports | undefined;
 
   /**
-   * @param sender - makes the ids of stimuli unique among all clients
+   * @param client - that reports, by its key
    * @param deliver - called with at least one report, in the turn in which they came; sends all or throws
    * @param onUnsendable - called with a report that cannot be sent; the others are
    * @param messageBytesMax - of the connection at present. Default: no limit
    */
   constructor(
-    private readonly sender: string,
+    private readonly client: string,
     private readonly deliver: (reports: readonly ClientReport[]) => void,
     private readonly onUnsendable: (report: NewReport, error: YardmasterError) => void,
     private readonly messageBytesMax: () => number = () => Infinity,
@@ -233,7 +234,7 @@ export class Outgoing {
   }
 
   private named({ report, number }: Queued): readonly ClientReport[] {
-    const stimulusId = `${report.op}-${this.sender}-${number}`;
+    const stimulusId = reportId(report.op, this.client, number);
     const named = { ...report, stimulusId };
     return named.op === 'update-graph' ? inParts(named, this.messageBytesMax()) : [named];
   }

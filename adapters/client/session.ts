@@ -90,7 +90,7 @@ export class Session implements FutureOwner, LinkOwner {
       this,
     );
     this.outgoing = new Outgoing(
-      id.slice(-12),
+      id,
       (reports) => this.link.send(reports),
       (report, error) => this.onUnsendable(report, error),
       () => this.link.messageBytesMax,

@@ -18,7 +18,7 @@ export * from './transport.ts';
 export * from './views.ts';
 export type * from '../messages/protocol.ts';
 export * from '../messages/protocol.ts';
-export { OPERATIONS } from '../messages/operations.ts';
+export { OPERATIONS, reportId } from '../messages/operations.ts';
 export type * from '../messages/stimulus.ts';
 export type * from '../messages/to-client.ts';
 export { LOST_INPUT, UNKNOWN_KEY } from '../messages/to-client.ts';

@@ -4,13 +4,12 @@ import {
   AMM_POLICY_NAMES,
   definePlugin,
   type LoadedExtension,
-  PLUGIN_API_VERSION,
   type Retirement,
   YardmasterError,
 } from '../core/api/index.ts';
 import { AMM_OPTIONS } from './amm/settings.ts';
 import { trust } from '../core/shared/read-only.ts';
-import { type CheckedOptions, optionsSchema } from '../core/shared/settings.ts';
+import { optionsSchema } from '../core/shared/settings.ts';
 import { KeepReplicas } from '../policies/amm/keep-replicas.ts';
 import { RetireWorker } from '../policies/amm/retire-worker.ts';
 import { addManagerCommands, addMovementCommands } from './amm/commands.ts';
@@ -35,9 +34,9 @@ interface ConfiguredPolicy {
  * Service for other plugins: {@link ACTIVE_MEMORY_MANAGER}. Commands: see `addManagerCommands` and
  * `addMovementCommands`.
  */
-export default definePlugin<CheckedOptions<typeof AMM_OPTIONS>, readonly ConfiguredPolicy[]>({
+export default definePlugin({
   name: 'amm',
-  apiVersion: PLUGIN_API_VERSION,
+  apiVersion: 1,
   optionsSchema: optionsSchema(AMM_OPTIONS),
   load: (loader, { policies: entries }) =>
     loader.loadAll({ entries, at: ['policies'], known: AMM_POLICY_NAMES, make: configuredPolicy }),

@@ -1,6 +1,6 @@
-import { definePlugin, PLUGIN_API_VERSION, YardmasterError } from '../core/api/index.ts';
+import { definePlugin, YardmasterError } from '../core/api/index.ts';
 import { COORDINATION_OPTIONS } from './coordination/settings.ts';
-import { type CheckedOptions, optionsSchema } from '../core/shared/settings.ts';
+import { optionsSchema } from '../core/shared/settings.ts';
 import { addCommands } from './coordination/commands.ts';
 import { DataSets, Queues, Variables } from './coordination/variables.ts';
 import { Flags, Leases, Semaphores } from './coordination/leases.ts';
@@ -12,9 +12,9 @@ import { PublishedTopics, Topics } from './coordination/topics.ts';
  * and topics to subscribe to. Waiting calls are served first come, first served. What a client
  * holds is released when the client leaves, and a lease also when it is not renewed in time.
  */
-export default definePlugin<CheckedOptions<typeof COORDINATION_OPTIONS>>({
+export default definePlugin({
   name: 'coordination',
-  apiVersion: PLUGIN_API_VERSION,
+  apiVersion: 1,
   optionsSchema: optionsSchema(COORDINATION_OPTIONS),
   setup(context, options) {
     const scope = makeScope(context, options);

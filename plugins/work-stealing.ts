@@ -1,13 +1,7 @@
-import { NO_PARAMETERS } from '../core/api/plugin.ts';
-import {
-  definePlugin,
-  messageOf,
-  PLUGIN_API_VERSION,
-  type Timer,
-  YardmasterError,
-} from '../core/api/index.ts';
+import { NO_PARAMETERS } from '../core/api/definition.ts';
+import { definePlugin, messageOf, type Timer, YardmasterError } from '../core/api/index.ts';
 import { WORK_STEALING_OPTIONS } from './work-stealing/settings.ts';
-import { type CheckedOptions, optionsSchema } from '../core/shared/settings.ts';
+import { optionsSchema } from '../core/shared/settings.ts';
 import { Balancer } from './work-stealing/round.ts';
 
 /**
@@ -17,9 +11,9 @@ import { Balancer } from './work-stealing/round.ts';
  *
  * Commands: `work-stealing.start`, `.stop`, `.running`, `.runOnce`, `.metrics`.
  */
-export default definePlugin<CheckedOptions<typeof WORK_STEALING_OPTIONS>>({
+export default definePlugin({
   name: 'work-stealing',
-  apiVersion: PLUGIN_API_VERSION,
+  apiVersion: 1,
   optionsSchema: optionsSchema(WORK_STEALING_OPTIONS),
   setup(context, { start, intervalMs, spare }) {
     const balancer = new Balancer({

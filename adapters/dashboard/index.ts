@@ -1,7 +1,7 @@
-import { NO_PARAMETERS } from '../../core/api/plugin.ts';
-import { definePlugin, PLUGIN_API_VERSION, type PluginContext } from '../../core/api/index.ts';
+import { NO_PARAMETERS } from '../../core/api/definition.ts';
+import { definePlugin, type PluginContext } from '../../core/api/index.ts';
 import type { Dashboard, DashboardParts } from './dashboard.ts';
-import { DASHBOARD_DEFAULTS, DASHBOARD_OPTIONS_SCHEMA, type DashboardOptions } from './options.ts';
+import { DASHBOARD_DEFAULTS, DASHBOARD_OPTIONS_SCHEMA } from './options.ts';
 
 export type { DashboardOptions } from './options.ts';
 
@@ -9,9 +9,9 @@ export type { DashboardOptions } from './options.ts';
  * The dashboard, metrics and figures of the scheduler over HTTP. The command `dashboard.url` returns what a browser
  * opens. Its libraries are loaded when it starts.
  */
-export default definePlugin<DashboardOptions>({
+export default definePlugin({
   name: 'dashboard',
-  apiVersion: PLUGIN_API_VERSION,
+  apiVersion: 1,
   optionsSchema: DASHBOARD_OPTIONS_SCHEMA,
   setup(context, options) {
     let dashboard: Dashboard | undefined;

@@ -1,5 +1,5 @@
-import { NO_PARAMETERS } from '../../core/api/plugin.ts';
-import { definePlugin, PLUGIN_API_VERSION } from '../../core/api/index.ts';
+import { NO_PARAMETERS } from '../../core/api/definition.ts';
+import { definePlugin } from '../../core/api/index.ts';
 import { toPlain } from './wire/plain.ts';
 import { languageOf } from './values.ts';
 import { Front } from './front.ts';
@@ -44,11 +44,11 @@ const EXTENSIONS: readonly MakeExtension[] = [
  * Dask's own clients, workers and nannies, unmodified, with this scheduler in the place of theirs.
  * The command `dask.address` returns the address at which it listens.
  */
-export default definePlugin<DaskOptions>({
+export default definePlugin({
   name: 'dask',
-  apiVersion: PLUGIN_API_VERSION,
+  apiVersion: 1,
   optionsSchema: DASK_OPTIONS_SCHEMA,
-  setup(plugin, options) {
+  setup(plugin, options: DaskOptions) {
     const listenAddress = onInterface(options.address, options.interface);
     const tls = credentialsFor(listenAddress, options.tls, process.env);
     const front = new Front({

@@ -74,11 +74,8 @@ export interface DaskOptions {
 }
 
 const text = { type: 'string' } as const;
-const milliseconds = (minimum: number, byDefault: number): object => ({
-  type: 'number',
-  minimum,
-  default: byDefault,
-});
+const milliseconds = (minimum: number, byDefault: number) =>
+  ({ type: 'number', minimum, default: byDefault }) as const;
 
 /** Their schema. */
 export const DASK_OPTIONS_SCHEMA = {

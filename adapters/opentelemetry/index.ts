@@ -6,7 +6,6 @@ import {
   definePlugin,
   type GraphUpdate,
   type HookTable,
-  PLUGIN_API_VERSION,
   type TaskStateName,
   type TaskView,
   type TransitionDetails,
@@ -20,7 +19,7 @@ import {
  */
 export default definePlugin({
   name: 'opentelemetry',
-  apiVersion: PLUGIN_API_VERSION,
+  apiVersion: 1,
   optionsSchema: { type: 'object', additionalProperties: false, properties: {} },
   setup(context) {
     let spans: TaskSpans | undefined;

@@ -1,4 +1,4 @@
-import { type Clock, defineTransport } from '../../core/api/index.ts';
+import { type Clock, defineTransport, type TransportDefinition } from '../../core/api/index.ts';
 import {
   type ForeignListener,
   type ForeignPeers,
@@ -29,7 +29,7 @@ export function tcpWithDask(
 }
 
 /** The definition that a config file names: `transport: { use: tcp }`. */
-export const tcp = defineTransport<TcpOptions>({
+export const tcp: TransportDefinition<TcpOptions> = defineTransport({
   ...plainTcp,
-  create: ({ clock }, options) => tcpWithDask(clock, options),
+  create: ({ clock }, options: TcpOptions) => tcpWithDask(clock, options),
 });

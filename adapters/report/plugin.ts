@@ -1,10 +1,5 @@
-import { NO_PARAMETERS } from '../../core/api/plugin.ts';
-import {
-  definePlugin,
-  PLUGIN_API_VERSION,
-  type Timer,
-  YardmasterError,
-} from '../../core/api/index.ts';
+import { NO_PARAMETERS } from '../../core/api/definition.ts';
+import { definePlugin, type Timer, YardmasterError } from '../../core/api/index.ts';
 import { packHistory } from './history.ts';
 import { RunCollector } from './run-collector.ts';
 
@@ -41,7 +36,7 @@ interface Collecting {
  */
 export default definePlugin({
   name: 'report',
-  apiVersion: PLUGIN_API_VERSION,
+  apiVersion: 1,
   setup(context) {
     const { cluster, clock } = context;
     const open = new Map<number, Collecting>();

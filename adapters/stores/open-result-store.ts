@@ -1,4 +1,5 @@
 import {
+  checkVersion,
   type CreateResultStore,
   type ResultStore,
   type StoreSpec,
@@ -40,7 +41,9 @@ async function make(spec: StoreSpec): Promise<ResultStore> {
     >;
     const create = exported['createResultStore'];
     if (typeof create !== 'function') throw new Error('it exports no function createResultStore');
-    return await (create as CreateResultStore)(options);
+    const store = await (create as CreateResultStore)(options);
+    checkVersion(store, `the store of ${module}`);
+    return store;
   } catch (cause) {
     throw new YardmasterError(
       'ERR_RESULT_STORE',

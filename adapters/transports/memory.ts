@@ -426,8 +426,9 @@ function connectError(address: string, reason: string): YardmasterError {
 }
 
 /** The definition that a config file names: `transport: { use: inmemory }`. */
-export const inMemory: TransportDefinition<InMemoryOptions> = defineTransport<InMemoryOptions>({
+export const inMemory: TransportDefinition<InMemoryOptions> = defineTransport({
   name: 'inmemory',
+  apiVersion: 1,
   optionsSchema: {
     type: 'object',
     additionalProperties: false,

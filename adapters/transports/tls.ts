@@ -269,8 +269,9 @@ function keyOf({ keys }: Access, name: PeerRole): Buffer | undefined {
 }
 
 /** The definition that a config file names: `transport: { use: tls }`. */
-export const tls: TransportDefinition<TlsTransportOptions> = defineTransport<TlsTransportOptions>({
+export const tls: TransportDefinition<TlsTransportOptions> = defineTransport({
   name: 'tls',
+  apiVersion: 1,
   optionsSchema: {
     ...tcp.optionsSchema,
     properties: {
@@ -293,7 +294,7 @@ export const tls: TransportDefinition<TlsTransportOptions> = defineTransport<Tls
       },
     },
   },
-  create: ({ clock }, options) => new TlsTransport(clock, options),
+  create: ({ clock }, options: TlsTransportOptions) => new TlsTransport(clock, options),
 });
 
 export default tls;

@@ -1,6 +1,13 @@
 import type { MemoryMeasure } from '../state/worker.ts';
 import type { Clock } from './clock.ts';
-import { briefly, checkDefinition, YardmasterError } from './errors.ts';
+import {
+  type ApiVersion,
+  checkDefinition,
+  MISSING_VERSION,
+  type NoOptions,
+  type OptionsOf,
+} from './definition.ts';
+import { briefly, YardmasterError } from './errors.ts';
 import type { Logger } from './plugin.ts';
 import type { ClusterView, FewMembers, TaskView, WorkerView } from './views.ts';
 
@@ -190,6 +197,9 @@ export abstract class ActiveMemoryManagerPolicy<Options = Record<string, never>>
   /** Distinguishes it from plugins and other policies wherever it is named. */
   static readonly kind = 'amm-policy';
 
+  /** The version of the contract that it was written for. Default 1. */
+  static readonly apiVersion: ApiVersion | undefined;
+
   /** JSON schema of the options, checked before the constructor runs. */
   static readonly optionsSchema: object | undefined;
 
@@ -209,15 +219,16 @@ export interface AmmPolicyClass {
 }
 
 /** A policy as a function, for small ones. */
-export interface AmmPolicyFunction<Options> {
+export interface AmmPolicyFunction<Schema extends object> {
   readonly name: string;
+  readonly apiVersion: ApiVersion;
   /** JSON schema of the options. */
-  readonly optionsSchema?: object;
+  readonly optionsSchema?: Schema;
   /** As `run` of the class; `this` is the policy, so `amm.policies.delete(this)` leaves. */
   run(
-    this: ActiveMemoryManagerPolicy<Options>,
+    this: ActiveMemoryManagerPolicy<OptionsOf<Schema>>,
     amm: AmmView,
-    options: Options,
+    options: OptionsOf<Schema>,
   ): SuggestionGenerator;
 }
 
@@ -225,12 +236,20 @@ export interface AmmPolicyFunction<Options> {
  * A policy class made of one function; `yield` is typed without any annotation.
  * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition lacks its name or `run`
  */
-export function defineAmmPolicy<Options = Record<string, never>>(
-  definition: AmmPolicyFunction<Options>,
-): new (options: Options) => ActiveMemoryManagerPolicy<Options> {
-  checkDefinition('defineAmmPolicy', definition, '{ name, *run(amm, options) { … } }');
-  const { name, optionsSchema } = definition;
-  const problems = [...problemsWithName(name), ...problemsWithRun(definition)];
+export function defineAmmPolicy<const Schema extends object = NoOptions>(
+  definition: AmmPolicyFunction<Schema>,
+): new (options: OptionsOf<Schema>) => ActiveMemoryManagerPolicy<OptionsOf<Schema>> {
+  checkDefinition(
+    'defineAmmPolicy',
+    definition,
+    '{ name, apiVersion: 1, *run(amm, options) { … } }',
+  );
+  const { name, apiVersion, optionsSchema } = definition as Partial<typeof definition>;
+  const problems = [
+    ...problemsWithName(name),
+    ...(apiVersion === undefined ? [MISSING_VERSION] : []),
+    ...problemsWithRun(definition),
+  ];
   if (problems.length > 0) {
     const shown = typeof name === 'string' && name !== '' ? `policy ${name}` : 'policy';
     throw new YardmasterError(
@@ -239,7 +258,8 @@ export function defineAmmPolicy<Options = Record<string, never>>(
       { problems },
     );
   }
-  class FunctionPolicy extends ActiveMemoryManagerPolicy<Options> {
+  class FunctionPolicy extends ActiveMemoryManagerPolicy<OptionsOf<Schema>> {
+    static override readonly apiVersion = apiVersion;
     static override readonly optionsSchema = optionsSchema;
 
     override run(amm: AmmView): SuggestionGenerator {

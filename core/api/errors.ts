@@ -209,24 +209,8 @@ function plainProperties(error: Error): Record<string, unknown> {
   return found;
 }
 
-function isObject(value: unknown): value is object {
+export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/**
- * Refuses what is no definition at all, where it is written. What its fields have to be is checked when it is used.
- *
- * @param call - that it was given to: `definePlugin`
- * @param shape - of a definition, for the message
- * @throws YardmasterError `ERR_PLUGIN_LOAD`
- */
-export function checkDefinition(call: string, definition: unknown, shape: string): void {
-  if (isObject(definition) && Object.keys(definition).length > 0) return;
-  throw new YardmasterError(
-    'ERR_PLUGIN_LOAD',
-    `${call} wants a definition, an object such as ${shape}, got ${briefly(definition)}`,
-    { call },
-  );
 }
 
 /** A value in at most 60 characters. */

@@ -1,4 +1,5 @@
 import type { ErrorPayload } from '../messages/protocol.ts';
+import type { ApiVersion } from './definition.ts';
 
 /** A task that is ready to run: its inputs are here. */
 export interface ExecutableTask {
@@ -119,6 +120,8 @@ export type AbortRun = (reason?: RunAborted) => void;
  * ones where it has {@link Executor.begin}.
  */
 export interface Executor {
+  /** The version of the contract that it was written for. Default 1. */
+  readonly apiVersion?: ApiVersion;
   readonly threadCount: number;
   /** True when a thread can run tasks beside each other that wait most of their time. Default false. */
   readonly hasEventLoops?: boolean;

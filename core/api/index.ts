@@ -6,6 +6,7 @@ export * from './amm.ts';
 export * from './amm-manager.ts';
 export * from './channel.ts';
 export * from './clock.ts';
+export * from './definition.ts';
 export * from './errors.ts';
 export * from './hooks.ts';
 export * from './executor.ts';

@@ -2,9 +2,10 @@
 import type { WorkerIdentity, WorkerStatus } from '../state/worker.ts';
 import type { WorkerTaskStateName } from '../state/state-names.ts';
 import type { Clock, Timer } from './clock.ts';
-import { checkDefinition, type YardmasterError } from './errors.ts';
+import { checkDefinition, type NoOptions, type OnlyMembers, type OptionsOf } from './definition.ts';
+import type { YardmasterError } from './errors.ts';
 import type { HookResult } from './hooks.ts';
-import type { Definition, Logger, PluginLife } from './plugin.ts';
+import type { Definition, Logger, PluginLife, Written } from './plugin.ts';
 
 /** The context that every plugin outside of the scheduler receives when it is set up. */
 export interface LocalPluginContext {
@@ -53,21 +54,32 @@ export interface WorkerHooks {
 export interface WorkerPluginInstance extends Partial<WorkerHooks>, PluginLife {}
 
 /** A plugin of a worker that a configuration, or `client.registerWorkerPlugin`, can name. */
-export type WorkerPluginDefinition<Options = unknown, Loaded = unknown> = Definition<
+export type WorkerPluginDefinition<Options = never> = Definition<
   'worker-plugin',
   WorkerPluginContext,
   WorkerPluginInstance,
-  Options,
-  Loaded
+  Options
 >;
 
 /**
  * Declares a plugin of workers; types its options and its hooks.
  * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
  */
-export function defineWorkerPlugin<Options = Record<string, never>, Loaded = undefined>(
-  definition: Omit<WorkerPluginDefinition<Options, Loaded>, 'kind'>,
-): WorkerPluginDefinition<Options, Loaded> {
+export function defineWorkerPlugin<
+  const Schema extends object = NoOptions,
+  Loaded = undefined,
+  Instance extends WorkerPluginInstance = WorkerPluginInstance,
+  const Parts extends readonly unknown[] = readonly [],
+>(
+  definition: Written<
+    'worker-plugin',
+    WorkerPluginContext,
+    Instance & OnlyMembers<Instance, keyof WorkerPluginInstance>,
+    Schema,
+    Loaded,
+    Parts
+  >,
+): WorkerPluginDefinition<OptionsOf<Schema>> {
   checkDefinition('defineWorkerPlugin', definition, '{ name, apiVersion: 1, setup }');
   return { kind: 'worker-plugin', ...definition };
 }
@@ -109,21 +121,32 @@ export interface NannyHooks {
 export interface NannyPluginInstance extends Partial<NannyHooks>, PluginLife {}
 
 /** A plugin of a nanny that a configuration can name. It is set up before the first process starts. */
-export type NannyPluginDefinition<Options = unknown, Loaded = unknown> = Definition<
+export type NannyPluginDefinition<Options = never> = Definition<
   'nanny-plugin',
   NannyPluginContext,
   NannyPluginInstance,
-  Options,
-  Loaded
+  Options
 >;
 
 /**
  * Declares a plugin of nannies; types its options and its hooks.
  * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
  */
-export function defineNannyPlugin<Options = Record<string, never>, Loaded = undefined>(
-  definition: Omit<NannyPluginDefinition<Options, Loaded>, 'kind'>,
-): NannyPluginDefinition<Options, Loaded> {
+export function defineNannyPlugin<
+  const Schema extends object = NoOptions,
+  Loaded = undefined,
+  Instance extends NannyPluginInstance = NannyPluginInstance,
+  const Parts extends readonly unknown[] = readonly [],
+>(
+  definition: Written<
+    'nanny-plugin',
+    NannyPluginContext,
+    Instance & OnlyMembers<Instance, keyof NannyPluginInstance>,
+    Schema,
+    Loaded,
+    Parts
+  >,
+): NannyPluginDefinition<OptionsOf<Schema>> {
   checkDefinition('defineNannyPlugin', definition, '{ name, apiVersion: 1, setup }');
   return { kind: 'nanny-plugin', ...definition };
 }

@@ -1,7 +1,17 @@
 import type { Access } from '../messages/operations.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { Clock, Timer } from './clock.ts';
-import { checkDefinition, type YardmasterError } from './errors.ts';
+import {
+  type ApiVersion,
+  checkDefinition,
+  type NoOptions,
+  type OnlyMembers,
+  type OptionsOf,
+  type ParametersOf,
+  type ParametersSchema,
+  type ProvidersOf,
+} from './definition.ts';
+import type { YardmasterError } from './errors.ts';
 import type { HookTable, SchedulerHooks } from './hooks.ts';
 import type { DecisionSink } from './insight.ts';
 import type { PolicySlots, SlotName } from './policies.ts';
@@ -10,9 +20,6 @@ import type { Connection, ConnectionHandlers } from './transport.ts';
 import type { ClusterView } from './views.ts';
 
 export { token, type Token } from './token.ts';
-
-/** Plugins say which version of this contract they were written for. */
-export const PLUGIN_API_VERSION = 1;
 
 /** Structured logging; pino's own interface fits. */
 export interface Logger {
@@ -243,11 +250,10 @@ export interface PluginLife {
 export interface PluginInstance extends HookTable, PluginLife {}
 
 /** The form of all plugins that a configuration can name: of schedulers, workers and nannies. */
-export interface Definition<Kind extends ExtensionKind, Context, Instance, Options, Loaded> {
+export interface Definition<Kind extends ExtensionKind, Context, Instance, Options = never> {
   readonly kind: Kind;
   readonly name: string;
-  /** `PLUGIN_API_VERSION` of the contract that it was written for. */
-  readonly apiVersion: number;
+  readonly apiVersion: ApiVersion;
   /** JSON schema of the options. */
   readonly optionsSchema?: object;
   /** Names of plugins that must come before this one; checked, never used to reorder. */
@@ -261,31 +267,55 @@ export interface Definition<Kind extends ExtensionKind, Context, Instance, Optio
    * Loads what the options name, before any plugin is set up, so that `check-config` finds what is wrong
    * with it. What it returns is the third argument of `setup`.
    */
-  load?(loader: ExtensionLoader, options: Options): Promise<Loaded>;
+  readonly load?: (loader: ExtensionLoader, options: Options) => Promise<unknown>;
   /** May be async; ten seconds at most. */
-  setup(
-    context: Context,
-    options: Options,
-    loaded: Loaded,
-  ): Instance | void | Promise<Instance | void>;
+  readonly setup: Setup<Context, Instance, Options, never>;
 }
 
+type Setup<Context, Instance, Options, Loaded> = (
+  context: Context,
+  options: Options,
+  loaded: Loaded,
+) => Instance | void | Promise<Instance | void>;
+
+/** A definition as an author writes it: the schema gives the type of the options. */
+export type Written<Kind extends ExtensionKind, Context, Instance, Schema, Loaded, Parts> = Omit<
+  Definition<Kind, Context, Instance>,
+  'kind' | 'optionsSchema' | 'provide' | 'load' | 'setup'
+> & {
+  readonly optionsSchema?: Schema;
+  readonly provide?: ProvidersOf<Parts>;
+  readonly load?: (loader: ExtensionLoader, options: OptionsOf<Schema>) => Promise<Loaded>;
+  readonly setup: Setup<Context, Instance, OptionsOf<Schema>, Loaded>;
+};
+
 /** A plugin of the scheduler. */
-export type PluginDefinition<Options = unknown, Loaded = unknown> = Definition<
+export type PluginDefinition<Options = never> = Definition<
   'plugin',
   PluginContext,
   PluginInstance,
-  Options,
-  Loaded
+  Options
 >;
 
 /**
  * Declares a plugin; types its options and its hooks.
  * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
  */
-export function definePlugin<Options = Record<string, never>, Loaded = undefined>(
-  definition: Omit<PluginDefinition<Options, Loaded>, 'kind'>,
-): PluginDefinition<Options, Loaded> {
+export function definePlugin<
+  const Schema extends object = NoOptions,
+  Loaded = undefined,
+  Instance extends PluginInstance = PluginInstance,
+  const Parts extends readonly unknown[] = readonly [],
+>(
+  definition: Written<
+    'plugin',
+    PluginContext,
+    Instance & OnlyMembers<Instance, keyof PluginInstance>,
+    Schema,
+    Loaded,
+    Parts
+  >,
+): PluginDefinition<OptionsOf<Schema>> {
   checkDefinition('definePlugin', definition, '{ name, apiVersion: 1, setup }');
   return { kind: 'plugin', ...definition };
 }
@@ -300,90 +330,6 @@ export interface SchedulerPlugin extends Partial<SchedulerHooks>, PluginLife {
   /** Set up, before the first hook. */
   setup?(context: PluginContext): void | Promise<void>;
 }
-
-/** Commands declare their parameters by a JSON schema, from which the type of the parameters comes. */
-
-/** The parameters of a command as a JSON schema. */
-export interface ParametersSchema {
-  readonly type: 'object';
-  /** Parameters by name. */
-  readonly properties: Readonly<Record<string, object>>;
-  /** Names of those that have to be given. Default: none. */
-  readonly required?: readonly string[];
-}
-
-/** The type of the values that a JSON schema allows, as far as its types and enumerations say it. */
-export type ValueOf<Schema> = Schema extends { readonly enum: readonly (infer Value)[] }
-  ? Value
-  : Schema extends { readonly type: 'string' }
-    ? string
-    : Schema extends { readonly type: 'boolean' }
-      ? boolean
-      : Schema extends { readonly type: 'number' | 'integer' }
-        ? number
-        : Schema extends { readonly type: 'array'; readonly items: infer Item }
-          ? readonly ValueOf<Item>[]
-          : Schema extends { readonly bytes: true }
-            ? Uint8Array
-            : Schema extends { readonly type: 'object' }
-              ? Readonly<Record<string, unknown>>
-              : unknown;
-
-type RequiredNames<Schema> = Schema extends { readonly required: readonly (infer Name)[] }
-  ? Name
-  : never;
-
-/** The parameters that a handler receives: those of the schema, checked. */
-export type ParametersOf<Schema extends ParametersSchema> = {
-  readonly [
-    Name in keyof Schema['properties'] as Name extends RequiredNames<Schema> ? Name : never
-  ]: ValueOf<Schema['properties'][Name]>;
-} & {
-  readonly [
-    Name in keyof Schema['properties'] as Name extends RequiredNames<Schema> ? never : Name
-  ]?: ValueOf<Schema['properties'][Name]>;
-};
-
-type Schemas = Readonly<Record<string, object>>;
-
-/** The schema of parameters of which the first must be given and the others may be. */
-export function parameters<
-  const Required extends Schemas,
-  const Optional extends Schemas = Required,
->(
-  required: Required,
-  optional?: Optional,
-): {
-  readonly type: 'object';
-  readonly properties: Required & Optional;
-  readonly required: readonly (keyof Required & string)[];
-} {
-  return {
-    type: 'object',
-    properties: { ...required, ...optional } as Required & Optional,
-    required: Object.keys(required),
-  };
-}
-
-export const TEXT = { type: 'string' } as const;
-export const TEXTS = { type: 'array', items: TEXT } as const;
-/** A text that is not empty. */
-export const NAME = { type: 'string', minLength: 1 } as const;
-export const FLAG = { type: 'boolean' } as const;
-/** A whole number, at least 0. */
-export const COUNT = { type: 'integer', minimum: 0 } as const;
-/** A whole number, at least 1, or Infinity. */
-export const COPIES = { type: 'integer', minimum: 1 } as const;
-/** A finite number, at least 0. */
-export const AMOUNT = { type: 'number', minimum: 0, maximum: Number.MAX_VALUE } as const;
-/** Milliseconds above 0, or Infinity. */
-export const TIMEOUT = { type: 'number', exclusiveMinimum: 0 } as const;
-export const BYTES = { bytes: true } as const;
-/** An object with fields of any kind. */
-export const OBJECT = { type: 'object' } as const;
-/** Any plain data. */
-export const DATA = {} as const;
-export const NO_PARAMETERS = parameters({});
 
 /** Version of the package, for messages to people; a test compares it with package.json. */
 export const VERSION = '0.1.0';

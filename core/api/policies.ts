@@ -1,6 +1,13 @@
 import type { GraphTask } from '../messages/stimulus.ts';
 import type { Steps } from '../util/steps.ts';
-import { briefly, checkDefinition, YardmasterError } from './errors.ts';
+import {
+  type ApiVersion,
+  checkDefinition,
+  type NoOptions,
+  type OnlyMembers,
+  type OptionsOf,
+} from './definition.ts';
+import { briefly, YardmasterError } from './errors.ts';
 import type { ClusterView, TaskView, WorkerView } from './views.ts';
 
 // The policy slots: questions with exactly one answerer each. The kernel asks all of them but `stealing`,
@@ -251,11 +258,15 @@ export const KERNEL_SLOT_NAMES = [
 /** All slots, in the order in which they are loaded. */
 export const SLOT_NAMES = [...KERNEL_SLOT_NAMES, 'stealing'] as const satisfies readonly SlotName[];
 
+/** Members of every form that a policy of a slot may have. */
+type MembersOf<Policy> = Policy extends unknown ? keyof Policy : never;
+
 /** A policy that a config file can name. */
-export interface PolicyDefinition<Slot extends SlotName = SlotName, Options = unknown> {
+export interface PolicyDefinition<Slot extends SlotName = SlotName, Options = never> {
   readonly kind: 'policy';
   readonly slot: Slot;
   readonly name: string;
+  readonly apiVersion: ApiVersion;
   /** JSON schema of the options. */
   readonly optionsSchema?: object;
   create(options: Options): PolicySlots[Slot];
@@ -265,10 +276,19 @@ export interface PolicyDefinition<Slot extends SlotName = SlotName, Options = un
  * Declares a policy for a slot; types its options.
  * @throws YardmasterError `ERR_SLOT` when there is no such slot, `ERR_PLUGIN_LOAD` when the definition is missing or empty
  */
-export function definePolicy<Slot extends SlotName, Options = Record<string, never>>(
+export function definePolicy<
+  Slot extends SlotName,
+  const Schema extends object = NoOptions,
+  Policy extends PolicySlots[Slot] = PolicySlots[Slot],
+>(
   slot: Slot,
-  definition: Omit<PolicyDefinition<Slot, Options>, 'kind' | 'slot'>,
-): PolicyDefinition<Slot, Options> {
+  definition: Pick<PolicyDefinition, 'name' | 'apiVersion'> & {
+    readonly optionsSchema?: Schema;
+    readonly create: (
+      options: OptionsOf<Schema>,
+    ) => Policy & OnlyMembers<Policy, 'name' | MembersOf<PolicySlots[Slot]>>;
+  },
+): PolicyDefinition<Slot, OptionsOf<Schema>> {
   if (!SLOT_NAMES.some((name) => name === slot)) {
     throw new YardmasterError(
       'ERR_SLOT',
@@ -276,7 +296,7 @@ export function definePolicy<Slot extends SlotName, Options = Record<string, nev
       { slots: SLOT_NAMES },
     );
   }
-  checkDefinition('definePolicy', definition, '{ name, create }');
+  checkDefinition('definePolicy', definition, '{ name, apiVersion: 1, create }');
   return { kind: 'policy', slot, ...definition };
 }
 

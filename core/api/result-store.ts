@@ -1,3 +1,5 @@
+import type { ApiVersion } from './definition.ts';
+
 /** A result as a store keeps it. */
 export interface StoredResult {
   /** Name of its type, for people. */
@@ -14,6 +16,8 @@ export interface StoredResult {
  * computed again; one that is damaged has to count as missing.
  */
 export interface ResultStore {
+  /** The version of the contract that it was written for. Default 1. */
+  readonly apiVersion?: ApiVersion;
   /**
    * True when the result is there and whole. The task is then read instead of computed, so a store that removes old
    * results takes this one to be used now.

@@ -27,9 +27,9 @@ export type Injectable<T> = new (...dependencies: never[]) => T;
 
 /** The source of a service: an instance of a class, the result of a function, or a value. Made once. */
 export type Provider<T = unknown> = { readonly token: ServiceId<T> } & (
-  | { readonly useClass: Injectable<T> }
-  | { readonly useFactory: (services: Services) => T }
-  | { readonly useValue: T }
+  | { readonly useClass: Injectable<NoInfer<T>> }
+  | { readonly useFactory: (services: Services) => NoInfer<T> }
+  | { readonly useValue: NoInfer<T> }
 );
 
 /** Provides an instance of a class. */

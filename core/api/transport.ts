@@ -1,6 +1,6 @@
 import type { Role } from '../messages/protocol.ts';
 import type { Clock } from './clock.ts';
-import { checkDefinition } from './errors.ts';
+import { type ApiVersion, checkDefinition, type NoOptions, type OptionsOf } from './definition.ts';
 
 /**
  * A message: plain data that msgpack can carry (objects, arrays, strings, numbers, booleans,
@@ -143,6 +143,7 @@ export interface TransportContext {
 export interface TransportDefinition<Options = Record<string, never>> {
   readonly kind: 'transport';
   readonly name: string;
+  readonly apiVersion: ApiVersion;
   /** JSON schema of the options. */
   readonly optionsSchema?: object;
   create(context: TransportContext, options: Options): Transport;
@@ -152,9 +153,11 @@ export interface TransportDefinition<Options = Record<string, never>> {
  * Declares a transport; types its options.
  * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
  */
-export function defineTransport<Options = Record<string, never>>(
-  definition: Omit<TransportDefinition<Options>, 'kind'>,
-): TransportDefinition<Options> {
-  checkDefinition('defineTransport', definition, '{ name, create }');
+export function defineTransport<const Schema extends object = NoOptions>(
+  definition: Omit<TransportDefinition<OptionsOf<Schema>>, 'kind' | 'optionsSchema'> & {
+    readonly optionsSchema?: Schema;
+  },
+): TransportDefinition<OptionsOf<Schema>> {
+  checkDefinition('defineTransport', definition, '{ name, apiVersion: 1, create }');
   return { kind: 'transport', ...definition };
 }

@@ -4,11 +4,12 @@
  */
 import { distance } from 'fastest-levenshtein';
 import { AMM_POLICY_PLACE } from '../api/amm-manager.ts';
+import { checkVersion, MISSING_VERSION } from '../api/definition.ts';
 import { type ErrorCode, messageOf, toErrorPayload, YardmasterError } from '../api/errors.ts';
 import type { ExecutionResult, Executor } from '../api/executor.ts';
 import { type EventName, HOOK_NAMES } from '../api/hooks.ts';
 import type { NannyHooks, WorkerHooks } from '../api/local-plugins.ts';
-import { type ExtensionKind, PLUGIN_API_VERSION, type PluginDefinition } from '../api/plugin.ts';
+import { type ExtensionKind, type PluginDefinition } from '../api/plugin.ts';
 import {
   type PolicyDefinition,
   type PolicySlots,
@@ -49,7 +50,7 @@ const PLUGIN_FIELDS: Rules<keyof PluginDefinition> = {
     type: 'string',
     wanted: 'text that starts with a letter and has letters, digits, - and _',
   },
-  apiVersion: { const: PLUGIN_API_VERSION, wanted: `the number ${PLUGIN_API_VERSION}` },
+  apiVersion: ANY,
   optionsSchema: SCHEMA,
   setup: { ...FUNCTION, wanted: 'a function; hooks are what it returns' },
   requires: { type: 'array', items: { type: 'string' }, wanted: 'a list of names' },
@@ -60,12 +61,13 @@ const PLUGIN_FIELDS: Rules<keyof PluginDefinition> = {
   load: FUNCTION,
 };
 const POLICY_FIELDS: Rules<keyof PolicyDefinition> = {
-  ...{ kind: ANY, slot: ANY, name: TEXT, optionsSchema: SCHEMA, create: FUNCTION },
+  ...{ kind: ANY, slot: ANY, name: TEXT, apiVersion: ANY, optionsSchema: SCHEMA },
+  create: FUNCTION,
 };
 const TRANSPORT_FIELDS: Rules<keyof TransportDefinition> = {
-  ...{ kind: ANY, name: TEXT, optionsSchema: SCHEMA, create: FUNCTION },
+  ...{ kind: ANY, name: TEXT, apiVersion: ANY, optionsSchema: SCHEMA, create: FUNCTION },
 };
-const REQUIRED_FIELDS: readonly string[] = ['name', 'apiVersion', 'setup', 'create'];
+const REQUIRED_FIELDS: readonly string[] = ['name', 'setup', 'create'];
 
 const reachOf = (holders: number, others: number): Schema => ({
   ...{ type: 'object', required: ['holders', 'others'] },
@@ -360,10 +362,8 @@ export function checkDefinition(kind: ExtensionKind, definition: object, source:
     ),
     ...problemsOf(fields, rules, required),
   ];
-  const { name, apiVersion } = fields;
-  if (typeof apiVersion === 'number' && apiVersion !== PLUGIN_API_VERSION) {
-    problems.push('install a version of it that is written for this version of the contract');
-  }
+  if (fields['apiVersion'] === undefined) problems.push(MISSING_VERSION);
+  const { name } = fields;
   if (problems.length === 0) return;
   const shown = typeof name === 'string' && name !== '' ? `${name} (${source})` : source;
   throw new YardmasterError(
@@ -562,8 +562,9 @@ export function checkTransport(value: unknown, source: string): asserts value is
   checkObject(value, TRANSPORT, `${source} is no transport that can be used`, 'ERR_PLUGIN_LOAD');
 }
 
-/** @throws YardmasterError `ERR_EXECUTOR` when it cannot be used as an executor */
+/** @throws YardmasterError `ERR_EXECUTOR` when it cannot be used as an executor, `ERR_PLUGIN_LOAD` for its version */
 export function checkExecutor(value: unknown): asserts value is Executor {
+  checkVersion(value, `the executor ${classOf(value)}`);
   checkObject(value, EXECUTOR, `the executor ${classOf(value)} cannot be used`, 'ERR_EXECUTOR');
 }
 

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../api/clock.ts';
 import { isPlain, messageOf, YardmasterError } from '../api/errors.ts';
 import { HOOK_NAMES } from '../api/hooks.ts';
+import { checkVersion } from '../api/definition.ts';
 import type { PreloadContext, PreloadModule } from '../api/local-plugins.ts';
 import type {
   Builtins,
@@ -77,6 +78,7 @@ function formOf(
   kind: ExtensionKind,
 ): 'definition' | 'class' | 'instance' {
   checkKind(exported, kind, source);
+  checkVersion(exported, source);
   const isObject = typeof exported === 'object' && exported !== null && !Array.isArray(exported);
   if (isObject && isDefinition(exported, kind)) {
     checkDefinition(kind, exported, source);
@@ -119,6 +121,7 @@ export async function loadExtension(
   place: Place,
 ): Promise<LoadedExtension> {
   const { exported, source } = await resolver.resolve(entry.use, 'extension');
+  checkVersion(exported, source);
   const { name, optionsSchema } = (exported ?? {}) as { name?: unknown; optionsSchema?: object };
   const shown = typeof name === 'string' && name !== '' ? `${name} from ${source}` : source;
   const owner = typeof exported === 'function' ? 'class' : 'definition';
@@ -224,7 +227,7 @@ export function blueprintOf(resolved: Resolved, request: PluginRequest): Bluepri
   const common: Common = { source, onError, place, isTrusted: isTrusted(exported) };
   const form = formOf(resolved, kind);
   if (form === 'definition') {
-    return fromDefinition(exported as PluginDefinition<never>, common, options);
+    return fromDefinition(exported as PluginDefinition, common, options);
   }
   if (form === 'instance') {
     noOptions(options, place, source);
@@ -252,7 +255,7 @@ export function checkRequired({ name, requires }: Blueprint, names: readonly str
 type Common = Pick<Blueprint, 'source' | 'onError' | 'place' | 'isTrusted'>;
 
 function fromDefinition(
-  definition: PluginDefinition<never>,
+  definition: PluginDefinition,
   common: Common,
   options: Options | undefined,
 ): Blueprint {
@@ -278,7 +281,7 @@ function fromDefinition(
       );
     },
     setup: async (context) => {
-      const returned: unknown = await definition.setup(context, checked as never, loaded);
+      const returned: unknown = await definition.setup(context, checked as never, loaded as never);
       return returned === undefined ? {} : checkedHooks(returned, name);
     },
   };
@@ -510,7 +513,7 @@ function makePolicy(
     noOptions(options, place, shown);
     return { name: shown, policy };
   }
-  const definition = exported as PolicyDefinition<SlotName, never>;
+  const definition = exported as PolicyDefinition;
   const { name, optionsSchema, slot: own } = definition;
   if (own !== slot) {
     throw new YardmasterError(
@@ -588,7 +591,7 @@ type SlotPolicy = Named<KernelSlots[KernelSlotName]>;
 
 /** Policies for slots whose recorded ones were given as objects in code: their definitions, or instances of them. */
 export type GivenPolicies = Readonly<{
-  [Slot in KernelSlotName]?: KernelSlots[Slot] | PolicyDefinition<Slot, never>;
+  [Slot in KernelSlotName]?: KernelSlots[Slot] | PolicyDefinition<Slot>;
 }>;
 
 /** A policy that a recording names. */

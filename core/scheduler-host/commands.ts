@@ -1,8 +1,4 @@
-import { messageOf, YardmasterError } from '../api/errors.ts';
 import {
-  type Caller,
-  type CommandDeclaration,
-  type CommandHandler,
   COPIES,
   COUNT,
   FLAG,
@@ -15,7 +11,9 @@ import {
   TEXT,
   TEXTS,
   TIMEOUT,
-} from '../api/plugin.ts';
+} from '../api/definition.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
+import type { Caller, CommandDeclaration, CommandHandler } from '../api/plugin.ts';
 import { PendingAnswers } from '../host/answers.ts';
 import { LOG_LEVELS } from '../host/log.ts';
 import { type Access, ACCESS_NAMES } from '../messages/operations.ts';

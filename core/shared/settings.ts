@@ -1,3 +1,4 @@
+import type { SchemaOf } from '../api/definition.ts';
 import type { UseEntry } from '../api/plugin.ts';
 import { parseBytes, parseDurationMs } from '../util/units.ts';
 import { isPlainObject } from '../util/values.ts';
@@ -267,7 +268,7 @@ export type CheckedOptions<One extends Section> = {
 };
 
 /** Settings as the schema of the options of a plugin, which are numbers where a configuration has units. */
-export function optionsSchema(section: Section): object {
+export function optionsSchema<One extends Section>(section: One): SchemaOf<CheckedOptions<One>> {
   const properties = settingsOf(section).map(({ option, read, setting }) => {
     if (read === undefined) return [option, setting] as const;
     const rest = Object.entries(setting).filter(([name]) => name !== 'unit');
@@ -281,7 +282,7 @@ export function optionsSchema(section: Section): object {
     type: 'object',
     additionalProperties: false,
     properties: Object.fromEntries<object>(properties),
-  };
+  } as unknown as SchemaOf<CheckedOptions<One>>;
 }
 
 /** The settings of a configuration, as options of the plugin that they are for. */

@@ -18,7 +18,7 @@ import {
   parameters,
   TEXT,
   TEXTS,
-} from '../../core/api/plugin.ts';
+} from '../../core/api/definition.ts';
 import type { RebalanceRules } from '../../policies/amm/balance-memory.ts';
 import { adaptiveTarget } from '../../policies/scaling/adaptive-target.ts';
 import { workersToClose } from '../../policies/scaling/workers-to-close.ts';

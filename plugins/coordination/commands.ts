@@ -15,7 +15,7 @@ import {
   NO_PARAMETERS,
   parameters,
   TEXTS,
-} from '../../core/api/plugin.ts';
+} from '../../core/api/definition.ts';
 import type { DataSets, Queues, Variables } from './variables.ts';
 import { refused } from './wait-queue.ts';
 import type { Flags, Leases, Semaphores } from './leases.ts';

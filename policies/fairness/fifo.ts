@@ -6,6 +6,7 @@ import { definePolicy } from '../../core/api/index.ts';
  */
 export const fifo = definePolicy('fairness', {
   name: 'fifo',
+  apiVersion: 1,
   optionsSchema: { type: 'object', additionalProperties: false },
   create: () => ({ generations: ({ generation }) => generation }),
 });

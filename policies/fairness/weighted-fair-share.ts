@@ -2,33 +2,56 @@ import {
   type ClusterView,
   definePolicy,
   type Fairness,
+  type OptionsOf,
   type Submission,
   type TaskView,
 } from '../../core/api/index.ts';
 
-/** Options of the policy `weighted-fair-share`. */
-export interface FairShareOptions {
-  /** By key or name of the client. */
-  readonly weights: Readonly<Record<string, number>>;
-  readonly defaultWeight: number;
-  readonly by: 'client' | 'name';
-  readonly cost: 'seconds' | 'tasks';
-  readonly ageing: number;
-}
-
 /** Tasks that take no time at all still take a turn. */
 const COST_MIN_S = 0.001;
-const DEFAULT_AGEING = 0.01;
 /** The suffix that a connecting client adds to its name so that the name is unique. */
 const UNIQUE_PART = /-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Accounts that may be there without a client before they are looked through. */
 const SPARE_ACCOUNTS_MAX = 100;
 
-const positive = (description: string): object => ({
-  description,
-  type: 'number',
-  exclusiveMinimum: 0,
-});
+const positive = (description: string) =>
+  ({
+    description,
+    type: 'number',
+    exclusiveMinimum: 0,
+  }) as const;
+
+const optionsSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    weights: {
+      description: 'Share of each client by its name or its whole key, relative to the others.',
+      type: 'object',
+      additionalProperties: positive('Weight of this client.'),
+      default: {},
+    },
+    defaultWeight: { ...positive('Weight of the clients that are not listed.'), default: 1 },
+    by: {
+      description:
+        'Who has a share: client, each connection; name, all clients of one name together.',
+      enum: ['client', 'name'],
+      default: 'client',
+    },
+    cost: {
+      description: 'What is shared: seconds, expected duration of the tasks; tasks, their number.',
+      enum: ['seconds', 'tasks'],
+      default: 'seconds',
+    },
+    ageing: {
+      description:
+        'What a second of waiting is worth, in units of work per weight; 0: nothing but weights counts.',
+      type: 'number',
+      minimum: 0,
+      default: 0.01,
+    },
+  },
+} as const;
 
 /**
  * Clients share the cluster in proportion to their weights, however much each of them submits: one
@@ -43,40 +66,10 @@ const positive = (description: string): object => ({
  * Ageing lets an old task overtake newer ones: it runs before tasks whose submission is later by so
  * much that the difference, times `ageing`, exceeds the distance of its own date from the present.
  */
-export const weightedFairShare = definePolicy<'fairness', Partial<FairShareOptions>>('fairness', {
+export const weightedFairShare = definePolicy('fairness', {
   name: 'weighted-fair-share',
-  optionsSchema: {
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      weights: {
-        description: 'Share of each client by its name or its whole key, relative to the others.',
-        type: 'object',
-        additionalProperties: positive('Weight of this client.'),
-        default: {},
-      },
-      defaultWeight: { ...positive('Weight of the clients that are not listed.'), default: 1 },
-      by: {
-        description:
-          'Who has a share: client, each connection; name, all clients of one name together.',
-        enum: ['client', 'name'],
-        default: 'client',
-      },
-      cost: {
-        description:
-          'What is shared: seconds, expected duration of the tasks; tasks, their number.',
-        enum: ['seconds', 'tasks'],
-        default: 'seconds',
-      },
-      ageing: {
-        description:
-          'What a second of waiting is worth, in units of work per weight; 0: nothing but weights counts.',
-        type: 'number',
-        minimum: 0,
-        default: DEFAULT_AGEING,
-      },
-    },
-  },
+  apiVersion: 1,
+  optionsSchema,
   create: (options) => new FairShare(options),
 });
 
@@ -112,7 +105,7 @@ class FairShare implements Fairness {
   private present = -Infinity;
   private startMs = 0;
 
-  constructor(private readonly options: Partial<FairShareOptions>) {}
+  constructor(private readonly options: OptionsOf<typeof optionsSchema>) {}
 
   generations(submission: Submission, cluster: ClusterView): number | number[] {
     const { client, tasks, parent, nowMs, generation } = submission;
@@ -125,7 +118,7 @@ class FairShare implements Fairness {
     this.forgetGone(cluster);
     const account = this.accountOf(client);
     if (account.end < this.present) account.end = account.done = this.present;
-    const { ageing = DEFAULT_AGEING } = this.options;
+    const { ageing } = this.options;
     let date = account.end + (ageing * (nowMs - this.startMs)) / 1000;
     // The tasks that a task submits get the date of that task, before the other work of its client.
     if (parent?.priority !== undefined) [, date] = parent.priority;
@@ -202,7 +195,7 @@ class FairShare implements Fairness {
   }
 
   private accountOf(client: string): Account {
-    const { by, weights = {}, defaultWeight = 1 } = this.options;
+    const { by, weights, defaultWeight } = this.options;
     const name = client.replace(UNIQUE_PART, '');
     const key = by === 'name' ? name : client;
     let account = this.accounts.get(key);

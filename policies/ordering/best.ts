@@ -1,4 +1,4 @@
-import { definePolicy, type GraphTask } from '../../core/api/index.ts';
+import { definePolicy, type GraphTask, type OptionsOf } from '../../core/api/index.ts';
 import { type Bundling, cheapestBundles } from './cheapest-bundles.ts';
 import { submissionOrder } from './fifo.ts';
 import {
@@ -17,21 +17,31 @@ import { marsOrder } from './mars.ts';
 const CANDIDATES = ['dask', 'depth-first', 'needs-first', 'mars', 'fifo'] as const;
 type Candidate = (typeof CANDIDATES)[number];
 
-/** Options of the policy `best`. */
-export interface BestOptions {
-  /** The candidates, in the order in which they are tried. */
-  readonly candidates: readonly Candidate[];
-  /** True when the orders are improved before they are compared. */
-  readonly improve: boolean;
-  /** Tasks and dependencies that may be gone through to improve the orders. */
-  readonly workMax: number;
-}
-
-const DEFAULTS: BestOptions = {
-  candidates: ['dask', 'depth-first', 'needs-first', 'mars'],
-  improve: true,
-  workMax: 2_000_000,
-};
+const optionsSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    candidates: {
+      description: 'Orders to try. Of equals the first in this list wins.',
+      type: 'array',
+      minItems: 1,
+      items: { enum: CANDIDATES },
+      default: ['dask', 'depth-first', 'needs-first', 'mars'],
+    },
+    improve: {
+      description: 'Improve each order: free results earlier, compute later what is needed late.',
+      type: 'boolean',
+      default: true,
+    },
+    workMax: {
+      description:
+        'Tasks and dependencies that may be gone through to improve the orders. A million takes about a quarter of a second.',
+      type: 'integer',
+      minimum: 0,
+      default: 2_000_000,
+    },
+  },
+} as const;
 
 /**
  * Tries several orders, improves them, and takes the one with which a single worker has to keep the
@@ -39,40 +49,13 @@ const DEFAULTS: BestOptions = {
  * every candidate, so it is never worse than one of them. The improvements are bounded: of a large graph
  * only the orders that keep the fewest results are improved.
  */
-export const best = definePolicy<'ordering', Partial<BestOptions>>('ordering', {
+export const best = definePolicy('ordering', {
   name: 'best',
-  optionsSchema: {
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      candidates: {
-        description: 'Orders to try. Of equals the first in this list wins.',
-        type: 'array',
-        minItems: 1,
-        items: { enum: CANDIDATES },
-        default: DEFAULTS.candidates,
-      },
-      improve: {
-        description: 'Improve each order: free results earlier, compute later what is needed late.',
-        type: 'boolean',
-        default: DEFAULTS.improve,
-      },
-      workMax: {
-        description:
-          'Tasks and dependencies that may be gone through to improve the orders. A million takes about a quarter of a second.',
-        type: 'integer',
-        minimum: 0,
-        default: DEFAULTS.workMax,
-      },
-    },
-  },
-  create: (options) => {
-    const settings = { ...DEFAULTS, ...options };
-    return {
-      order: (tasks, keys, links) =>
-        new Search(indexGraph(tasks, links), settings).run(tasks, keys),
-    };
-  },
+  apiVersion: 1,
+  optionsSchema,
+  create: (options) => ({
+    order: (tasks, keys, links) => new Search(indexGraph(tasks, links), options).run(tasks, keys),
+  }),
 });
 
 const ORDERS: Readonly<
@@ -104,7 +87,7 @@ class Search {
 
   constructor(
     private readonly graph: GraphIndex,
-    private readonly options: BestOptions,
+    private readonly options: OptionsOf<typeof optionsSchema>,
   ) {
     this.workLeft = options.workMax;
   }

@@ -18,6 +18,7 @@ import { maxDependentsOfRoots, SortedRows, SortKeys } from './sort-keys.ts';
  */
 export const daskOrder = definePolicy('ordering', {
   name: 'dask',
+  apiVersion: 1,
   create: () => ({ order }),
 });
 

@@ -6,20 +6,15 @@ import { type GraphIndex, indexGraph, resolveLinks, topologicalOrder } from './g
 /** From this number of tasks on, the order is found with pauses; below it takes less than a millisecond. */
 const LARGE = 5000;
 
-/** Options of the policy `depth-first`. */
-interface DepthFirstOptions {
-  /** Which of the dependencies of a task comes first. Default `as-given`. */
-  readonly children: 'as-given' | 'most-needed';
-}
-
 /**
  * Depth first from the requested keys, in the order in which they were given: what belongs together is
  * computed together, and a reduction is finished before the next one begins. The dependencies of a task
  * come as they were given; or with `most-needed` first the one that the most tasks depend on, directly
  * or not, so that nothing has to wait for the base of a long chain. O(tasks + dependencies).
  */
-export const depthFirst = definePolicy<'ordering', Partial<DepthFirstOptions>>('ordering', {
+export const depthFirst = definePolicy('ordering', {
   name: 'depth-first',
+  apiVersion: 1,
   optionsSchema: {
     type: 'object',
     additionalProperties: false,

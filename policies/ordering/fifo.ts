@@ -8,6 +8,7 @@ import { type GraphIndex, indexGraph } from './graph-index.ts';
  */
 export const fifo = definePolicy('ordering', {
   name: 'fifo',
+  apiVersion: 1,
   create: () => ({ order: (tasks, _keys, links) => submissionOrder(indexGraph(tasks, links)) }),
 });
 

@@ -9,6 +9,7 @@ import { NumberHeap } from './number-heap.ts';
  */
 export const mars = definePolicy('ordering', {
   name: 'mars',
+  apiVersion: 1,
   create: () => ({ order: (tasks, _keys, links) => marsOrder(indexGraph(tasks, links), tasks) }),
 });
 

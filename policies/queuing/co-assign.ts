@@ -14,6 +14,7 @@ import { DEFAULT_ROOTISH_LIMITS, isRootish } from './is-rootish.ts';
  */
 export const coAssign = definePolicy('queuing', {
   name: 'co-assign',
+  apiVersion: 1,
   optionsSchema: { type: 'object', additionalProperties: false },
   create: () => {
     const runs = new CoAssignment();

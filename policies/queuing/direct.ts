@@ -6,6 +6,7 @@ import { definePolicy } from '../../core/api/index.ts';
  */
 export const direct = definePolicy('queuing', {
   name: 'direct',
+  apiVersion: 1,
   optionsSchema: { type: 'object', additionalProperties: false },
   create: () => ({
     holdsBack: false,

@@ -9,21 +9,14 @@ import {
 import { saidRootish, waitsForSlot } from './is-rootish.ts';
 import { saturationOf, saturationSchema, slotLimit } from './root-ish.ts';
 
-/** Options of the policy `family`. */
-export interface FamilyOptions {
-  readonly workerSaturation: number | 'inf';
-  readonly familySize: number;
-}
-
-const FAMILY_SIZE = 64;
-
 /**
  * Roots are held back as with `root-ish`, but those that meet downstream go to the same worker, one after
  * the other as its slots open: what they come to does not have to be moved there. Which tasks are
  * roots, and which of them belong together, is found out once, when the graph is submitted.
  */
-export const family = definePolicy<'queuing', Partial<FamilyOptions>>('queuing', {
+export const family = definePolicy('queuing', {
   name: 'family',
+  apiVersion: 1,
   optionsSchema: {
     type: 'object',
     additionalProperties: false,
@@ -33,11 +26,11 @@ export const family = definePolicy<'queuing', Partial<FamilyOptions>>('queuing',
         description: 'Roots that meet in one task are divided when there are more of them.',
         type: 'integer',
         minimum: 1,
-        default: FAMILY_SIZE,
+        default: 64,
       },
     },
   },
-  create: ({ workerSaturation, familySize = FAMILY_SIZE }) =>
+  create: ({ workerSaturation, familySize }) =>
     new FamilyQueuing(saturationOf(workerSaturation), familySize),
 });
 

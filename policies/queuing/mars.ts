@@ -27,8 +27,9 @@ const COMMON_COPIES = 32;
  * submissions and clients. Tasks that are bound to workers, resources or a language, and actors, are not
  * queued: the worker selection places them as soon as they are ready. O(log queued) for each task.
  */
-export const mars = definePolicy<'queuing', Partial<MarsOptions>>('queuing', {
+export const mars = definePolicy('queuing', {
   name: 'mars',
+  apiVersion: 1,
   optionsSchema: {
     type: 'object',
     additionalProperties: false,
@@ -41,13 +42,8 @@ export const mars = definePolicy<'queuing', Partial<MarsOptions>>('queuing', {
       },
     },
   },
-  create: ({ sources = 'turns' }) => new MarsQueuing(sources === 'ranges'),
+  create: ({ sources }) => new MarsQueuing(sources === 'ranges'),
 });
-
-/** Options of the policy `mars`. */
-export interface MarsOptions {
-  readonly sources: 'turns' | 'ranges';
-}
 
 /** A place in the order of what is ready. Out of date when the rank of its task has changed since. */
 interface Place {

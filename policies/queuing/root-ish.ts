@@ -1,14 +1,6 @@
-import { definePolicy, type Queuing } from '../../core/api/index.ts';
+import { definePolicy } from '../../core/api/index.ts';
 import { CoAssignment, type RunMemory } from './co-assign.ts';
 import { DEFAULT_ROOTISH_LIMITS, isRootish } from './is-rootish.ts';
-
-/** Options of the policy `root-ish`. */
-export interface RootishOptions {
-  /** Root-ish tasks per thread that a worker may have at once; Infinity holds nothing back. */
-  readonly workerSaturation: number;
-  readonly rootishTaskgroup: number;
-  readonly rootishTaskgroupDependencies: number;
-}
 
 /** Schema of the option `workerSaturation`. */
 export const saturationSchema = {
@@ -22,8 +14,9 @@ export const saturationSchema = {
  * a few spare). This keeps memory low: work that was begun is finished before more is begun.
  * Dask with a finite `worker-saturation`.
  */
-export const rootish = definePolicy<'queuing', Partial<RootishOptions>>('queuing', {
+export const rootish = definePolicy('queuing', {
   name: 'root-ish',
+  apiVersion: 1,
   optionsSchema: {
     type: 'object',
     additionalProperties: false,
@@ -43,37 +36,29 @@ export const rootish = definePolicy<'queuing', Partial<RootishOptions>>('queuing
       },
     },
   },
-  create: rootishQueuing,
+  create: ({
+    workerSaturation,
+    rootishTaskgroup: dependencyGroupsMax,
+    rootishTaskgroupDependencies: dependencyTasksMax,
+  }) => {
+    const saturation = saturationOf(workerSaturation);
+    const limits = { dependencyGroupsMax, dependencyTasksMax };
+    const runs = new CoAssignment();
+    return {
+      runs,
+      holdsBack: saturation !== Infinity,
+      leavesPlacement: true,
+      slotLimit: (worker) => slotLimit(saturation, worker.threadCount),
+      isRootish: (task, cluster) => isRootish(task, cluster, limits),
+      selectRootish: (task, cluster) =>
+        saturation === Infinity || !task.isQueueable
+          ? runs.select(task, cluster)
+          : cluster.openSlots.peek(),
+      snapshot: (cluster) => runs.snapshot(cluster),
+      restore: (memory, cluster) => runs.restore(memory as RunMemory, cluster),
+    };
+  },
 });
-
-/** The policy `root-ish`. */
-export interface RootishQueuing extends Queuing {
-  /** The placement of neighbours while nothing is held back. */
-  readonly runs: CoAssignment;
-}
-
-function rootishQueuing(options: Partial<RootishOptions>): RootishQueuing {
-  const saturation = saturationOf(options.workerSaturation);
-  const limits = {
-    dependencyGroupsMax: options.rootishTaskgroup ?? DEFAULT_ROOTISH_LIMITS.dependencyGroupsMax,
-    dependencyTasksMax:
-      options.rootishTaskgroupDependencies ?? DEFAULT_ROOTISH_LIMITS.dependencyTasksMax,
-  };
-  const runs = new CoAssignment();
-  return {
-    runs,
-    holdsBack: saturation !== Infinity,
-    leavesPlacement: true,
-    slotLimit: (worker) => slotLimit(saturation, worker.threadCount),
-    isRootish: (task, cluster) => isRootish(task, cluster, limits),
-    selectRootish: (task, cluster) =>
-      saturation === Infinity || !task.isQueueable
-        ? runs.select(task, cluster)
-        : cluster.openSlots.peek(),
-    snapshot: (cluster) => runs.snapshot(cluster),
-    restore: (memory, cluster) => runs.restore(memory as RunMemory, cluster),
-  };
-}
 
 /** `ceil(saturation * threads)`, at least one. No epsilon: Dask has the same doubles. */
 export function slotLimit(saturation: number, threadCount: number): number {
@@ -81,6 +66,6 @@ export function slotLimit(saturation: number, threadCount: number): number {
 }
 
 /** The number behind the option `workerSaturation`. */
-export function saturationOf(option: number | string = saturationSchema.default): number {
-  return option === 'inf' ? Infinity : Number(option);
+export function saturationOf(option: number | 'inf'): number {
+  return option === 'inf' ? Infinity : option;
 }

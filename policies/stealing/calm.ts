@@ -8,11 +8,6 @@ import {
 } from '../../core/api/index.ts';
 import { type LoadOf, longestQueues } from './victims.ts';
 
-/** Options of the policy `calm`. */
-interface CalmOptions {
-  readonly horizonMs: number;
-}
-
 /** The cost of a move of a task besides its inputs, in seconds. */
 const LATENCY_S = 0.1;
 
@@ -49,8 +44,9 @@ class CalmStealing implements Stealing {
 }
 
 /** Moves few tasks: only for workers that would run out of work, and never back. */
-export const calm = definePolicy<'stealing', Partial<CalmOptions>>('stealing', {
+export const calm = definePolicy('stealing', {
   name: 'calm',
+  apiVersion: 1,
   optionsSchema: {
     type: 'object',
     additionalProperties: false,
@@ -63,5 +59,5 @@ export const calm = definePolicy<'stealing', Partial<CalmOptions>>('stealing', {
       },
     },
   },
-  create: ({ horizonMs = 500 }) => new CalmStealing(horizonMs / 1000),
+  create: ({ horizonMs }) => new CalmStealing(horizonMs / 1000),
 });

@@ -45,6 +45,7 @@ export class DaskStealing implements Stealing {
 /** The default: evens out the work of all workers. */
 export const dask = definePolicy('stealing', {
   name: 'dask',
+  apiVersion: 1,
   optionsSchema: { type: 'object', additionalProperties: false },
   create: () => new DaskStealing(),
 });

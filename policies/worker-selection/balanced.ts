@@ -6,23 +6,17 @@ import {
 } from '../../core/api/index.ts';
 import { resourcesS, takeTurns } from './earliest-start.ts';
 
-/** Options of the policy `balanced`. */
-export interface BalancedOptions {
-  readonly holders: number;
-  readonly others: number;
-  readonly latency: number;
-}
-
 /** Inputs with fewer dependents than this are moved at their full price, however small the cluster. */
 const COMMON_DEPENDENTS_MIN = 10;
 
-const atLeast = (minimum: number, fallback: number, description: string): object => ({
-  description,
-  type: 'integer',
-  minimum,
-  maximum: 64,
-  default: fallback,
-});
+const atLeast = (minimum: number, fallback: number, description: string) =>
+  ({
+    description,
+    type: 'integer',
+    minimum,
+    maximum: 64,
+    default: fallback,
+  }) as const;
 
 /**
  * Selects the worker on which the task is expected to start first, including idle workers without
@@ -33,35 +27,33 @@ const atLeast = (minimum: number, fallback: number, description: string): object
  * way to the worker already; and a worker whose resources are taken is not free before they are
  * given back. The number of candidates does not grow with the cluster.
  */
-export const balanced = definePolicy<'workerSelection', Partial<BalancedOptions>>(
-  'workerSelection',
-  {
-    name: 'balanced',
-    optionsSchema: {
-      type: 'object',
-      additionalProperties: false,
-      properties: {
-        holders: atLeast(1, 4, 'How many of the workers that hold inputs are looked at.'),
-        others: atLeast(0, 3, 'How many other workers are looked at, the least busy ones.'),
-        latency: {
-          description: 'What it costs to fetch anything at all, however small.',
-          type: ['number', 'string'],
-          unit: 's',
-          minimum: 0,
-          default: 0.001,
-        },
+export const balanced = definePolicy('workerSelection', {
+  name: 'balanced',
+  apiVersion: 1,
+  optionsSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      holders: atLeast(1, 4, 'How many of the workers that hold inputs are looked at.'),
+      others: atLeast(0, 3, 'How many other workers are looked at, the least busy ones.'),
+      latency: {
+        description: 'What it costs to fetch anything at all, however small.',
+        type: ['number', 'string'],
+        unit: 's',
+        minimum: 0,
+        default: 0.001,
       },
     },
-    create: ({ holders = 4, others = 3, latency = 0.001 }) => ({
-      reach: { holders, others },
-      placesRootish: false,
-      score: (task, worker, _missingBytes, cluster) =>
-        Math.max(computeS(worker, cluster), resourcesS(task, worker)) +
-        transferS(task, worker, cluster, latency),
-      pickFromPool: (_task, pool, cluster) => takeTurns(pool, cluster),
-    }),
   },
-);
+  create: ({ holders, others, latency }) => ({
+    reach: { holders, others },
+    placesRootish: false,
+    score: (task, worker, _missingBytes, cluster) =>
+      Math.max(computeS(worker, cluster), resourcesS(task, worker)) +
+      transferS(task, worker, cluster, latency),
+    pickFromPool: (_task, pool, cluster) => takeTurns(pool, cluster),
+  }),
+});
 
 /**
  * Seconds of computation ahead for each thread. What the worker is fetching is left out: it does that

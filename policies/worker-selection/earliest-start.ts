@@ -9,47 +9,40 @@ import {
 /** Pools smaller than this are searched for the least occupied worker; larger ones take turns. */
 const SEARCHED_POOL_MAX = 20;
 
-/** Options of the policy `earliest-start`. */
-export interface EarliestStartOptions {
-  readonly resources: 'free' | 'offered';
-}
-
 /**
  * The worker on which the task is expected to start first: the work ahead of it per thread, or the time until its resources
  * are given back where that is longer, and the time to fetch the inputs that it lacks. Dask's `worker_objective` and
  * `decide_worker`, which look at the resources that a worker offers, and not at whether they are free.
  */
-export const earliestStart = definePolicy<'workerSelection', Partial<EarliestStartOptions>>(
-  'workerSelection',
-  {
-    name: 'earliest-start',
-    optionsSchema: {
-      type: 'object',
-      additionalProperties: false,
-      properties: {
-        resources: {
-          description:
-            'What counts of the resources of a worker: free, those that no task there has; offered, all of them, as with Dask.',
-          enum: ['free', 'offered'],
-          default: 'free',
-        },
+export const earliestStart = definePolicy('workerSelection', {
+  name: 'earliest-start',
+  apiVersion: 1,
+  optionsSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      resources: {
+        description:
+          'What counts of the resources of a worker: free, those that no task there has; offered, all of them, as with Dask.',
+        enum: ['free', 'offered'],
+        default: 'free',
       },
     },
-    create: ({ resources = 'free' }) => {
-      const weighsResources = resources === 'free';
-      return {
-        weighsResources,
-        placesRootish: false,
-        score: (task, worker, missingBytes, cluster) => {
-          const workS = worker.occupancyS / worker.threadCount;
-          const waitS = weighsResources ? Math.max(workS, resourcesS(task, worker)) : workS;
-          return waitS + missingBytes / cluster.costs.bandwidth;
-        },
-        pickFromPool: (_task, pool, cluster) => takeTurns(pool, cluster),
-      };
-    },
   },
-);
+  create: ({ resources }) => {
+    const weighsResources = resources === 'free';
+    return {
+      weighsResources,
+      placesRootish: false,
+      score: (task, worker, missingBytes, cluster) => {
+        const workS = worker.occupancyS / worker.threadCount;
+        const waitS = weighsResources ? Math.max(workS, resourcesS(task, worker)) : workS;
+        return waitS + missingBytes / cluster.costs.bandwidth;
+      },
+      pickFromPool: (_task, pool, cluster) => takeTurns(pool, cluster),
+    };
+  },
+});
 
 /**
  * The least occupied worker; among several with nothing to do they take turns, so that single tasks

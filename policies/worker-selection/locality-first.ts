@@ -9,35 +9,28 @@ import {
 import { takeTurns } from './earliest-start.ts';
 import { divideSources } from './source-ranges.ts';
 
-/** Options of the policy `locality-first`. */
-export interface LocalityFirstOptions {
-  readonly sources: 'ranges' | 'turns';
-}
-
 /**
  * The worker that holds the most bytes of the inputs, however busy it is: nothing is moved that can be
  * avoided. Ties go to the least busy one. The sources of a graph are divided beforehand, so that
  * neighbours share a worker. After Mars' assigner.
  */
-export const localityFirst = definePolicy<'workerSelection', Partial<LocalityFirstOptions>>(
-  'workerSelection',
-  {
-    name: 'locality-first',
-    optionsSchema: {
-      type: 'object',
-      additionalProperties: false,
-      properties: {
-        sources: {
-          description:
-            'Where tasks without inputs go: ranges, neighbours in the graph to the same worker; turns, the least occupied worker.',
-          enum: ['ranges', 'turns'],
-          default: 'ranges',
-        },
+export const localityFirst = definePolicy('workerSelection', {
+  name: 'locality-first',
+  apiVersion: 1,
+  optionsSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      sources: {
+        description:
+          'Where tasks without inputs go: ranges, neighbours in the graph to the same worker; turns, the least occupied worker.',
+        enum: ['ranges', 'turns'],
+        default: 'ranges',
       },
     },
-    create: ({ sources = 'ranges' }) => new LocalityFirst(sources === 'ranges'),
   },
-);
+  create: ({ sources }) => new LocalityFirst(sources === 'ranges'),
+});
 
 type IntendedMemory = readonly (readonly [task: number, worker: string])[];
 

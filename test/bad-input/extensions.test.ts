@@ -34,7 +34,11 @@ test.each<[what: string, score: () => number, says: string]>([
   ['answers NaN', () => NaN, 'is NaN'],
   ['answers a promise', () => Promise.resolve(1) as unknown as number, 'is [object Promise]'],
 ])('when a policy %s the built-in one decides, and the log says so', async (_what, score, says) => {
-  const policy = definePolicy('workerSelection', { name: 'odd', create: () => ({ score }) });
+  const policy = definePolicy('workerSelection', {
+    name: 'odd',
+    apiVersion: 1,
+    create: () => ({ score }),
+  });
   const log = await logOf({ policies: { workerSelection: { use: policy } } });
   expect(log.lines[0]).toContain('policy "odd');
   expect(log.lines[0]).toContain(says);
@@ -45,6 +49,7 @@ test('when a policy is slow, the log says which stimulus blocked the scheduler',
   let calls = 0;
   const policy = definePolicy('workerSelection', {
     name: 'pensive',
+    apiVersion: 1,
     create: () => ({
       score: () => 0,
       pickFromPool: (_task, pool) => {
@@ -65,6 +70,7 @@ test('when a policy chooses a worker that is not there, the built-in one decides
   const select = (): never => ({ address: 'x' }) as never;
   const policy = definePolicy('workerSelection', {
     name: 'odd',
+    apiVersion: 1,
     create: () => ({ select }),
   });
   const log = await logOf({ policies: { workerSelection: { use: policy } } });
@@ -97,7 +103,7 @@ test('when a policy refuses every worker, the log says so', async () => {
     admits: () => false,
     score: () => 1,
   });
-  const policy = definePolicy('workerSelection', { name: 'never', create });
+  const policy = definePolicy('workerSelection', { name: 'never', apiVersion: 1, create });
   const config = { scheduler: { policies: { workerSelection: { use: policy } } } };
   const cluster = await LocalCluster.start({ mode: 'inline', workers: 1, log, config });
   const client = await cluster.client();
@@ -131,11 +137,11 @@ test('hooks that throw or are async are reported, with plugin and hook', async (
   const throwing = definePlugin({
     name: 'throwing',
     apiVersion: 1,
-    setup: () => ({
+    setup: (): object => ({
       graphUpdated() {
         throw new TypeError('oops');
       },
-      clientAdded: (() => Promise.resolve()) as () => void,
+      clientAdded: () => Promise.resolve(),
     }),
   });
   const log = await logOf({ plugins: [{ use: throwing }] });
@@ -156,7 +162,9 @@ test('what was written without definePlugin is checked like what was written wit
   const old = { ...plain, apiVersion: 99 };
   await expect(logOf({ plugins: [{ use: old }] })).rejects.toMatchObject({
     code: 'ERR_PLUGIN_LOAD',
-    message: expect.stringContaining('apiVersion must be the number 1 (got 99)') as string,
+    message: expect.stringContaining(
+      'is written for version 99 of the contract of extensions, and this is version 1: update yardmaster',
+    ) as string,
   });
 });
 

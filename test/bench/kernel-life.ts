@@ -8,6 +8,7 @@ import { rootish } from '../../policies/queuing/root-ish.ts';
 import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
 import { SHAPES, type Shape } from './shapes.ts';
 import { ranksOf } from '../kit/orders.ts';
+import { made } from '../kit/made.ts';
 
 /** What one life of a graph cost, on average over several. CPU times are user and system time of the process. */
 export interface LifeMeasurement {
@@ -291,7 +292,7 @@ class Life {
 
 /** The client sends ranks, as Dask's client does; the ordering policy is measured apart. */
 function rank(shape: Shape): number {
-  const ordering = depthFirst.create({});
+  const ordering = made(depthFirst);
   return cpuUs(() => {
     const ranks = ranksOf(ordering, shape.tasks, shape.keys);
     // Written out: objects made by spreading have one hidden class each, which nothing that comes off
@@ -303,12 +304,12 @@ function rank(shape: Shape): number {
 }
 
 function makeKernel(workerSaturation: number, isOwn: boolean): SchedulerKernel {
-  const selection = earliestStart.create({});
+  const selection = made(earliestStart);
   const policies = {
     workerSelection: isOwn ? shieldedPolicy('workerSelection', selection) : selection,
-    queuing: rootish.create({ workerSaturation }),
-    ordering: depthFirst.create({}),
-    fairness: fifo.create({}),
+    queuing: made(rootish, { workerSaturation }),
+    ordering: made(depthFirst),
+    fairness: made(fifo),
   };
   const kernel = new SchedulerKernel(
     {},

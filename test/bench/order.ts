@@ -75,7 +75,7 @@ async function orderingNamed(name: string): Promise<Ordering> {
   const load = builtins[`ordering/${name}`] ?? builtins[name];
   const policy = (await load?.()) as PolicyDefinition | undefined;
   if (policy?.slot !== 'ordering') return program.error(`there is no ordering "${name}"`);
-  return policy.create({}) as Ordering;
+  return policy.create({} as never) as Ordering;
 }
 
 /** Runs alternate, each in a fresh process, so that both meet the same noise. */

@@ -9,7 +9,6 @@ import {
 import type { Restrictions, TaskState } from '../../core/state/task.ts';
 import { type WorkerStatus, WorkerState } from '../../core/state/worker.ts';
 import type { CoAssignment } from '../../policies/queuing/co-assign.ts';
-import type { RootishQueuing } from '../../policies/queuing/root-ish.ts';
 import type { CaseResult } from './report.ts';
 import type { TraceConfig } from './trace-format.ts';
 import { hostOf, TraceKernel } from './trace-kernel.ts';
@@ -81,7 +80,7 @@ export function runDecision(decision: Decision): CaseResult {
   cluster.assignedCount = decision.cluster.tasksAssignedSoFar;
   for (const worker of decision.workers) addWorker(cluster, worker, scope.ports.queuing.policy);
   const task = addTask(cluster, decision);
-  const { runs } = scope.ports.queuing.policy as RootishQueuing;
+  const { runs } = scope.ports.queuing.policy as unknown as { runs: CoAssignment };
   const { lastWorker, lastWorkerTasksLeft } = decision.group;
   const last = lastWorker === null ? undefined : cluster.workers.get(lastWorker);
   if (last !== undefined) runs.begin(task.group, last, lastWorkerTasksLeft);

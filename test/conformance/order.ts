@@ -6,6 +6,7 @@ import { liveResults } from '../../policies/ordering/live-results.ts';
 import { evaluate } from './order-properties.ts';
 import type { CaseResult, PartResult } from './report.ts';
 import { ranksOf } from '../kit/orders.ts';
+import { made } from '../kit/made.ts';
 
 interface RecordedGraph {
   readonly keys: readonly string[];
@@ -44,8 +45,8 @@ export interface PeakCase extends RecordedGraph {
 /** Tests about names: recorded keys are tuples joined by commas, whose order is not that of the joined. */
 const ABOUT_NAMES = /break_ties_by_str|string_ordering/;
 
-const likeDask = daskOrder.create({});
-const leastPeak = best.create({});
+const likeDask = made(daskOrder);
+const leastPeak = made(best);
 
 /** Whether what holds for Dask HEAD holds here; cycles must be refused. */
 export function runProperties(cases: readonly PropertyCase[]): PartResult {

@@ -12,6 +12,7 @@ import { rootish } from '../../policies/queuing/root-ish.ts';
 import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
 import { putInCanonicalOrder } from './canonical-order.ts';
 import type { TraceConfig, TraceStimulus, TraceTask } from './trace-format.ts';
+import { made } from '../kit/made.ts';
 
 /** Of a step without messages. */
 export const NO_OUTPUT: Outbox = { toWorkers: [], toClients: [], events: [] };
@@ -25,10 +26,10 @@ export class TraceKernel {
     const workerSaturation =
       config.workerSaturation === 'inf' ? Infinity : (config.workerSaturation ?? 1.1);
     const policies = {
-      workerSelection: earliestStart.create({ resources: 'offered' }),
-      queuing: rootish.create({ workerSaturation }),
-      ordering: depthFirst.create({}),
-      fairness: fifo.create({}),
+      workerSelection: made(earliestStart, { resources: 'offered' }),
+      queuing: made(rootish, { workerSaturation }),
+      ordering: made(depthFirst),
+      fairness: made(fifo),
     };
     this.kernel = new SchedulerKernel(
       {

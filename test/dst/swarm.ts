@@ -222,8 +222,9 @@ function faultsOf(dice: Dice, workers: number): Fault[] {
 /** Throws, and chooses nonsense, from time to time; the kernel then decides itself. */
 function failingSelection(dice: Dice): object {
   const every = dice.between(2, 9);
-  return definePolicy<'workerSelection'>('workerSelection', {
+  return definePolicy('workerSelection', {
     name: 'failing-selection',
+    apiVersion: 1,
     create: () => {
       let calls = 0;
       return {

@@ -3,16 +3,19 @@ import type { KernelSlots } from '../../core/api/policies.ts';
 import type { HookCalls, KernelPorts, PolicyFailure } from '../../core/kernel/ports.ts';
 import { fifo } from '../../policies/fairness/fifo.ts';
 import { depthFirst } from '../../policies/ordering/depth-first.ts';
-import { rootish, type RootishOptions } from '../../policies/queuing/root-ish.ts';
+import { rootish } from '../../policies/queuing/root-ish.ts';
 import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
+import { made } from './made.ts';
 
 /** The policies that are configured by default. */
-export function builtinPolicies(queuing: Partial<RootishOptions> = {}): KernelSlots {
+export function builtinPolicies(
+  queuing: Partial<Parameters<typeof rootish.create>[0]> = {},
+): KernelSlots {
   return {
-    workerSelection: earliestStart.create({}),
-    queuing: rootish.create(queuing),
-    ordering: depthFirst.create({}),
-    fairness: fifo.create({}),
+    workerSelection: made(earliestStart),
+    queuing: made(rootish, queuing),
+    ordering: made(depthFirst),
+    fairness: made(fifo),
   };
 }
 
@@ -22,7 +25,7 @@ export function noHooks(): HookCalls {
 }
 
 export interface PortsOptions {
-  readonly queuing?: Partial<RootishOptions>;
+  readonly queuing?: Partial<Parameters<typeof rootish.create>[0]>;
   /** Policies that replace the built-in ones, which remain as fallbacks. */
   readonly policies?: Partial<KernelSlots>;
   readonly hooks?: Partial<HookCalls>;

@@ -94,12 +94,16 @@ export const ofNannies = defineNannyPlugin({
   setup: () => ({ processEnded: later }),
 });
 
-export const loading = definePlugin<
-  { readonly extra: { readonly use: string } },
-  readonly string[]
->({
+export const loading = definePlugin({
   name: 'loading',
   apiVersion: 1,
+  optionsSchema: {
+    type: 'object',
+    required: ['extra'],
+    properties: {
+      extra: { type: 'object', required: ['use'], properties: { use: { extension: true } } },
+    },
+  },
   load: (loader, { extra }) =>
     loader.loadAll({ entries: [extra], at: ['extra'], make: ({ source }) => source }),
   setup: ({ log }, _options, sources) => log.info({ first: sources[0]?.length }),

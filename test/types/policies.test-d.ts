@@ -27,6 +27,7 @@ export const selectingFromPool: WorkerSelection = {
 
 export const defined = definePolicy('workerSelection', {
   name: 'both',
+  apiVersion: 1,
   // @ts-expect-error a policy that scores does not select
   create: () => ({ score: () => 0, select: () => undefined }),
 });

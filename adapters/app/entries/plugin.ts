@@ -17,7 +17,6 @@ export {
   type LoadedExtension,
   type Logger,
   type NewStimulus,
-  PLUGIN_API_VERSION,
   type PluginContext,
   type PluginDefinition,
   type PluginInstance,

@@ -301,8 +301,9 @@ class TcpListener implements Listener {
 }
 
 /** The definition that a config file names: `transport: { use: tcp }`. */
-export const tcp: TransportDefinition<TcpOptions> = defineTransport<TcpOptions>({
+export const tcp: TransportDefinition<TcpOptions> = defineTransport({
   name: 'tcp',
+  apiVersion: 1,
   optionsSchema: {
     type: 'object',
     additionalProperties: false,

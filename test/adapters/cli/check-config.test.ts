@@ -23,9 +23,9 @@ export class Pin {
 export class Misspelt { taskTranstion() {} workerAdded() {} }
 export class Throws { constructor() { throw new Error('no idea'); } workerAdded() {} }
 export const late = { kind: 'plugin', name: 'late', apiVersion: 1, requires: ['other'], setup() {} };
-export const notAPolicy = { kind: 'policy', slot: 'queuing', name: 'half', create: () => ({}) };
-export const throwing = { kind: 'policy', slot: 'queuing', name: 'broken', create() { throw new Error('not today'); } };
-export const wire = { kind: 'transport', name: 'wire', create() { throw new Error('no socket'); } };
+export const notAPolicy = { kind: 'policy', slot: 'queuing', name: 'half', apiVersion: 1, create: () => ({}) };
+export const throwing = { kind: 'policy', slot: 'queuing', name: 'broken', apiVersion: 1, create() { throw new Error('not today'); } };
+export const wire = { kind: 'transport', name: 'wire', apiVersion: 1, create() { throw new Error('no socket'); } };
 export class OfWorkers { statusChanged() {} }
 export class OfNannies { processStarting() {} }
 `;

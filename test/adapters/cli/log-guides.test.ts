@@ -29,7 +29,7 @@ export const { square, work } = defineTasks(import.meta.url, { square: (x) => x 
 `;
 const POLICY = `import { definePolicy } from 'yardmaster/policy';
 export const lastFirst = definePolicy('ordering', {
-  name: 'last-first',
+  name: 'last-first', apiVersion: 1,
   create: () => ({ order: (tasks) => tasks.map((_, index) => tasks.length - index) }),
 });
 `;

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { type Client, type Future, ref, task } from '../../../adapters/client/index.ts';
-import { definePlugin, PLUGIN_API_VERSION } from '../../../core/api/index.ts';
+import { definePlugin } from '../../../core/api/index.ts';
 import { calls, count, gates, inc, slow, total } from './tasks.ts';
 import type { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { startCluster } from '../../kit/virtual-cluster.ts';
@@ -77,7 +77,7 @@ test('a key that is given up and submitted again has the result of its present a
   let onResult: () => void = () => undefined;
   const plugin = definePlugin({
     name: 'at-the-result',
-    apiVersion: PLUGIN_API_VERSION,
+    apiVersion: 1,
     setup: () => ({
       taskTransition: (_task, _start, finish) => {
         if (finish === 'memory') onResult();

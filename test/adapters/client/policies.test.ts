@@ -8,6 +8,7 @@ import { startCluster } from '../../kit/virtual-cluster.ts';
 /** Ranks as given, which is an order as long as graphs list dependencies first. */
 const asListed = definePolicy('ordering', {
   name: 'as-listed',
+  apiVersion: 1,
   create: () => ({ order: (tasks) => tasks.map((_task, index) => index) }),
 });
 

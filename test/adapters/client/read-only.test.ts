@@ -9,7 +9,6 @@ import {
   type GraphLinks,
   type GraphTask,
   type HookTable,
-  PLUGIN_API_VERSION,
   type PluginContext,
   type SuggestionGenerator,
   type TaskView,
@@ -86,6 +85,7 @@ describe('an ordering policy cannot change the graph that it orders', () => {
   const vandal = (order: Order): object =>
     definePolicy('ordering', {
       name: 'vandal',
+      apiVersion: 1,
       create: () => ({
         order: (tasks, keys, links) => {
           order(tasks, keys, links as GraphLinks);
@@ -184,6 +184,7 @@ describe('nothing that is shown can be changed', () => {
   test.each(WRITES)('by a policy: %s', async (_what, write, message) => {
     const policy = definePolicy('workerSelection', {
       name: 'vandal',
+      apiVersion: 1,
       create: () => ({
         select: (task, candidates, missingBytes, cluster) => {
           const [first] = candidates;
@@ -205,7 +206,7 @@ describe('nothing that is shown can be changed', () => {
     let context: PluginContext | undefined;
     const plugin = definePlugin({
       name: 'vandal',
-      apiVersion: PLUGIN_API_VERSION,
+      apiVersion: 1,
       setup: (given): HookTable => {
         context = given;
         return {
@@ -231,6 +232,7 @@ test('a policy that uses what it is shown as documented decides as one that sees
   const seen = new Map<WorkerView, number>();
   const policy = definePolicy('workerSelection', {
     name: 'reader',
+    apiVersion: 1,
     create: () => ({
       reach: 'all',
       select: (task, candidates, _missingBytes, cluster) => {
@@ -272,7 +274,7 @@ async function look<Found>(
   let found: Found | undefined;
   const plugin = definePlugin({
     name: 'curious',
-    apiVersion: PLUGIN_API_VERSION,
+    apiVersion: 1,
     setup: (given): HookTable => ({
       taskTransition: (task, _start, finish) => {
         if (finish !== 'memory' || task.dependencies.length === 0) return;

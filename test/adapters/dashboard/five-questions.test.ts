@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 
 import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import type { Client, Future } from '../../../adapters/client/index.ts';
-import { PLUGIN_API_VERSION, type PluginContext } from '../../../core/api/index.ts';
+import { type PluginContext } from '../../../core/api/index.ts';
 import { startCluster } from './bench.ts';
 import { add, fail, hang, spin } from './fixtures/tasks.mjs';
 import { openPage, hasBrowser, startBrowser } from './browser.ts';
@@ -101,7 +101,7 @@ describe.skipIf(!hasBrowser)('from the overview a reader learns within three cli
 async function pauseWorker(cluster: LocalCluster): Promise<void> {
   await cluster.scheduler.addPlugin({
     name: 'full',
-    apiVersion: PLUGIN_API_VERSION,
+    apiVersion: 1,
     setup: (context: PluginContext) => {
       const worker = [...context.cluster.workers.values()].find(({ name }) => name === 'worker-1');
       if (worker === undefined) throw new Error('there is no worker-1');

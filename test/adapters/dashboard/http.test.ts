@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { definePlugin, PLUGIN_API_VERSION } from '../../../core/api/index.ts';
+import { definePlugin } from '../../../core/api/index.ts';
 import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { DaskBench } from '../dask/peers.ts';
 import { spin } from './fixtures/tasks.mjs';
@@ -122,7 +122,7 @@ describe('an answer of the dashboard', () => {
     // The dashboard asks it first.
     const dask = definePlugin({
       name: 'dask',
-      apiVersion: PLUGIN_API_VERSION,
+      apiVersion: 1,
       setup: (context) => {
         context.command('identity', () => {
           made++;

@@ -132,8 +132,8 @@ it.each([
   const file = join(folder, `${name.replace(' ', '-')}.mjs`);
   writeFileSync(
     file,
-    `export default { kind: 'policy', slot: 'workerSelection', name: 'broken', create: () => ({ score() { ${body}; } }) };
-     export const other = { kind: 'policy', slot: 'workerSelection', name: 'other', create: () => ({ score: () => 1 }) };`,
+    `export default { kind: 'policy', slot: 'workerSelection', name: 'broken', apiVersion: 1, create: () => ({ score() { ${body}; } }) };
+     export const other = { kind: 'policy', slot: 'workerSelection', name: 'other', apiVersion: 1, create: () => ({ score: () => 1 }) };`,
   );
   const variants = [
     policyVariant('default'),
@@ -270,7 +270,7 @@ it('a policy that fails now and then keeps its figures, and the fallbacks are co
 it('a policy is named by its export, too, and a wrong one says which there are', async () => {
   const file = join(folder, 'several.mjs');
   const policy = (name: string): string =>
-    `{ kind: 'policy', slot: 'ordering', name: '${name}', create: () => ({ order: () => [] }) }`;
+    `{ kind: 'policy', slot: 'ordering', name: '${name}', apiVersion: 1, create: () => ({ order: () => [] }) }`;
   writeFileSync(file, `export const a = ${policy('a')}; export const b = ${policy('b')};`);
   expect(await readVariant(`${file}#a`)).toMatchObject({
     overrides: { scheduler: { policies: { ordering: { use: `${file}#a` } } } },

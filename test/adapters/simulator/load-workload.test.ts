@@ -88,7 +88,7 @@ describe('policies on the command line', () => {
     const policy = join(folder, 'pack.js');
     const config = join(folder, 'config.js');
     const definition =
-      "{ kind: 'policy', slot: 'workerSelection', name: 'pack', create: () => ({}) }";
+      "{ kind: 'policy', slot: 'workerSelection', name: 'pack', apiVersion: 1, create: () => ({}) }";
     writeFileSync(policy, `export default ${definition};`);
     writeFileSync(config, 'export default { scheduler: {} };');
     expect(await readVariant(policy)).toEqual({

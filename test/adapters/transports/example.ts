@@ -52,8 +52,9 @@ export class CountingTransport implements Transport {
   }
 }
 
-export default defineTransport<{ delayMs?: number }>({
+export default defineTransport({
   name: 'counting',
+  apiVersion: 1,
   optionsSchema: {
     type: 'object',
     additionalProperties: false,

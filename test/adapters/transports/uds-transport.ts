@@ -335,8 +335,9 @@ function closedError(peer: string, reason: string, cause?: Error): YardmasterErr
   );
 }
 
-export default defineTransport<UdsOptions>({
+export default defineTransport({
   name: 'uds',
+  apiVersion: 1,
   optionsSchema: {
     type: 'object',
     additionalProperties: false,

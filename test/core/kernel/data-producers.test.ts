@@ -5,11 +5,12 @@ import { coAssign } from '../../../policies/queuing/co-assign.ts';
 import { family } from '../../../policies/queuing/family.ts';
 import { rootish } from '../../../policies/queuing/root-ish.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
+import { made } from '../../kit/made.ts';
 
 const POLICIES: readonly (readonly [name: string, queuing: Queuing])[] = [
-  ['root-ish', rootish.create({})],
-  ['co-assign', coAssign.create({})],
-  ['family', family.create({})],
+  ['root-ish', made(rootish)],
+  ['co-assign', made(coAssign)],
+  ['family', made(family)],
 ];
 
 const W1 = 'tcp://w1:1';
@@ -45,7 +46,7 @@ it.each(POLICIES)('with %s the annotation rootish wins over everything', (_name,
 });
 
 it('a restricted data producer is not root-ish', () => {
-  expect(isRootish(rootish.create({}), { dataProducer: true, resources: { gpu: 1 } })).toBe(false);
+  expect(isRootish(made(rootish), { dataProducer: true, resources: { gpu: 1 } })).toBe(false);
 });
 
 it('a result without a size has nbytes -1, and keeps the size that it had', () => {

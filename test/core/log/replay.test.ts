@@ -12,6 +12,7 @@ import type { KernelOptions, KernelPorts } from '../../../core/kernel/ports.ts';
 import { makePorts, type PortsOptions } from '../../kit/ports.ts';
 import { scenario, type Scenario } from '../../kit/random-scenario.ts';
 import { play } from '../../kit/random-world.ts';
+import { made } from '../../kit/made.ts';
 
 const HEADER: LogHeader = {
   holds: 'all',
@@ -140,7 +141,7 @@ describe('a recording of random stimuli', () => {
   });
 
   it('shows the first stimulus after which another policy decides otherwise', () => {
-    const policies = { ordering: fifo.create({}) };
+    const policies = { ordering: made(fifo) };
     const orders = fc.sample(scenario, { numRuns: 100, seed: 1 }).map((played) => {
       const recorded = record(played);
       return { played, recorded, progress: replay(recorded, played, policies) };

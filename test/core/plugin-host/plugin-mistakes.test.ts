@@ -79,7 +79,7 @@ describe('a hook that would never be called is refused', () => {
     const hooks = definePlugin({
       name: 'plain',
       apiVersion: 1,
-      setup: () => ({ [written]: () => undefined }),
+      setup: (): object => ({ [written]: () => undefined }),
     });
     expect(await refusal(hooks)).toContain(`did you mean "${meant}"?`);
   });
@@ -88,7 +88,7 @@ describe('a hook that would never be called is refused', () => {
     const hooks = definePlugin({
       name: 'plain',
       apiVersion: 1,
-      setup: () => ({ clsoe: () => undefined }) as object,
+      setup: (): object => ({ clsoe: () => undefined }),
     });
     expect(await refusal(hooks)).toContain('did you mean "close"?');
   });
@@ -97,7 +97,7 @@ describe('a hook that would never be called is refused', () => {
     const hooks = definePlugin({
       name: 'plain',
       apiVersion: 1,
-      setup: () => ({ workerAddded: { order: 'pre', handler: () => undefined } }) as object,
+      setup: (): object => ({ workerAddded: { order: 'pre', handler: () => undefined } }),
     });
     expect(await refusal(hooks)).toContain('did you mean "workerAdded"?');
   });
@@ -232,8 +232,12 @@ describe('what is of another kind is refused, with where it belongs', () => {
       /* A hook of nannies. */
     }
   }
-  const transport = defineTransport({ name: 'x', create: () => ({}) as never });
-  const policy = definePolicy('workerSelection', { name: 'p', create: () => ({ score: () => 0 }) });
+  const transport = defineTransport({ name: 'x', apiVersion: 1, create: () => ({}) as never });
+  const policy = definePolicy('workerSelection', {
+    name: 'p',
+    apiVersion: 1,
+    create: () => ({ score: () => 0 }),
+  });
 
   it.each<[name: string, what: object, place: string]>([
     [
@@ -450,8 +454,7 @@ describe('a definition is checked field by field', () => {
     ['a hook beside setup', { workerAdded: () => undefined }, 'there is no field "workerAdded"'],
     ['a list of text', { requires: 'amm' }, 'requires must be a list of names (got "amm")'],
     ['a schema', { optionsSchema: 'none' }, 'optionsSchema must be a JSON schema'],
-    ['a version that is text', { apiVersion: '1' }, 'apiVersion must be the number 1 (got "1")'],
-    ['no version', { apiVersion: undefined }, 'apiVersion must be the number 1 (got nothing)'],
+    ['no version', { apiVersion: undefined }, 'for which version it is written: apiVersion: 1'],
     ['a load that is no function', { load: {} }, 'load must be a function'],
     ['providers that are no list', { provide: {} }, 'provide must be a list of providers'],
   ])('%s', async (_what, wrong, says) => {
@@ -493,10 +496,15 @@ describe('a definition that is missing or empty is refused where it is written',
       'definePolicy',
       (given) => definePolicy('ordering', given),
       'ERR_PLUGIN_LOAD',
-      '{ name, create }',
+      '{ name, apiVersion: 1, create }',
     ],
-    ['defineTransport', defineTransport, 'ERR_PLUGIN_LOAD', '{ name, create }'],
-    ['defineAmmPolicy', defineAmmPolicy, 'ERR_PLUGIN_LOAD', '{ name, *run(amm, options) { … } }'],
+    ['defineTransport', defineTransport, 'ERR_PLUGIN_LOAD', '{ name, apiVersion: 1, create }'],
+    [
+      'defineAmmPolicy',
+      defineAmmPolicy,
+      'ERR_PLUGIN_LOAD',
+      '{ name, apiVersion: 1, *run(amm, options) { … } }',
+    ],
     ['defineConfig', defineConfig, 'ERR_CONFIG', '{ scheduler: { … }, worker: { … } }'],
     [
       'defineTasks',
@@ -537,7 +545,7 @@ describe('a definition that is missing or empty is refused where it is written',
   it.each([
     [
       { name: 'mine' },
-      'definition of the policy mine is not right: run must be a generator function, *run(amm, options) { … } (got nothing)',
+      'definition of the policy mine is not right: it does not say for which version it is written: apiVersion: 1; run must be a generator function, *run(amm, options) { … } (got nothing)',
     ],
     [
       { name: 'mine', run: [] },
@@ -556,10 +564,10 @@ describe('a definition that is missing or empty is refused where it is written',
   it.each([
     [undefined, 'nothing'],
     ['orderng', '"orderng"'],
-    [{ name: 'mine', create: () => ({}) }, '{"name":"mine"}'],
+    [{ name: 'mine', apiVersion: 1, create: () => ({}) }, '{"name":"mine","apiVersion":1}'],
   ])('definePolicy without the name of a slot: %o', (slot, shown) => {
     expect(() =>
-      definePolicy(slot as never, { name: 'mine', create: () => ({}) as never }),
+      definePolicy(slot as never, { name: 'mine', apiVersion: 1, create: () => ({}) as never }),
     ).toThrow(
       `definePolicy wants the name of a slot first, one of workerSelection, queuing, ordering, fairness, stealing, got ${shown}`,
     );
@@ -707,7 +715,7 @@ function throwingPolicy(): object {
 describe('a transport is checked', () => {
   const methods = { listen: () => undefined, connect: () => undefined };
   const definition = (create: () => unknown): object =>
-    defineTransport({ name: 'own', create: create as never });
+    defineTransport({ name: 'own', apiVersion: 1, create: create as never });
 
   it.each<[string, object, string]>([
     [

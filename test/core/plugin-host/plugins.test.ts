@@ -5,7 +5,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 import {
   definePlugin,
   definePolicy,
-  PLUGIN_API_VERSION,
   type PluginContext,
   type SchedulerPlugin,
   token,
@@ -45,7 +44,7 @@ async function errorOf(promise: Promise<unknown>): Promise<YardmasterError> {
 function diary(name: string, lines: string[], more: object = {}) {
   return definePlugin({
     name,
-    apiVersion: PLUGIN_API_VERSION,
+    apiVersion: 1,
     setup: () => {
       lines.push(`${name} setup`);
       return {
@@ -147,7 +146,7 @@ describe('the life of a plugin', () => {
       '  FOLDER/plugins.yaml:3:50: scheduler.plugins[0].options.evry is not known; did you mean "every"? — counter from ./counter.mjs',
       '  FOLDER/plugins.yaml:4:7: scheduler.plugins[1].options.every must be a whole number of at least 1 (got nothing) — counter from ./counter.mjs',
       '  FOLDER/plugins.yaml:5:14: scheduler.plugins[2].use: unknown plugin "metrcs": nothing of that name is built in, and no package of that name can be imported from FOLDER',
-      '  FOLDER/plugins.yaml:6:14: scheduler.plugins[3].use: the definition of the plugin old (./old.mjs) is not right: apiVersion must be the number 1 (got 0); install a version of it that is written for this version of the contract',
+      '  FOLDER/plugins.yaml:6:14: scheduler.plugins[3].use: old (./old.mjs) cannot be loaded: it is written for version 0 of the contract of extensions, and this is version 1: install a newer version of it, or change it as docs/plugins.md#versions says',
       '  FOLDER/plugins.yaml:8:14: scheduler.plugins[5].use: there are two plugins "counter", from ./counter.mjs at FOLDER/plugins.yaml:7:14: scheduler.plugins[4].use and from ./counter.mjs at FOLDER/plugins.yaml:8:14: scheduler.plugins[5].use; remove one, or give it another name',
     ]);
     expect(await messageOf('cluster.yaml')).toEqual([
@@ -159,7 +158,7 @@ describe('the life of a plugin', () => {
     const lines: string[] = [];
     const failing = definePlugin({
       name: 'failing',
-      apiVersion: PLUGIN_API_VERSION,
+      apiVersion: 1,
       setup: () => {
         throw new Error('no database');
       },
@@ -180,7 +179,7 @@ describe('the life of a plugin', () => {
       host.scheduler.addPlugin(
         definePlugin({
           name: 'stuck',
-          apiVersion: PLUGIN_API_VERSION,
+          apiVersion: 1,
           setup: () => new Promise<void>(() => undefined),
         }),
       ),
@@ -205,7 +204,7 @@ describe('the life of a plugin', () => {
     const adding = host.scheduler.addPlugin(
       definePlugin({
         name: 'patient',
-        apiVersion: PLUGIN_API_VERSION,
+        apiVersion: 1,
         setup: () => ({
           startTimeoutMs: Infinity,
           start: () => new Promise<void>((resolve) => (end = resolve)),
@@ -224,7 +223,7 @@ describe('the life of a plugin', () => {
     const host = await startHost();
     const plugin = definePlugin({
       name: 'halfway',
-      apiVersion: PLUGIN_API_VERSION,
+      apiVersion: 1,
       setup: () => ({
         start: () => Promise.reject(new Error('port taken')),
         close: () => void lines.push('closed'),
@@ -272,7 +271,7 @@ describe('the life of a plugin', () => {
     const service = token<number>('answer');
     const plugin = definePlugin({
       name: 'ticker',
-      apiVersion: PLUGIN_API_VERSION,
+      apiVersion: 1,
       setup: (context) => {
         signal = context.signal;
         context.every(100, () => {
@@ -285,7 +284,7 @@ describe('the life of a plugin', () => {
     const reader = (name: string) =>
       definePlugin({
         name,
-        apiVersion: PLUGIN_API_VERSION,
+        apiVersion: 1,
         setup: (context) => {
           context.command('read', () => context.get(service));
         },
@@ -313,7 +312,7 @@ describe('the life of a plugin', () => {
     const waiter = (more: object = {}) =>
       definePlugin({
         name: 'waiter',
-        apiVersion: PLUGIN_API_VERSION,
+        apiVersion: 1,
         setup: ({ command, signal }) => {
           command('never', () => new Promise(() => undefined));
           command('aborted', () => {
@@ -374,7 +373,7 @@ describe('the life of a plugin', () => {
     const provider = (name: string) =>
       definePlugin({
         name,
-        apiVersion: PLUGIN_API_VERSION,
+        apiVersion: 1,
         setup: ({ provide }) => provide(service, 1),
       });
     const host = await startHost({ plugins: [provider('first')] });
@@ -396,7 +395,7 @@ describe('the life of a plugin', () => {
       plugins: [
         definePlugin({
           name: 'ticker',
-          apiVersion: PLUGIN_API_VERSION,
+          apiVersion: 1,
           setup: (context) => {
             context.every(100, () => {
               throw new Error('tick failed');
@@ -441,7 +440,7 @@ describe('plugins at run time', () => {
     await host.scheduler.addPlugin(
       definePlugin({
         name: 'a',
-        apiVersion: PLUGIN_API_VERSION,
+        apiVersion: 1,
         setup: () => ({ workerAdded: () => void lines.push('new a') }),
       }),
     );
@@ -472,7 +471,7 @@ describe('plugins at run time', () => {
     lines.length = 0;
     const failing = definePlugin({
       name: 'a',
-      apiVersion: PLUGIN_API_VERSION,
+      apiVersion: 1,
       setup: () => Promise.reject(new Error('broken')),
     });
     await errorOf(host.scheduler.addPlugin(failing));
@@ -494,7 +493,7 @@ describe('plugins at run time', () => {
       plugins: [
         definePlugin({
           name: 'follower',
-          apiVersion: PLUGIN_API_VERSION,
+          apiVersion: 1,
           setup: ({ enqueue }) => ({
             workerAdded: (worker, id) => {
               order.push(`added ${worker.name} ${id}`);
@@ -610,7 +609,7 @@ describe('slots', () => {
       plugins: [
         definePlugin({
           name: 'last',
-          apiVersion: PLUGIN_API_VERSION,
+          apiVersion: 1,
           setup: ({ providePolicy }) => providePolicy('workerSelection', lastByName),
         }),
       ],
@@ -625,7 +624,7 @@ describe('slots', () => {
   it('a policy of a configured plugin stays when the configured policy is restored', async () => {
     const filling = definePlugin({
       name: 'last',
-      apiVersion: PLUGIN_API_VERSION,
+      apiVersion: 1,
       setup: ({ providePolicy }) => providePolicy('workerSelection', lastByName),
     });
     const host = await startHost({ plugins: [filling] });
@@ -659,7 +658,7 @@ describe('slots', () => {
     const provider = (name: string) =>
       definePlugin({
         name,
-        apiVersion: PLUGIN_API_VERSION,
+        apiVersion: 1,
         setup: ({ providePolicy }) => providePolicy('workerSelection', lastByName),
       });
     const twice = await errorOf(startHost({ plugins: [provider('one'), provider('two')] }));
@@ -680,8 +679,9 @@ describe('slots', () => {
     expect(place(host, 'a')).toBe('w1');
     await host.scheduler.replacePolicy('workerSelection', lastByName);
     expect(place(host, 'b')).toBe('w3');
-    const byLetter = definePolicy<'workerSelection', { letter: string }>('workerSelection', {
+    const byLetter = definePolicy('workerSelection', {
       name: 'by-letter',
+      apiVersion: 1,
       optionsSchema: {
         type: 'object',
         required: ['letter'],

@@ -151,7 +151,7 @@ describe('a definition of a policy is checked field by field', () => {
     ['create that returns an empty object', { create: () => ({}) }, 'it has no method order'],
   ])('%s', async (_, wrong, says) => {
     const given = {
-      ...definePolicy('ordering', { name: 'own', create: nothing as never }),
+      ...definePolicy('ordering', { name: 'own', apiVersion: 1, create: nothing as never }),
       ...wrong,
     };
     expect((await refusal('ordering', given)).message).toContain(says);
@@ -177,7 +177,11 @@ describe('options that a policy does not have are refused', () => {
     [
       'by a definition without a schema',
       'ordering',
-      definePolicy('ordering', { name: 'own', create: () => LEAST.ordering as never }),
+      definePolicy('ordering', {
+        name: 'own',
+        apiVersion: 1,
+        create: () => LEAST.ordering as never,
+      }),
     ],
     ['by an object', 'stealing', { mayTake: () => true }],
   ])('%s', async (_, slot, policy) => {

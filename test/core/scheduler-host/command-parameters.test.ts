@@ -1,10 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Client, LocalCluster } from '../../../adapters/app/index.ts';
-import {
-  definePlugin,
-  type ParametersSchema,
-  PLUGIN_API_VERSION,
-} from '../../../core/api/index.ts';
+import { definePlugin, type ParametersSchema } from '../../../core/api/index.ts';
 
 let cluster: LocalCluster;
 let client: Client;
@@ -18,7 +14,7 @@ afterAll(() => cluster.close());
 
 const greeter = definePlugin({
   name: 'greeter',
-  apiVersion: PLUGIN_API_VERSION,
+  apiVersion: 1,
   setup(context) {
     context.command(
       'greet',
@@ -29,7 +25,7 @@ const greeter = definePlugin({
           required: ['name'],
         },
       },
-      ({ name, times = 0 }) => `hello ${name.trim()}`.repeat(times),
+      ({ name, times }) => `hello ${name.trim()}`.repeat(times),
     );
   },
 });
@@ -86,7 +82,7 @@ describe('a command of a plugin', () => {
   ])('with %j for its parameters is refused', async (schema, what) => {
     const plugin = definePlugin({
       name: 'mistaken',
-      apiVersion: PLUGIN_API_VERSION,
+      apiVersion: 1,
       setup: (context) => {
         context.command('x', { parameters: schema as ParametersSchema }, () => 0);
       },
@@ -106,7 +102,7 @@ describe('a command of a plugin', () => {
   ])('that is declared by %j is refused', async (declaration, what) => {
     const plugin = definePlugin({
       name: 'mistaken',
-      apiVersion: PLUGIN_API_VERSION,
+      apiVersion: 1,
       setup: (context) => context.command('x', declaration as object, () => 0),
     });
     await expect(cluster.scheduler.addPlugin(plugin)).rejects.toThrow(
@@ -117,7 +113,7 @@ describe('a command of a plugin', () => {
   it('with the access of nobody is refused', async () => {
     const plugin = definePlugin({
       name: 'mistaken',
-      apiVersion: PLUGIN_API_VERSION,
+      apiVersion: 1,
       setup: (context) => context.command('x', { access: 'owner' as 'admin' }, () => 0),
     });
     await expect(cluster.scheduler.addPlugin(plugin)).rejects.toThrow(

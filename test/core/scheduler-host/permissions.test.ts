@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { definePlugin, type PeerRole, PLUGIN_API_VERSION } from '../../../core/api/index.ts';
+import { definePlugin, type PeerRole } from '../../../core/api/index.ts';
 import { type RawPeer, TestHost } from '../../kit/test-host.ts';
 
 const counter = definePlugin({
   name: 'counter',
-  apiVersion: PLUGIN_API_VERSION,
+  apiVersion: 1,
   setup(context) {
     context.command('reset', () => 0);
     context.command('count', { access: 'viewer' }, () => 1);

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { definePlugin, type NewStimulus, PLUGIN_API_VERSION } from '../../../core/api/index.ts';
+import { definePlugin, type NewStimulus } from '../../../core/api/index.ts';
 import { TestHost } from '../../kit/test-host.ts';
 
 /** A scheduler with a plugin that enqueues the stimuli of a test. */
@@ -9,7 +9,7 @@ async function withPlugin(): Promise<{ host: TestHost; say: (stimulus: unknown) 
   let say: (stimulus: unknown) => void = () => undefined;
   const speaker = definePlugin({
     name: 'speaker',
-    apiVersion: PLUGIN_API_VERSION,
+    apiVersion: 1,
     setup: (context) => {
       say = (stimulus) => context.enqueue(stimulus as NewStimulus);
     },

@@ -1,10 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  definePlugin,
-  PLUGIN_API_VERSION,
-  PROTOCOL,
-  type YardmasterError,
-} from '../../../core/api/index.ts';
+import { definePlugin, PROTOCOL, type YardmasterError } from '../../../core/api/index.ts';
 import { VERSION } from '../../../core/api/plugin.ts';
 import manifest from '../../../package.json' with { type: 'json' };
 import type { TestHost } from '../../kit/test-host.ts';
@@ -402,7 +397,7 @@ describe('commands', () => {
   it('of plugins are called by name, also by clients, and what they throw comes back', async () => {
     const plugin = definePlugin({
       name: 'math',
-      apiVersion: PLUGIN_API_VERSION,
+      apiVersion: 1,
       setup: ({ command }) => {
         command('double', (x) => 2 * (x as number));
         command('later', () => Promise.resolve('later'));

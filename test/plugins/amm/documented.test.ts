@@ -168,6 +168,7 @@ describe('what a policy can do with its manager', () => {
     const rounds: number[] = [];
     const policy = defineAmmPolicy({
       name: 'twice',
+      apiVersion: 1,
       // eslint-disable-next-line require-yield
       *run(amm) {
         rounds.push(amm.clock.nowMs());
@@ -186,6 +187,7 @@ describe('what a policy can do with its manager', () => {
   it('it writes to the log of the scheduler', async () => {
     const policy = defineAmmPolicy({
       name: 'talks',
+      apiVersion: 1,
       // eslint-disable-next-line require-yield
       *run({ log, cluster }) {
         log.warn({ workers: cluster.workers.size }, 'few workers');
@@ -245,6 +247,7 @@ describe('what a policy can do with its manager', () => {
   it('it cannot change what other policies see of the manager', async () => {
     const policy = defineAmmPolicy({
       name: 'meddles',
+      apiVersion: 1,
       // eslint-disable-next-line require-yield
       *run(amm) {
         (amm as { stop: unknown }).stop = () => undefined;

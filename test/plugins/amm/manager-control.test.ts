@@ -6,7 +6,6 @@ import {
   type AmmRound,
   definePlugin,
   drop,
-  PLUGIN_API_VERSION,
   type SuggestionGenerator,
 } from '../../../core/api/index.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
@@ -167,7 +166,7 @@ describe('the manager where the scheduler runs', () => {
     const rounds: AmmRound[] = [];
     const user = definePlugin({
       name: 'user',
-      apiVersion: PLUGIN_API_VERSION,
+      apiVersion: 1,
       requires: ['amm'],
       setup: (context) => {
         context.command('round', () => {

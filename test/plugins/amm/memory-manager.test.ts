@@ -529,8 +529,14 @@ describe('policies without a manager', () => {
   });
 
   it('a function is a policy as well, with its options and a way to leave', () => {
-    const Evacuate = defineAmmPolicy<{ address: string }>({
+    const Evacuate = defineAmmPolicy({
       name: 'evacuate',
+      apiVersion: 1,
+      optionsSchema: {
+        type: 'object',
+        required: ['address'],
+        properties: { address: { type: 'string' } },
+      },
       *run(amm, { address }) {
         const leaving = amm.cluster.workers.get(address);
         if (leaving === undefined) {

@@ -1,11 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import {
-  definePlugin,
-  PLUGIN_API_VERSION,
-  type Stealing,
-  type WorkerView,
-} from '../../../core/api/index.ts';
+import { definePlugin, type Stealing, type WorkerView } from '../../../core/api/index.ts';
 import type { TestHost } from '../../kit/test-host.ts';
 import { startHost } from '../../kit/test-host.ts';
 import { numbered } from '../../kit/graph.ts';
@@ -96,7 +91,7 @@ describe('the slot stealing', () => {
   it('is filled by a plugin as long as the plugin is there', async () => {
     const plugin = definePlugin({
       name: 'keeper',
-      apiVersion: PLUGIN_API_VERSION,
+      apiVersion: 1,
       setup: (context) => context.providePolicy('stealing', { mayTake: () => false }),
     });
     const host = await loaded(await startHost({ plugins: [plugin] }));

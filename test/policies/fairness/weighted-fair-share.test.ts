@@ -1,26 +1,24 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Queuing } from '../../../core/api/policies.ts';
-import {
-  type FairShareOptions,
-  weightedFairShare,
-} from '../../../policies/fairness/weighted-fair-share.ts';
+import { weightedFairShare } from '../../../policies/fairness/weighted-fair-share.ts';
 import { direct } from '../../../policies/queuing/direct.ts';
 import { family } from '../../../policies/queuing/family.ts';
 import { rootish } from '../../../policies/queuing/root-ish.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 import { graphTasks, numbered } from '../../kit/graph.ts';
 import { SimulatedCluster } from '../../kit/simulated-cluster.ts';
+import { made } from '../../kit/made.ts';
 
 const PER_TASK = { cost: 'tasks', ageing: 0 } as const;
 
 /** A cluster of single threads on which every task takes 100 ms. */
 function simulated(
-  options: Partial<FairShareOptions>,
+  options: Partial<Parameters<typeof weightedFairShare.create>[0]>,
   workers = 4,
-  queuing: Queuing = rootish.create({}),
+  queuing: Queuing = made(rootish),
 ): SimulatedCluster {
-  const policies = { fairness: weightedFairShare.create(options), queuing };
+  const policies = { fairness: made(weightedFairShare, options), queuing };
   return new SimulatedCluster({ policies, workers: Array<number>(workers).fill(1) });
 }
 
@@ -48,7 +46,7 @@ describe('with weighted-fair-share', () => {
   });
 
   it('so it is on the workers when nothing is queued on the scheduler', () => {
-    const cluster = simulated(PER_TASK, 4, direct.create({}));
+    const cluster = simulated(PER_TASK, 4, made(direct));
     submit(cluster, 'a', 1000);
     cluster.run(2000);
     submit(cluster, 'b', 10);
@@ -58,7 +56,7 @@ describe('with weighted-fair-share', () => {
   });
 
   it('so it is with families, which do not hold up other clients', () => {
-    const cluster = simulated(PER_TASK, 4, family.create({}));
+    const cluster = simulated(PER_TASK, 4, made(family));
     submit(cluster, 'a', 1000);
     cluster.run(2000);
     submit(cluster, 'b', 10);
@@ -192,7 +190,7 @@ describe('with weighted-fair-share', () => {
 
   it('by default a share is one of time: long tasks are dearer than short ones', () => {
     const cluster = new SimulatedCluster({
-      policies: { fairness: weightedFairShare.create({}), queuing: rootish.create({}) },
+      policies: { fairness: made(weightedFairShare), queuing: made(rootish) },
       workers: [1],
       durationMs: (key) => (key.startsWith('long') ? 300 : 100),
     });
@@ -225,7 +223,7 @@ describe('with weighted-fair-share', () => {
 
   it('the tasks that a task submits continue at its date', () => {
     const env = new SchedulerEnv({
-      policies: { fairness: weightedFairShare.create(PER_TASK) },
+      policies: { fairness: made(weightedFairShare, PER_TASK) },
     });
     env.addWorkers(1, { threads: 50 });
     env.submit(Object.fromEntries(['p-0', 'q-0', 'r-0'].map((key) => [key, []])));
@@ -243,7 +241,7 @@ describe('with weighted-fair-share', () => {
     env.addWorkers(1, { threads: 50 });
     for (const key of ['a', 'b', 'c']) env.advance(1000).submit({ [key]: [] });
     const { kernel } = env;
-    const fairness = { name: 'shares', policy: weightedFairShare.create({}) };
+    const fairness = { name: 'shares', policy: made(weightedFairShare) };
     kernel.replacePorts({ ...kernel['scope'].ports, fairness });
     env.advance(1000).submit({ d: [] });
     expect(env.task('d').generation).toBeGreaterThan(env.task('c').generation);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { GraphTask } from '../../../core/api/index.ts';
 import { fifo } from '../../../policies/ordering/fifo.ts';
-import { best, type BestOptions } from '../../../policies/ordering/best.ts';
+import { best } from '../../../policies/ordering/best.ts';
 import { cheapestBundles } from '../../../policies/ordering/cheapest-bundles.ts';
 import { daskOrder } from '../../../policies/ordering/dask.ts';
 import { depthFirst } from '../../../policies/ordering/depth-first.ts';
@@ -11,6 +11,7 @@ import { type GraphIndex, indexGraph } from '../../../policies/ordering/graph-in
 import { liveResults } from '../../../policies/ordering/live-results.ts';
 import { graphTasks, sinks, type TerseGraph } from '../../kit/graph.ts';
 import { ranksOf, randomGraphs, sequenceOf, whyInvalid } from '../../kit/orders.ts';
+import { made } from '../../kit/made.ts';
 
 function peakOf(tasks: readonly GraphTask[], ranks: ArrayLike<number>): number {
   return liveResults(indexGraph(tasks), ranks).peak;
@@ -134,7 +135,7 @@ describe('improving an order', () => {
   });
 
   it('a good order is left alone', () => {
-    const good = Int32Array.from(ranksOf(daskOrder.create({}), tasks, ['all']) as Int32Array);
+    const good = Int32Array.from(ranksOf(made(daskOrder), tasks, ['all']) as Int32Array);
     expect([...freeingFirst(graph, good)]).toEqual([...good]);
   });
 
@@ -142,7 +143,7 @@ describe('improving an order', () => {
     fc.assert(
       fc.property(randomGraphs(), (random) => {
         const index = indexGraph(random);
-        const base = ranksOf(fifo.create({}), random, []) as Int32Array;
+        const base = ranksOf(made(fifo), random, []) as Int32Array;
         expect(whyInvalid(random, freeingFirst(index, base))).toBeUndefined();
         expect(whyInvalid(random, freeingFirstFromEnd(index, base))).toBeUndefined();
         expect(whyInvalid(random, bundled(index, base))).toBeUndefined();
@@ -154,11 +155,11 @@ describe('improving an order', () => {
 
 describe('the best of several orders', () => {
   it('never keeps more results than any of its candidates', () => {
-    const others = [daskOrder.create({}), depthFirst.create({})];
+    const others = [made(daskOrder), made(depthFirst)];
     fc.assert(
       fc.property(randomGraphs(), (tasks) => {
         const keys = sinks(tasks);
-        const peak = peakOf(tasks, ranksOf(best.create({}), tasks, keys));
+        const peak = peakOf(tasks, ranksOf(made(best), tasks, keys));
         for (const other of others) {
           expect(peak).toBeLessThanOrEqual(peakOf(tasks, ranksOf(other, tasks, keys)));
         }
@@ -167,7 +168,8 @@ describe('the best of several orders', () => {
   });
 
   const graph = { b: [], a: [], sum: ['a', 'b'] };
-  const give = (options: Partial<BestOptions>): string => sequenceOf(best.create(options), graph);
+  const give = (options: Partial<Parameters<typeof best.create>[0]>): string =>
+    sequenceOf(made(best, options), graph);
 
   it('among equals the first candidate is taken', () => {
     expect(give({ candidates: ['fifo', 'dask'] })).toBe('b a sum');
@@ -177,14 +179,16 @@ describe('the best of several orders', () => {
   it('orders are improved unless that is forbidden', () => {
     const tasks = graphTasks(pairs(3));
     const peak = (improve: boolean): number =>
-      peakOf(tasks, ranksOf(best.create({ candidates: ['fifo'], improve }), tasks, ['all']));
+      peakOf(tasks, ranksOf(made(best, { candidates: ['fifo'], improve }), tasks, ['all']));
     expect([peak(false), peak(true)]).toEqual([6, 4]);
   });
 
   it('a graph beyond the bound gets the best candidate, and nothing is improved', () => {
     const tasks = graphTasks(pairs(3));
-    const peak = (workMax: number, candidates: BestOptions['candidates']): number =>
-      peakOf(tasks, ranksOf(best.create({ candidates, workMax }), tasks, ['all']));
+    const peak = (
+      workMax: number,
+      candidates: Parameters<typeof best.create>[0]['candidates'],
+    ): number => peakOf(tasks, ranksOf(made(best, { candidates, workMax }), tasks, ['all']));
     const work = indexGraph(tasks).nodeCount + indexGraph(tasks).dependencies.targets.length;
     expect([0, work].map((workMax) => peak(workMax, ['fifo']))).toEqual([6, 4]);
     expect(peak(0, ['fifo', 'dask'])).toBe(4);
@@ -199,26 +203,26 @@ describe('the best of several orders', () => {
     const keys = sinks(tasks);
     const all = ['dask', 'depth-first', 'needs-first', 'mars', 'fifo'] as const;
     const alone = all.map((candidate) =>
-      peakOf(tasks, ranksOf(best.create({ candidates: [candidate], improve: false }), tasks, keys)),
+      peakOf(tasks, ranksOf(made(best, { candidates: [candidate], improve: false }), tasks, keys)),
     );
     for (const workMax of [0, 1000, 2_000_000]) {
-      const ranks = ranksOf(best.create({ candidates: all, workMax }), tasks, keys);
+      const ranks = ranksOf(made(best, { candidates: all, workMax }), tasks, keys);
       expect(peakOf(tasks, ranks)).toBeLessThanOrEqual(Math.min(...alone));
     }
   });
 
   it('sums along one axis of sums along the other keep a row of either', () => {
     const tasks = graphTasks(sumsOfSums(30, 4));
-    expect(peakOf(tasks, ranksOf(best.create({}), tasks, sinks(tasks)))).toBeLessThanOrEqual(6);
+    expect(peakOf(tasks, ranksOf(made(best), tasks, sinks(tasks)))).toBeLessThanOrEqual(6);
   });
 
   it('sums along an axis keep one result and the chunk that is added', () => {
     const tasks = graphTasks(cumulativeSums(10, 12));
-    expect(peakOf(tasks, ranksOf(best.create({}), tasks, sinks(tasks)))).toBe(2);
+    expect(peakOf(tasks, ranksOf(made(best), tasks, sinks(tasks)))).toBe(2);
   });
 });
 
 it('fifo puts what a task needs before it, and otherwise keeps the order', () => {
   const graph = { c: ['a'], b: [], a: [], d: ['b', 'e'], e: [] };
-  expect(sequenceOf(fifo.create({}), graph, ['d'])).toBe('a c b e d');
+  expect(sequenceOf(made(fifo), graph, ['d'])).toBe('a c b e d');
 });

@@ -3,6 +3,7 @@ import { definePolicy, type GraphTask } from '../../../core/api/index.ts';
 /** Of the tasks that are ready, the one with the smallest annotation `cost` first. */
 export const cheapestFirst = definePolicy('ordering', {
   name: 'cheapest-first',
+  apiVersion: 1,
   create: () => ({
     order(tasks: readonly GraphTask[]): number[] {
       const indexByKey = new Map(tasks.map(({ key }, index) => [key, index]));

@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { daskOrder } from '../../../policies/ordering/dask.ts';
 import { graphTasks, numbered, type TerseGraph } from '../../kit/graph.ts';
 import { ranksOf, randomGraphs, sequenceOf, whyInvalid } from '../../kit/orders.ts';
+import { made } from '../../kit/made.ts';
 
-const dask = daskOrder.create({});
+const dask = made(daskOrder);
 
 const BINARY_TREE = {
   ...numbered('l', 8),

@@ -3,8 +3,9 @@ import { expect, it } from 'vitest';
 import { depthFirst } from '../../../policies/ordering/depth-first.ts';
 import { sinks, type TerseGraph } from '../../kit/graph.ts';
 import { ranksOf, sequenceOf } from '../../kit/orders.ts';
+import { made } from '../../kit/made.ts';
 
-const policy = depthFirst.create({});
+const policy = made(depthFirst);
 
 /** Keys in the order of their ranks. */
 const sequence = (graph: TerseGraph, keys?: readonly string[]): string =>
@@ -29,7 +30,7 @@ it('branches and keys come in the order in which they were given', () => {
 });
 
 it('most-needed takes the dependency first that the most tasks depend on, directly or not', () => {
-  const mostNeeded = depthFirst.create({ children: 'most-needed' });
+  const mostNeeded = made(depthFirst, { children: 'most-needed' });
   const graph = {
     rare: [],
     base: [],
@@ -45,7 +46,7 @@ it('most-needed takes the dependency first that the most tasks depend on, direct
 });
 
 it('most-needed leaves equals as they were given', () => {
-  const mostNeeded = depthFirst.create({ children: 'most-needed' });
+  const mostNeeded = made(depthFirst, { children: 'most-needed' });
   expect(sequenceOf(mostNeeded, { 'x-2': [], 'x-10': [], sum: ['x-2', 'x-10'] })).toBe(
     'x-2 x-10 sum',
   );

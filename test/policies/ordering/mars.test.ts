@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
 import { mars } from '../../../policies/ordering/mars.ts';
 import { sequenceOf } from '../../kit/orders.ts';
+import { made } from '../../kit/made.ts';
 
-const ordering = mars.create({});
+const ordering = made(mars);
 
 it('of the ready tasks the deepest comes first', () => {
   const graph = { a: [], b: [], deeper: ['a'], c: [] };

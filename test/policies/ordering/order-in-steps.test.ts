@@ -11,6 +11,7 @@ import {
   withoutData,
 } from '../../../policies/ordering/dask.ts';
 import { indexGraph, resolveLinks } from '../../../policies/ordering/graph-index.ts';
+import { made } from '../../kit/made.ts';
 
 const GRAPHS: readonly (readonly [string, Workload])[] = [
   ['a tree', tree(13)],
@@ -28,8 +29,8 @@ function criticalPathsAtOnce(tasks: readonly GraphTask[]): Int32Array {
 }
 
 describe.each([
-  ['dask', daskOrder.create({}), criticalPathsAtOnce],
-  ['depth-first', depthFirst.create({}), walkAtOnce],
+  ['dask', made(daskOrder), criticalPathsAtOnce],
+  ['depth-first', made(depthFirst), walkAtOnce],
 ])('%s', (_name, policy, atOnce) => {
   it.each(GRAPHS)('orders %s in steps as at once', (_graph, { tasks, keys }) => {
     const steps = policy.order(tasks, keys);

@@ -8,14 +8,15 @@ import { depthFirst } from '../../../policies/ordering/depth-first.ts';
 import { mars } from '../../../policies/ordering/mars.ts';
 import { sinks } from '../../kit/graph.ts';
 import { ranksOf, randomGraphs, whyInvalid } from '../../kit/orders.ts';
+import { made } from '../../kit/made.ts';
 
 const ORDERINGS: Readonly<Record<string, Ordering>> = {
-  dask: daskOrder.create({}),
-  'depth-first': depthFirst.create({}),
-  'depth-first, most needed first': depthFirst.create({ children: 'most-needed' }),
-  mars: mars.create({}),
-  fifo: fifo.create({}),
-  best: best.create({ candidates: ['dask', 'depth-first', 'needs-first', 'mars', 'fifo'] }),
+  dask: made(daskOrder),
+  'depth-first': made(depthFirst),
+  'depth-first, most needed first': made(depthFirst, { children: 'most-needed' }),
+  mars: made(mars),
+  fifo: made(fifo),
+  best: made(best, { candidates: ['dask', 'depth-first', 'needs-first', 'mars', 'fifo'] }),
 };
 
 describe.each(Object.entries(ORDERINGS))('%s', (_name, ordering) => {

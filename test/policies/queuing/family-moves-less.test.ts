@@ -4,6 +4,7 @@ import { family } from '../../../policies/queuing/family.ts';
 import { rootish } from '../../../policies/queuing/root-ish.ts';
 import { mapReduce, unevenMs } from '../../kit/map-reduce.ts';
 import { SimulatedCluster } from '../../kit/simulated-cluster.ts';
+import { made } from '../../kit/made.ts';
 
 interface Figures {
   readonly movedMb: number;
@@ -40,8 +41,8 @@ describe.each([
   'a map-reduce of $graph.0 parts, $graph.1 at a time, on workers with $workers threads',
   ({ graph, workers }) => {
     it('moves less than a third with family, needs no more memory, and takes no longer', () => {
-      const spread = simulate(rootish.create({}), graph, workers);
-      const together = simulate(family.create({}), graph, workers);
+      const spread = simulate(made(rootish), graph, workers);
+      const together = simulate(made(family), graph, workers);
       process.stdout.write(
         `${graph.join(' by ')} on ${workers.join('+')} threads: root-ish ${line(spread)}; family ${line(together)}\n`,
       );
@@ -55,8 +56,8 @@ describe.each([
 
 it('with many single threads each has its own family in memory: less is moved, more is held', () => {
   const workers = [1, 1, 1, 1, 1, 1, 1, 1];
-  const spread = simulate(rootish.create({}), [512, 8], workers);
-  const together = simulate(family.create({}), [512, 8], workers);
+  const spread = simulate(made(rootish), [512, 8], workers);
+  const together = simulate(made(family), [512, 8], workers);
   process.stdout.write(
     `512 by 8 on 8 single threads: root-ish ${line(spread)}; family ${line(together)}\n`,
   );

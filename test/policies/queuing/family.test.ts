@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { family, type FamilyOptions, findFamilies } from '../../../policies/queuing/family.ts';
+import { family, findFamilies } from '../../../policies/queuing/family.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 import { graphTasks, numbered, sinks, type TerseGraph } from '../../kit/graph.ts';
+import { made } from '../../kit/made.ts';
 
 /** `reduces('x', 2, 3)`: x-0 x-1 x-2 meet in sum-0, x-3 x-4 x-5 in sum-1. */
 function reduces(prefix: string, count: number, fanIn: number): TerseGraph {
@@ -12,8 +13,8 @@ function reduces(prefix: string, count: number, fanIn: number): TerseGraph {
   return { ...numbered(prefix, count * fanIn), ...(Object.fromEntries(sums) as TerseGraph) };
 }
 
-function cluster(options: Partial<FamilyOptions> = {}): SchedulerEnv {
-  return new SchedulerEnv({ policies: { queuing: family.create(options) } });
+function cluster(options: Partial<Parameters<typeof family.create>[0]> = {}): SchedulerEnv {
+  return new SchedulerEnv({ policies: { queuing: made(family, options) } });
 }
 
 // ---- what is found in a graph ---------------------------------------------------------------

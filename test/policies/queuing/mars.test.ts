@@ -3,19 +3,23 @@ import type { GraphTask } from '../../../core/messages/stimulus.ts';
 import { direct } from '../../../policies/queuing/direct.ts';
 import { localityFirst } from '../../../policies/worker-selection/locality-first.ts';
 import { mars as marsOrdering } from '../../../policies/ordering/mars.ts';
-import { mars, type MarsOptions } from '../../../policies/queuing/mars.ts';
+import { mars } from '../../../policies/queuing/mars.ts';
 import { makePorts } from '../../kit/ports.ts';
 import { SimulatedCluster } from '../../kit/simulated-cluster.ts';
+import { made } from '../../kit/made.ts';
 
 const UNIT_MS = 100;
 
-function cluster(workers: readonly number[], options: Partial<MarsOptions> = {}): SimulatedCluster {
+function cluster(
+  workers: readonly number[],
+  options: Partial<Parameters<typeof mars.create>[0]> = {},
+): SimulatedCluster {
   return new SimulatedCluster({
     workers,
     validate: true,
     durationMs: () => UNIT_MS,
     nbytes: () => 1000,
-    policies: { queuing: mars.create(options), ordering: marsOrdering.create({}) },
+    policies: { queuing: made(mars, options), ordering: made(marsOrdering) },
   });
 }
 
@@ -175,7 +179,7 @@ it('comes into place while tasks are queued, and takes them over', () => {
   const { kernel } = simulation;
   const queued = [...kernel.cluster.queued].map(({ key }) => key);
   expect(queued.length).toBeGreaterThan(1);
-  const policies = { queuing: mars.create({}) };
+  const policies = { queuing: made(mars) };
   kernel.replacePorts(makePorts({ policies }));
   simulation.run();
   expect(simulation.executed.slice(-queued.length)).toEqual(queued.toSorted().toReversed());
@@ -220,11 +224,11 @@ it.each([
       return simulation.movedBytes;
     };
     const localityFirstMoves = moved({
-      queuing: direct.create({}),
-      workerSelection: localityFirst.create({}),
+      queuing: made(direct),
+      workerSelection: made(localityFirst),
     });
     const moves = (['ranges', 'turns'] as const).map((sources) =>
-      moved({ queuing: mars.create({ sources }), ordering: marsOrdering.create({}) }),
+      moved({ queuing: made(mars, { sources }), ordering: made(marsOrdering) }),
     );
     expect(moves[0]).toBeLessThanOrEqual(localityFirstMoves);
     expect(moves[1]).toBeGreaterThan(3 * localityFirstMoves);
@@ -237,7 +241,7 @@ it('sizes are learnt: of tasks that are alike those with the smaller results run
     validate: true,
     durationMs: () => UNIT_MS,
     nbytes: (key) => (key.startsWith('large') ? 5_000_000 : 1000),
-    policies: { queuing: mars.create({}), ordering: marsOrdering.create({}) },
+    policies: { queuing: made(mars), ordering: made(marsOrdering) },
   });
   const shape: Record<string, string[]> = {};
   for (let n = 0; n < 4; n++) {

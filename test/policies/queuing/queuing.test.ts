@@ -3,6 +3,7 @@ import { coAssign, CoAssignment } from '../../../policies/queuing/co-assign.ts';
 import { rootish, slotLimit } from '../../../policies/queuing/root-ish.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 import { numbered, type TerseGraph } from '../../kit/graph.ts';
+import { made } from '../../kit/made.ts';
 
 /** Slots of a worker by threads (rows) and saturation 0.01, 0.5, 1.0, 1.1, 1.5, 2.0. */
 const SLOTS: readonly (readonly [threads: number, ...slots: number[]])[] = [
@@ -24,14 +25,14 @@ it.each(SLOTS)('a worker with %i threads has the slots of the table', (threads, 
 
 it.each([
   [Infinity, false],
-  ['inf' as never, false],
+  ['inf' as const, false],
   [1.1, true],
 ])('with saturation %s the policy holds tasks back: %s', (workerSaturation, holdsBack) => {
-  expect(rootish.create({ workerSaturation }).holdsBack).toBe(holdsBack);
+  expect(made(rootish, { workerSaturation }).holdsBack).toBe(holdsBack);
 });
 
 describe('a task is root-ish', () => {
-  const { isRootish } = rootish.create({});
+  const { isRootish } = made(rootish);
 
   function isRoot(graph: TerseGraph, key: string, threads = 2): boolean {
     const env = new SchedulerEnv();
@@ -74,16 +75,16 @@ describe('a task is root-ish', () => {
     const env = new SchedulerEnv();
     env.addWorkers(1);
     env.submit({ i: [], ...numbered('r', 9, ['i']) });
-    const strict = rootish.create({ rootishTaskgroupDependencies: 1 });
+    const strict = made(rootish, { rootishTaskgroupDependencies: 1 });
     expect(strict.isRootish(env.task('r-0'), env.cluster)).toBe(false);
-    const narrow = rootish.create({ rootishTaskgroup: 1 });
+    const narrow = made(rootish, { rootishTaskgroup: 1 });
     expect(narrow.isRootish(env.task('r-0'), env.cluster)).toBe(false);
   });
 });
 
 describe('co-assignment', () => {
   function coAssigned(): SchedulerEnv {
-    return new SchedulerEnv({ policies: { queuing: coAssign.create({}) } });
+    return new SchedulerEnv({ policies: { queuing: made(coAssign) } });
   }
 
   function where(env: SchedulerEnv, count: number): string {
@@ -135,7 +136,7 @@ describe('co-assignment', () => {
   it('has a memory for each policy: one that is asked as a shadow does not move the other', () => {
     const env = coAssigned();
     env.addWorkers(2);
-    env.kernel.insight.startShadow('queuing', { name: 'again', policy: coAssign.create({}) });
+    env.kernel.insight.startShadow('queuing', { name: 'again', policy: made(coAssign) });
     env.submit(numbered('x', 8));
     expect(where(env, 8)).toBe('w1 w1 w1 w1 w2 w2 w2 w2');
     const report = env.kernel.insight.shadowReport('queuing');

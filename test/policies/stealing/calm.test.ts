@@ -3,9 +3,10 @@ import { calm as calmPolicy } from '../../../policies/stealing/calm.ts';
 import { dask } from '../../../policies/stealing/dask.ts';
 import { numbered } from '../../kit/graph.ts';
 import { StealEnv } from '../../plugins/work-stealing/kit.ts';
+import { made } from '../../kit/made.ts';
 
 const calm = (horizonS = 0.5): StealEnv =>
-  new StealEnv({ policy: calmPolicy.create({ horizonMs: 1000 * horizonS }) });
+  new StealEnv({ policy: made(calmPolicy, { horizonMs: 1000 * horizonS }) });
 
 describe('calm stealing', () => {
   it('gives a worker that has just joined what it needs for the horizon, and no more', () => {

@@ -1,13 +1,17 @@
 import { expect, it } from 'vitest';
 import type { ScoringSelection, WorkerSelection } from '../../../core/api/policies.ts';
 import { direct } from '../../../policies/queuing/direct.ts';
-import { balanced, type BalancedOptions } from '../../../policies/worker-selection/balanced.ts';
+import { balanced } from '../../../policies/worker-selection/balanced.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 import { numbered } from '../../kit/graph.ts';
+import { made } from '../../kit/made.ts';
 
 /** One worker thread each, 100 bytes per second, and a task is expected to take 0.5 s. */
-function cluster(workers: number, options: Partial<BalancedOptions> = {}): SchedulerEnv {
-  const policies = { workerSelection: balanced.create(options), queuing: direct.create({}) };
+function cluster(
+  workers: number,
+  options: Partial<Parameters<typeof balanced.create>[0]> = {},
+): SchedulerEnv {
+  const policies = { workerSelection: made(balanced, options), queuing: made(direct) };
   const env = new SchedulerEnv({ policies, kernel: { bandwidth: 100 } });
   env.addWorkers(workers);
   return env;
@@ -71,7 +75,7 @@ it('what costs the same goes to the holder: fetching takes a moment', () => {
 });
 
 it('tasks are divided by the resources that are free, not all sent to the first worker', () => {
-  const env = new SchedulerEnv({ policies: { workerSelection: balanced.create({}) } });
+  const env = new SchedulerEnv({ policies: { workerSelection: made(balanced) } });
   env.addWorker('w1', { threads: 8, resources: { gpu: 1 } });
   env.addWorker('w2', { threads: 2, resources: { gpu: 2 } });
   env.addWorker('w3', { threads: 8 });
@@ -91,8 +95,11 @@ it('the least busy workers that are allowed are found among many', () => {
 // ---- the number of candidates ---------------------------------------------------------------
 
 /** Counts how often the score is asked for. */
-function counting(options: Partial<BalancedOptions>): { policy: WorkerSelection; seen: string[] } {
-  const real = balanced.create(options) as ScoringSelection;
+function counting(options: Partial<Parameters<typeof balanced.create>[0]>): {
+  policy: WorkerSelection;
+  seen: string[];
+} {
+  const real = made(balanced, options) as ScoringSelection;
   const seen: string[] = [];
   const score: ScoringSelection['score'] = (task, worker, missingBytes, view) => {
     seen.push(worker.name);

@@ -4,6 +4,7 @@ import { earliestStart } from '../../../policies/worker-selection/earliest-start
 import { startS, transferS } from '../../../policies/queuing/co-assign.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 import { builtinPolicies } from '../../kit/ports.ts';
+import { made } from '../../kit/made.ts';
 
 const { workerSelection } = builtinPolicies();
 
@@ -98,7 +99,7 @@ describe('a task that asks for a GPU, whose input is where all GPUs are taken', 
   });
 
   it('waits there with the rule of Dask', () => {
-    const env = cluster(earliestStart.create({ resources: 'offered' }));
+    const env = cluster(made(earliestStart, { resources: 'offered' }));
     env.submit({ a: { deps: ['x'], resources: { gpu: 1 } } });
     expect(env.states).toMatchObject({ a: 'processing w1' });
   });

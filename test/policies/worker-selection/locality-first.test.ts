@@ -1,16 +1,17 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { direct } from '../../../policies/queuing/direct.ts';
-import {
-  localityFirst,
-  type LocalityFirstOptions,
-} from '../../../policies/worker-selection/locality-first.ts';
+import { localityFirst } from '../../../policies/worker-selection/locality-first.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 import { numbered, type TerseGraph } from '../../kit/graph.ts';
+import { made } from '../../kit/made.ts';
 
-function cluster(workers: number, options: Partial<LocalityFirstOptions> = {}): SchedulerEnv {
-  const workerSelection = localityFirst.create(options);
-  const env = new SchedulerEnv({ policies: { workerSelection, queuing: direct.create({}) } });
+function cluster(
+  workers: number,
+  options: Partial<Parameters<typeof localityFirst.create>[0]> = {},
+): SchedulerEnv {
+  const workerSelection = made(localityFirst, options);
+  const env = new SchedulerEnv({ policies: { workerSelection, queuing: made(direct) } });
   env.addWorkers(workers);
   return env;
 }
@@ -88,12 +89,12 @@ it('without ranges sources go to the least occupied worker', () => {
 });
 
 it('a policy that is put into place later knows the graphs that are there', () => {
-  const env = new SchedulerEnv({ policies: { queuing: direct.create({}) } });
+  const env = new SchedulerEnv({ policies: { queuing: made(direct) } });
   const graph = { ...numbered('s', 4), left: ['s-0', 's-3'], right: ['s-1', 's-2'] };
   env.submit({ gate: { workers: ['w9'] }, ...numbered('t', 2, ['gate']) });
   env.submit(graph);
   const { ports } = env.kernel['scope'];
-  const workerSelection = { name: 'locality-first', policy: localityFirst.create({}) };
+  const workerSelection = { name: 'locality-first', policy: made(localityFirst) };
   env.kernel.replacePorts({ ...ports, workerSelection });
   env.addWorkers(2);
   expect(env.policyFailures).toEqual([]);
@@ -126,7 +127,7 @@ it('every source of any graph is placed, and no worker gets more than its share'
 it('a hub of 20 000 sources and 20 000 single ones are divided evenly', () => {
   const env = new SchedulerEnv({
     kernel: { validate: false },
-    policies: { workerSelection: localityFirst.create({}), queuing: direct.create({}) },
+    policies: { workerSelection: made(localityFirst), queuing: made(direct) },
   });
   env.addWorkers(50);
   const hub = Object.keys(numbered('s', 20_000));

@@ -5,12 +5,13 @@ import { earliestStart } from '../../../policies/worker-selection/earliest-start
 import { localityFirst } from '../../../policies/worker-selection/locality-first.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 import type { GraphTask } from '../../../core/messages/stimulus.ts';
+import { made } from '../../kit/made.ts';
 
 const POLICIES: readonly (readonly [string, () => WorkerSelection])[] = [
-  ['earliest-start', () => earliestStart.create({})],
-  ['locality-first', () => localityFirst.create({})],
-  ['balanced', () => balanced.create({})],
-  ['balanced, looking at two workers only', () => balanced.create({ holders: 1, others: 1 })],
+  ['earliest-start', () => made(earliestStart)],
+  ['locality-first', () => made(localityFirst)],
+  ['balanced', () => made(balanced)],
+  ['balanced, looking at two workers only', () => made(balanced, { holders: 1, others: 1 })],
 ];
 
 /** Hard restrictions, each of which w3 alone satisfies. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { openPast, recordingHistory, replayRecording } from '../../../../adapters/app/past.ts';
 import { checkpointsOf, segmentPath, segmentsOf } from '../../../../adapters/app/read-log.ts';
-import { definePlugin, PLUGIN_API_VERSION } from '../../../../adapters/app/entries/plugin.ts';
+import { definePlugin } from '../../../../adapters/app/entries/plugin.ts';
 import { openScheduler } from '../../../../adapters/app/start-scheduler.ts';
 import {
   crc32c,
@@ -91,7 +91,7 @@ it('a plugin is told of the workers and clients that a journal brings back', asy
   const told: string[] = [];
   const listener = definePlugin({
     name: 'listener',
-    apiVersion: PLUGIN_API_VERSION,
+    apiVersion: 1,
     setup: () => ({
       workerAdded: ({ address: worker, status }) => void told.push(`${worker} ${status}`),
       clientAdded: ({ key }) => void told.push(key),

@@ -9,7 +9,6 @@ import { openChannel } from '../../../../adapters/dask/wire/comm-pool.ts';
 import {
   type Channel,
   definePlugin,
-  PLUGIN_API_VERSION,
   type PluginDefinition,
   type Transport,
 } from '../../../../core/api/index.ts';
@@ -214,7 +213,7 @@ test('a peer that enters by the door of a plugin is registered after the journal
   const door = (enter: (channel: Channel) => Promise<void>): PluginDefinition =>
     definePlugin({
       name: 'door',
-      apiVersion: PLUGIN_API_VERSION,
+      apiVersion: 1,
       setup: (plugin) => ({
         start: () => {
           const quiet = {

@@ -11,6 +11,7 @@ import {
 import type { TaskFunctionOf } from '../../../../adapters/tasks/index.ts';
 import { fifo } from '../../../../policies/ordering/fifo.ts';
 import { tasks } from '../fixtures/memory-tasks.mjs';
+import { made } from '../../../kit/made.ts';
 
 const { block, sum, addUp } = tasks as unknown as {
   readonly block: TaskFunctionOf<(seed: number, nbytes: number) => Uint8Array>;
@@ -79,13 +80,13 @@ describe('a recording of a cluster', () => {
   });
 
   it('needs the policies that were given as objects in code', async () => {
-    const config = { scheduler: { policies: { ordering: { use: fifo.create({}) } } } };
+    const config = { scheduler: { policies: { ordering: { use: made(fifo) } } } };
     const record = await recordWork({ config });
     await expect(replay(record)).rejects.toMatchObject({
       code: 'ERR_REPLAY',
       message: expect.stringContaining('give it to the replay as policies.ordering') as string,
     });
-    for (const ordering of [fifo, fifo.create({})]) {
+    for (const ordering of [fifo, made(fifo)]) {
       const result = await replay(record, { policies: { ordering } });
       expect(result.difference).toBeUndefined();
     }

@@ -6,6 +6,7 @@ import { coAssign } from '../../../../policies/queuing/co-assign.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 import { graphTasks } from '../../../kit/graph.ts';
 import { ranksOf } from '../../../kit/orders.ts';
+import { made } from '../../../kit/made.ts';
 
 describe('why', () => {
   it('an unknown key is said to be unknown', () => {
@@ -159,10 +160,10 @@ describe('a shadow', () => {
   it('for queuing keeps its own turns, so that the active policy continues as without it', () => {
     const roots = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`x-${n}`, []]));
     const places = (isShadowed: boolean): unknown => {
-      const env = new SchedulerEnv({ policies: { queuing: coAssign.create({}) } });
+      const env = new SchedulerEnv({ policies: { queuing: made(coAssign) } });
       env.addWorkers(4);
       if (isShadowed) {
-        const policy: Queuing = coAssign.create({});
+        const policy: Queuing = made(coAssign);
         env.kernel.insight.startShadow('queuing', { name: 'co-assign', policy });
       }
       env.submit(roots);
@@ -179,7 +180,7 @@ describe('a shadow', () => {
     const reversed: Ordering = {
       order: (tasks, keys) => {
         // Leaves first: all of them are alive at once.
-        const ranks = ranksOf(depthFirst.create({}), tasks, keys);
+        const ranks = ranksOf(made(depthFirst), tasks, keys);
         return tasks.map((task, index) =>
           task.dependencies.length === 0
             ? (ranks[index] as number)

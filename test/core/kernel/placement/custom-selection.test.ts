@@ -4,6 +4,7 @@ import type { Queuing, WorkerSelection } from '../../../../core/api/policies.ts'
 import { family } from '../../../../policies/queuing/family.ts';
 import { rootish } from '../../../../policies/queuing/root-ish.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
+import { made } from '../../../kit/made.ts';
 
 /** The policy `pack` of the README: fills one worker before the next is used. */
 const pack: WorkerSelection = {
@@ -96,8 +97,8 @@ it('a slot that opens is filled where the policy wants', () => {
 });
 
 it.each([
-  ['root-ish with queuing off', rootish.create({ workerSaturation: Infinity }), [5, 5, 4]],
-  ['root-ish with many slots', rootish.create({ workerSaturation: 2 }), [4, 4, 4]],
+  ['root-ish with queuing off', made(rootish, { workerSaturation: Infinity }), [5, 5, 4]],
+  ['root-ish with many slots', made(rootish, { workerSaturation: 2 }), [4, 4, 4]],
 ])('%s leaves the placement of root-ish tasks to the policy', (_name, queuing, expected) => {
   const env = cluster(3, 2, { queuing });
   env.submit(Object.fromEntries(Array.from({ length: 14 }, (_, n) => [`('r-1', ${n})`, []])));
@@ -106,7 +107,7 @@ it.each([
 
 it('a queuing policy that places families is not overruled', () => {
   const last: WorkerSelection = { score: (_task, { rank }) => -rank };
-  const env = cluster(3, 2, { workerSelection: last, queuing: family.create({}) });
+  const env = cluster(3, 2, { workerSelection: last, queuing: made(family) });
   submit(env, 3);
   expect(loads(env)).toEqual([3, 0, 0]);
 });
@@ -168,7 +169,7 @@ it('a policy that selects a worker without an open slot for a root-ish task is r
 });
 
 it('a slot limit that is no number is refused with what is allowed', () => {
-  const queuing: Queuing = { ...rootish.create({}), slotLimit: () => NaN };
+  const queuing: Queuing = { ...made(rootish), slotLimit: () => NaN };
   expect(() => cluster(1, 1, { queuing })).toThrow(
     /slot limit NaN; allowed are numbers from 1 on, and Infinity for no limit/,
   );

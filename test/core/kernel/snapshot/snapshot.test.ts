@@ -19,25 +19,26 @@ import { makePorts } from '../../../kit/ports.ts';
 import { scenario, type Scenario } from '../../../kit/random-scenario.ts';
 import { play } from '../../../kit/random-world.ts';
 import { differenceOf } from './same-state.ts';
+import { made } from '../../../kit/made.ts';
 
 type Make = () => Partial<KernelSlots>;
 
 const POLICIES: Readonly<Record<string, (saturation: number) => Partial<KernelSlots>>> = {
   'the default ones': () => ({}),
   'families and shares': (saturation) => ({
-    queuing: family.create({
+    queuing: made(family, {
       workerSaturation: saturation === Infinity ? 'inf' : saturation,
       familySize: 3,
     }),
-    fairness: weightedFairShare.create({ weights: { c: 3 } }),
-    workerSelection: balanced.create({}),
+    fairness: made(weightedFairShare, { weights: { c: 3 } }),
+    workerSelection: made(balanced),
   }),
   'neighbours together': () => ({
-    queuing: coAssign.create({}),
-    workerSelection: localityFirst.create({}),
-    ordering: best.create({}),
+    queuing: made(coAssign),
+    workerSelection: made(localityFirst),
+    ordering: made(best),
   }),
-  'those of Mars': () => ({ queuing: mars.create({}), workerSelection: localityFirst.create({}) }),
+  'those of Mars': () => ({ queuing: made(mars), workerSelection: made(localityFirst) }),
 };
 
 /** What was sent, without how tasks are computed, which a snapshot leaves out. */

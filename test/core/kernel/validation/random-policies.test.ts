@@ -8,25 +8,26 @@ import { balanced } from '../../../../policies/worker-selection/balanced.ts';
 import { localityFirst } from '../../../../policies/worker-selection/locality-first.ts';
 import { scenario } from '../../../kit/random-scenario.ts';
 import { kernelFor, type MakePolicies, play } from '../../../kit/random-world.ts';
+import { made } from '../../../kit/made.ts';
 
 const POLICIES: readonly (readonly [string, MakePolicies])[] = [
   [
     'balanced, family, weighted-fair-share',
     (workerSaturation) => ({
-      workerSelection: balanced.create({}),
-      queuing: family.create({ workerSaturation, familySize: 2 }),
-      fairness: weightedFairShare.create({ weights: { c: 3 } }),
+      workerSelection: made(balanced),
+      queuing: made(family, { workerSaturation, familySize: 2 }),
+      fairness: made(weightedFairShare, { weights: { c: 3 } }),
     }),
   ],
   [
     'locality-first, direct',
-    () => ({ workerSelection: localityFirst.create({}), queuing: direct.create({}) }),
+    () => ({ workerSelection: made(localityFirst), queuing: made(direct) }),
   ],
   [
     'balanced, co-assign',
     () => ({
-      workerSelection: balanced.create({ holders: 1, others: 1 }),
-      queuing: coAssign.create({}),
+      workerSelection: made(balanced, { holders: 1, others: 1 }),
+      queuing: made(coAssign),
     }),
   ],
 ];

@@ -36,7 +36,6 @@ import { type FileSystem, SYSTEM_FILES } from '../log/segment-file.ts';
 import { asJournalError, type Contents, FatalEntries, JournalFolder } from './journal-folder.ts';
 import { type Durability, headerOf, isUnserialisable, LogOutput } from './write-log.ts';
 
-/** The options of a journal. */
 export interface JournalOptions {
   /** It is made if it does not exist. One scheduler at a time uses it. */
   readonly folder: string;

@@ -425,7 +425,6 @@ interface NannyOfPlugins {
   close(): Promise<void>;
 }
 
-/** The plugins of one nanny. */
 export class NannyPlugins {
   /** For the nanny to call. */
   readonly hooks: NannyHooks;

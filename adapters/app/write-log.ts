@@ -44,7 +44,6 @@ export interface Retention {
   readonly ageMs: number;
 }
 
-/** The options of a log. */
 interface LogOptions {
   /** The only file, or the folder of segments. */
   readonly target: SegmentFile | string;

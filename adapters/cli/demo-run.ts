@@ -168,7 +168,6 @@ export interface PlannedKill {
   readonly worker: number | undefined;
 }
 
-/** The plan of the kills. */
 interface KillPlanOptions {
   readonly seed: number;
   readonly taskCount: number;
@@ -220,7 +219,6 @@ export class DoneCount {
 const STDERR_KEPT = 4000;
 const END_MS = 10_000;
 
-/** A kill of a scheduler. */
 interface SchedulerKill {
   readonly pid: number;
   readonly newPid: number;

@@ -185,7 +185,6 @@ export interface StreamAnswer extends StreamWindow {
   readonly sinceS: number;
 }
 
-/** A message of a page. */
 export type PageMessage =
   /** The page has shown the frame, and can take another one. */
   | { readonly type: 'ack'; readonly n: number }

@@ -140,7 +140,6 @@ function addressText(which: unknown): string {
   return String(which);
 }
 
-/** Workers on these hosts. */
 export function workersOnHosts(context: DaskContext, hosts: readonly unknown[]): DaskWorker[] {
   const wanted = new Set(hosts.map(String));
   return [...context.workers.values()].filter(({ address }) => wanted.has(hostOf(address)));

@@ -50,7 +50,6 @@ export interface CompanionHost extends DaskContext {
       DaskOptions,
       'schedulerPython' | 'preload' | 'preloadArgv' | 'blockedHandlers' | 'schedulerFile'
     >;
-  /** The address at which it listens. */
   readonly listenAddress: string;
   /** Stops, or starts again, the reading of what clients and workers say on their streams. */
   holdPeers(isHeld: boolean): void;

@@ -7,7 +7,6 @@ import { gunzipSync } from 'node:zlib';
 
 /** Bytes of a fingerprint: one for each hash function. */
 export const FINGERPRINT_BYTES = 256;
-/** Words of a phrase. */
 const PHRASE_WORDS = 4;
 /** Shorter texts repeat each other by chance. */
 const TEXT_WORDS_MIN = 20;

@@ -35,7 +35,6 @@ export interface NannyPluginSet {
   answer(request: WireMessage): Promise<WireMessage>;
 }
 
-/** The options of a nanny. */
 export interface NannyOptions {
   /** Of the worker, for messages. */
   readonly name: string;

@@ -19,7 +19,6 @@ const STDERR_KEPT = 4000;
  */
 const ENVIRONMENT = { MALLOC_TRIM_THRESHOLD_: '65536' };
 
-/** The options of a worker process. */
 export interface WorkerProcessOptions {
   /** Of the worker, for lists of processes. */
   readonly name: string;
@@ -48,7 +47,6 @@ export type PluginMessage = Extract<
   { readonly op: 'nanny-plugin' | 'nanny-plugins' }
 >;
 
-/** The end of a process. */
 export interface ProcessEnd {
   readonly pid: number | undefined;
   readonly exitCode: number | undefined;

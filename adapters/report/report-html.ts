@@ -7,7 +7,6 @@ import type { Finding } from './analysis.ts';
 import type { Report } from './analysis.ts';
 import { reportData } from './report-data.ts';
 
-/** The title of a report. */
 export interface ReportTitle {
   readonly title: string;
   /** Milliseconds since 1970. */

@@ -86,7 +86,6 @@ export interface SimulationOptions {
   readonly makeKernel?: MakeKernel;
 }
 
-/** Makes a kernel. */
 export type MakeKernel = (
   options: Partial<KernelOptions>,
   ports: KernelPorts,

@@ -78,7 +78,6 @@ export class AllowedModules implements ModuleLimit {
   }
 }
 
-/** The folder of this package. */
 const PACKAGE_FOLDER = projectOf(import.meta.dirname);
 
 /**

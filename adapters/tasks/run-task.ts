@@ -24,7 +24,6 @@ import { keepResult, readKept, readRepeated } from './kept-result.ts';
 import { functionSpec, loadFunction } from './load-function.ts';
 import { serialise } from './serialise.ts';
 
-/** The options of a run. */
 export interface RunOptions extends TaskRun {
   /** The clock of `startMs` and `stopMs`, which enclose the call alone. */
   readonly nowMs: () => number;

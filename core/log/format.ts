@@ -36,7 +36,6 @@ export const FRAME_KINDS = [
   'checkpoint',
   'state',
 ] as const;
-/** The kind of a frame. */
 export type FrameKind = (typeof FRAME_KINDS)[number];
 
 /** The first frame: what the kernel was made of. A checkpoint follows on it. */

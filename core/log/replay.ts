@@ -24,7 +24,6 @@ export interface ReplayDifference {
   readonly story: readonly TransitionRecord[];
 }
 
-/** The progress of a replay. */
 export interface ReplayProgress {
   readonly stimuli: number;
   readonly checks: number;

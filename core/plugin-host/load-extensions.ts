@@ -208,7 +208,6 @@ export interface Blueprint {
   setup(context: PluginContext): Promise<PluginInstance>;
 }
 
-/** A request for a plugin. */
 interface PluginRequest {
   /** Default `plugin`. */
   readonly kind?: PluginKind;

@@ -26,7 +26,6 @@ import { RECORDER, type SchedulerRecorder } from './journal.ts';
 import { type LoadedPlugin, PluginTable } from './plugin-table.ts';
 import { Shutdown } from './shutdown.ts';
 
-/** A source of commands. */
 export interface CommandSource {
   readonly commands: Iterable<BuiltinCommand>;
 }

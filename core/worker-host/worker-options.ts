@@ -175,7 +175,6 @@ function withEventLoops(
 /** Work that threads may have in line: enough to hide the way there and back, too little to matter. */
 const SHORT_RUN_S = 0.001;
 
-/** The settings of its kernel. */
 export function kernelSettings(
   options: WorkerHostOptions,
   identity: WorkerIdentity,

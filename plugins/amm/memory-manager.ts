@@ -50,7 +50,6 @@ type Surroundings = Pick<
   'running' | 'start' | 'stop' | 'clock' | 'log' | 'workersToClose' | 'retire'
 >;
 
-/** The parts of the manager. */
 interface MemoryManagerParts {
   readonly cluster: () => ClusterView;
   /** May change between rounds. */

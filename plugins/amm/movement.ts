@@ -106,7 +106,6 @@ function addHost(workers: Iterable<WorkerView>, host: string, found: Set<WorkerV
 /** Between two looks at what has arrived. */
 const LOOK_MS = 20;
 
-/** The result of a rebalance. */
 interface RebalanceResult {
   /** Keys of the results that have moved. */
   readonly moved: readonly string[];

@@ -147,7 +147,6 @@ export class Leases {
   }
 }
 
-/** The state of a semaphore. */
 interface SemaphoreState {
   readonly held: number;
   readonly waiting: number;

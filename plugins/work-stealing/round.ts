@@ -25,7 +25,6 @@ const PROPOSALS_PER_SLICE = 500;
 /** Work with a task that is chosen, besides its inputs. */
 const UNITS_PER_CHOICE = 3;
 
-/** The parts of a round. */
 interface RoundParts {
   readonly cluster: ClusterView;
   readonly rules: RoundRules;
@@ -35,7 +34,6 @@ interface RoundParts {
   readonly decisions: DecisionSink | undefined;
 }
 
-/** The result of a slice. */
 interface SliceResult {
   readonly isDone: boolean;
   readonly proposals: readonly StealProposal[];
@@ -214,7 +212,6 @@ const FRUITLESS_TASKS = 1_000;
 /** Rounds that are left out at most. */
 const REST_MAX = 10;
 
-/** The parts of the balancer. */
 interface BalancerParts {
   readonly cluster: () => ClusterView;
   /** Read when a round begins; it decides the whole round. */

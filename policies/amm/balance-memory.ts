@@ -263,7 +263,6 @@ export interface RebalanceMove {
 /** A worker that is too full or too empty. Bytes are negative: the smaller, the farther. */
 interface Side {
   readonly worker: WorkerView;
-  /** To the mean. */
   toMean: number;
   /** To the band around the mean; nothing more is to do at 0. */
   toBand: number;

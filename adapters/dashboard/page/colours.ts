@@ -31,7 +31,6 @@ export const STATES = [
   ['released', '#c3cad2', 'released'],
 ] as const;
 
-/** The colour of a state. */
 export function stateColour(state: string): string {
   return STATES.find(([name]) => name === state)?.[1] ?? '#8a94a0';
 }

@@ -51,7 +51,6 @@ export function section(title: string, ...children: readonly Child[]): HTMLEleme
 /** A cell of a table: text, or an element that is made once and updated. */
 export type Cell = string | number | HTMLElement;
 
-/** A row of a table. */
 export interface TableRow {
   readonly key: string;
   readonly cells: readonly Cell[];

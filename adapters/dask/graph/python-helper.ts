@@ -21,7 +21,6 @@ export type PythonLimits = Required<
   Pick<HelperOptions, 'timeoutMs' | 'processesMax' | 'memoryLimitBytes'>
 >;
 
-/** The options of a helper. */
 export interface HelperOptions {
   /**
    * Pythons that may be used, each with its arguments (`['python3']`). The helper uses the first

@@ -7,7 +7,6 @@ import {
 import { inBackground } from '../../../core/shared/timers.ts';
 import { Comm, type ConnectOptions } from './comm.ts';
 
-/** The options of a pool. */
 interface PoolOptions extends Omit<ConnectOptions, 'signal'> {
   /** Idle comms that are kept for each peer. Default 4. */
   readonly idleMax?: number;

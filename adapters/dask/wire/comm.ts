@@ -46,7 +46,6 @@ export interface CommHandlers {
   onClose(error?: Error): void;
 }
 
-/** The options of a comm. */
 export interface CommOptions {
   readonly clock: Clock;
   /** Until the peer has introduced itself. Default 30 s, as with Dask. */

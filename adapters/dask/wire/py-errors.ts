@@ -21,7 +21,6 @@ const MODULES = {
   ValueError: 'builtins',
 } as const;
 
-/** Name of an exception of Python. */
 type PythonExceptionName = keyof typeof MODULES;
 
 /** Thrown by a handler, it is raised in the peer as that exception of Python. */

@@ -27,7 +27,6 @@ export interface ThreadData {
 /** Shared memory that posted bytes refer to; undefined: they contain everything. */
 type Memories = readonly SharedArrayBuffer[] | undefined;
 
-/** A task as it is posted. */
 export interface PostedTask {
   readonly key: string;
   readonly runSpec: unknown;

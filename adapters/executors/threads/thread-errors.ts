@@ -62,7 +62,6 @@ function threadOf(job: Job | undefined, others: readonly Job[]): string {
   return `a thread on which ${names.join(', ')}${more} waited`;
 }
 
-/** A thread that has ended. */
 export interface EndedThread {
   /** Runs that it had to run one after the other. */
   readonly line: readonly Job[];

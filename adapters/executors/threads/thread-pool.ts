@@ -145,7 +145,6 @@ export class ThreadPool {
   }
 }
 
-/** The settings of the threads of actors. */
 interface ActorThreadsSettings extends SpawnSettings {
   /** The clock of the results, in milliseconds. */
   readonly nowMs: () => number;
@@ -242,7 +241,6 @@ export class ActorThreads {
   }
 }
 
-/** One thread with actors. */
 class ActorThread {
   readonly keys = new Set<string>();
   memoryBytes = 0;

@@ -278,7 +278,11 @@ export class KeyTable {
 
   private onCancelled(key: string, cancelled: CancelledKeys): void {
     if (!this.isMeant(key, cancelled)) return;
-    const { reason, message, taken } = cancelled;
+    const { reason, message, taken, plugin } = cancelled;
+    if (plugin !== undefined) {
+      this.end(key, () => refusedError(key, plugin, reason));
+      return;
+    }
     if (taken !== undefined) {
       this.end(key, () => takenElsewhere(key, taken));
       return;
@@ -354,6 +358,11 @@ function cancelledError(key: string, reason: string, message?: string): Yardmast
       : `"${key}" was cancelled: ${reason}${message === undefined ? '' : `: ${message}`}`,
     { key, reason, message },
   );
+}
+
+function refusedError(key: string, plugin: string, reason: string): YardmasterError {
+  const message = `"${key}" was refused by the plugin "${plugin}" of the scheduler: ${reason}`;
+  return new YardmasterError('ERR_REFUSED', message, { key, plugin, reason });
 }
 
 function unsentError(key: string, cause: YardmasterError): YardmasterError {

@@ -361,14 +361,14 @@ export function toClient(
 
 /** As the release of the client understands it. */
 function cancelledKeys(
-  { keys: texts, reason, message }: Omit<CancelledKeys, 'op'>,
+  { keys: texts, reason, message, plugin }: Omit<CancelledKeys, 'op'>,
   dialect: Dialect,
   keys: KeyTable,
 ): readonly Fields[] {
   const wires = keys.wiresOf(texts);
   if (!dialect.hasCancelledKeys) return wires.map((key) => ({ op: 'cancelled-key', key }));
   if (!dialect.hasCancelReasons) return [{ op: 'cancelled-keys', keys: wires }];
-  return [{ op: 'cancelled-keys', keys: wires, reason, msg: message ?? null }];
+  return [{ op: 'cancelled-keys', keys: wires, reason, msg: message ?? plugin ?? null }];
 }
 
 /** Reports that need only a translation. Undefined for all other messages. */

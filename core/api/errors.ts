@@ -42,6 +42,7 @@ export const ERROR_CODES = {
   ERR_PROVIDER: 'A collaborator of a host cannot be provided as asked.',
   ERR_QUOTA: 'One peer wants more than it may take.',
   ERR_READ_ONLY: 'A plugin or policy tried to change what it may only read.',
+  ERR_REFUSED: 'A plugin of the scheduler did not admit a graph.',
   ERR_REGISTRATION: 'The scheduler refused a worker or a client.',
   ERR_REPLAY: 'A replay needs a policy that the recording names, and that has to be given.',
   ERR_RESULT_STORE: 'Results cannot be kept, or one that was kept is gone.',

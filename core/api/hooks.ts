@@ -1,3 +1,4 @@
+import type { GraphTask } from '../messages/stimulus.ts';
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskStateName } from '../state/state-names.ts';
 import type { TaskFailure } from '../state/task.ts';
@@ -62,6 +63,16 @@ export interface TransitionDetails {
   readonly failure?: TaskFailure;
 }
 
+/** A graph that is about to be taken in, as its client sent it: {@link SchedulerHooks.admit}. */
+export interface GraphSubmission {
+  readonly client: string;
+  readonly tasks: readonly GraphTask[];
+  /** Requested keys. */
+  readonly keys: readonly string[];
+  /** The task from inside which it was submitted. */
+  readonly submittingTask?: string;
+}
+
 /** The changes that a submitted graph made to the tables. */
 export interface GraphUpdate {
   readonly client: string;
@@ -91,6 +102,11 @@ export interface WorkerLoss {
  * runs after the present stimulus. A hook that throws is isolated as the plugin's `onError` says.
  */
 export interface SchedulerHooks {
+  /**
+   * Whether a graph is taken in: asked before any of its tasks exists, and of all or none. The plugins are asked in their
+   * order until one refuses, which is named in the error of the client. One that fails admits.
+   */
+  admit(submission: GraphSubmission): true | { readonly refuse: string };
   /**
    * After every executed transition, also one that ended where it began. Several times per task:
    * keep it short. `finish` is the state that was reached; a forgotten task is readable for the
@@ -127,6 +143,7 @@ export type HookName = keyof SchedulerHooks;
 
 /** All hooks; adding one to the interface without adding it here is a compile error. */
 export const HOOK_NAMES = Object.keys({
+  admit: true,
   taskTransition: true,
   taskErred: true,
   graphUpdated: true,

@@ -14,6 +14,7 @@ import {
   onReportKey,
   onRestart,
   onUpdateGraph,
+  onRefuseGraph,
 } from './on-client.ts';
 import {
   onAddKeys,
@@ -273,6 +274,7 @@ const HANDLERS: {
   'steal-tasks': onStealTasks,
   'set-restrictions': onSetRestrictions,
   'release-tasks': onReleaseTasks,
+  'refuse-graph': onRefuseGraph,
   'policies-replaced': offerAll,
   'scheduler-stalled': onSchedulerStalled,
   'check-worker-ttl': onCheckWorkerTtl,

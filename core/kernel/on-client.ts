@@ -4,6 +4,7 @@ import type {
   HeartbeatClient,
   RegisterClient,
   RemoveClient,
+  RefuseGraph,
   ReportKey,
   UpdateGraph,
 } from '../messages/stimulus.ts';
@@ -107,6 +108,19 @@ export function onClientReleasesKeys(scope: KernelScope, stimulus: ClientRelease
   const client = scope.cluster.clients.get(stimulus.client);
   if (client === undefined) return;
   inSlices(scope, stimulus.keys, (keys) => releaseWants(scope, client, knownTasks(scope, keys)));
+}
+
+export function onRefuseGraph(
+  { cluster, outbox }: KernelScope,
+  { client: name, keys: requested, plugin, reason }: RefuseGraph,
+): void {
+  const client = cluster.clients.get(name);
+  if (client === undefined) return;
+  const keys = requested.filter((key) => {
+    const task = cluster.tasks.get(key);
+    return task === undefined || !client.wantsWhat.has(task);
+  });
+  if (keys.length > 0) outbox.toClient(client, { op: 'cancelled-keys', keys, reason, plugin });
 }
 
 export function onReportKey(scope: KernelScope, stimulus: ReportKey): void {

@@ -97,6 +97,7 @@ export const OPERATIONS = {
   'steal-tasks': internal,
   'set-restrictions': { ...internal, isJournalled: true },
   'release-tasks': internal,
+  'refuse-graph': { ...internal, isJournalled: true },
   // From the scheduler itself.
   'policies-replaced': internal,
   'scheduler-stalled': internal,

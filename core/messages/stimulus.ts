@@ -7,7 +7,7 @@
  */
 import type { TaskFailure } from '../state/task.ts';
 import type { Copies, Count, Finite, Integer, Name, Places, Size } from '../util/values.ts';
-import type { Caused, FromWorker } from './cause.ts';
+import type { Caused, FromClient, FromWorker } from './cause.ts';
 import type { ClientStimulus } from './from-client.ts';
 import type { WorkerStimulus } from './from-worker.ts';
 
@@ -87,6 +87,16 @@ export interface RestrictionChange {
 export interface SetRestrictions extends Caused {
   readonly op: 'set-restrictions';
   readonly changes: readonly RestrictionChange[];
+}
+
+/** A plugin has not admitted a graph, of which no task was made: its keys have no result, unless the client wants them besides. */
+export interface RefuseGraph extends FromClient {
+  readonly op: 'refuse-graph';
+  readonly keys: readonly Name[];
+  /** Name of the plugin. */
+  readonly plugin: string;
+  /** For people. */
+  readonly reason: string;
 }
 
 /**
@@ -213,6 +223,7 @@ export type Stimulus =
   | SetWorkerStatus
   | StealTasks
   | SetRestrictions
+  | RefuseGraph
   | ReleaseTasks
   | PoliciesReplaced
   | WorkersLost

@@ -56,6 +56,8 @@ export interface CancelledKeys extends AboutWants {
   readonly message?: string;
   /** The key that stands for another computation already, if that is why. */
   readonly taken?: string;
+  /** Name of the plugin that has refused their graph, if that is why. */
+  readonly plugin?: string;
 }
 
 /** Data that the client put on workers under these keys is dropped: other data is there already. */

@@ -2,6 +2,7 @@ import { messageOf, YardmasterError } from '../api/errors.ts';
 import type {
   EventName,
   EventSource,
+  GraphSubmission,
   HookTable,
   SchedulerEvents,
   SchedulerHooks,
@@ -12,15 +13,17 @@ import type { OnError } from '../config/types.ts';
 import type { HookCalls } from '../kernel/ports.ts';
 import { countData, countText, FailureCount, isReported } from '../util/failure-count.ts';
 import { readOnly } from '../shared/read-only.ts';
+import { show } from '../shared/words.ts';
 import { isPromise } from '../util/values.ts';
 import { collaborator, inject } from './injection.ts';
 import { CLOCK } from '../host/tokens.ts';
 import { checkHookNames, checkListener, hooksOf, type PluginKind } from './contracts.ts';
 
 type Handler = (...args: unknown[]) => unknown;
-type Order = 'pre' | 'normal' | 'post';
+const ORDERS = ['pre', 'normal', 'post'] as const;
+type Order = (typeof ORDERS)[number];
 /** Hooks have at most five parameters; naming them saves an array for each call. */
-type Call = (a?: unknown, b?: unknown, c?: unknown, d?: unknown, e?: unknown) => void;
+type Call = (a?: unknown, b?: unknown, c?: unknown, d?: unknown, e?: unknown) => unknown;
 
 /**
  * The calls of a hook of a plugin and their duration in real time. Every call of an extension is timed. Of
@@ -127,6 +130,8 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
   private readonly quietUntilMs = new Map<string, number>();
   private readonly observers: Observer[] = [];
   private readonly names: readonly string[];
+  /** The plugins that admit graphs. */
+  private admitting: (readonly [plugin: string, admit: Call])[] = [];
   /** The ports that were compiled last; undefined: none yet. */
   current: HookCalls<Hooks> | undefined;
 
@@ -212,17 +217,36 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
       const first = (own as Readonly<Record<string, Call | undefined>>)[name];
       calls[name] = Object.freeze([...(first === undefined ? [] : [first]), ...this.callsOf(name)]);
     }
+    const names = this.having('admit').map(({ observer }) => observer.plugin);
+    this.admitting = names.map((plugin, index) => [plugin, calls['admit']?.[index] as Call]);
     this.current = Object.freeze(calls) as unknown as HookCalls<Hooks>;
     return this.current;
   }
 
   private callsOf(name: string): Call[] {
-    const bands: Record<Order, Call[]> = { pre: [], normal: [], post: [] };
-    for (const observer of this.observers) {
+    return this.having(name).map(({ observer, handler }) => {
+      return this.isolate(observer, name, name === 'admit' ? answering(handler) : handler);
+    });
+  }
+
+  /** The plugins that have a hook, in the order in which they are called. */
+  private having(name: string): { readonly observer: Observer; readonly handler: Handler }[] {
+    const all = this.observers.flatMap((observer) => {
       const hook = observer.hooks.get(name);
-      if (hook !== undefined) bands[hook.order].push(this.isolate(observer, name, hook.handler));
+      return hook === undefined ? [] : [{ observer, ...hook }];
+    });
+    return ORDERS.flatMap((wanted) => all.filter(({ order }) => order === wanted));
+  }
+
+  /** The refusal of the first plugin that does not admit a graph. */
+  refusalOf(
+    submission: GraphSubmission,
+  ): { readonly plugin: string; readonly reason: string } | undefined {
+    for (const [plugin, admit] of this.admitting) {
+      const answer = admit(submission);
+      if (isRefusal(answer)) return { plugin, reason: answer.refuse };
     }
-    return [...bands.pre, ...bands.normal, ...bands.post];
+    return undefined;
   }
 
   private isolate(observer: Observer, name: string, handler: Handler): Call {
@@ -235,7 +259,7 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
     const { clock, kind } = this;
     const share = this.shareOf(`the hook ${name} of plugin "${observer.plugin}"`);
     return (a, b, c, d, e) => {
-      if (observer.isDetached) return;
+      if (observer.isDetached) return undefined;
       if (isShielded) {
         // Views of what a hook is shown; the other arguments of all hooks are texts.
         a = readOnly(a);
@@ -245,19 +269,21 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
       }
       const isTimed = (counters.calls++ & (callsPerTimed - 1)) === 0;
       const startMs = isTimed ? elapsedMs(clock) : 0;
+      let result: unknown;
       try {
-        const result = handler.call(instance, a, b, c, d, e);
+        result = handler.call(instance, a, b, c, d, e);
         if (result !== undefined) this.checkResult(observer, name, counters, result);
       } catch (cause) {
         counters.errors++;
         this.failed(observer, this.failureOf(observer, name, cause));
       }
-      if (!isTimed) return;
+      if (!isTimed) return result;
       const durationMs = elapsedMs(clock) - startMs;
       counters.totalMs += durationMs * callsPerTimed;
       if (durationMs > counters.maxMs) counters.maxMs = durationMs;
       if (kind !== 'plugin') this.tookLong(share.subject, durationMs);
       else this.addTo(share, durationMs);
+      return result;
     };
   }
 
@@ -341,6 +367,20 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
     }
     checkHookNames(plugin, instance, this.kind, 'ERR_PLUGIN_SETUP');
   }
+}
+
+/** An `admit` whose answer can be used. */
+function answering(admit: Handler): Handler {
+  return function (this: unknown, submission) {
+    const answer = admit.call(this, submission);
+    if (answer === true || isPromise(answer) || isRefusal(answer)) return answer;
+    const shown = answer === undefined ? 'nothing' : show(answer);
+    throw new TypeError(`its answer is ${shown}: true, or { refuse: 'why' }`);
+  };
+}
+
+function isRefusal(answer: unknown): answer is { readonly refuse: string } {
+  return typeof (answer as { refuse?: unknown } | null | undefined)?.refuse === 'string';
 }
 
 function during(stimulusId: string | undefined): { readonly stimulusId?: string } {

@@ -3,7 +3,7 @@ import { YardmasterError } from '../api/errors.ts';
 import { type Logger } from '../api/plugin.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
 import type { Outbox } from '../kernel/outbox.ts';
-import type { Stimulus } from '../messages/stimulus.ts';
+import type { RefuseGraph, Stimulus, UpdateGraph } from '../messages/stimulus.ts';
 import { EventBus, HookRegistry, type HookShare, QUIET_MS, SLOW_MS } from '../plugin-host/hooks.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CLOCK, LOGGER } from '../host/tokens.ts';
@@ -105,11 +105,13 @@ export class SchedulerHost {
     queue.consume((stimulus) => this.handle(stimulus));
   }
 
-  private handle(stimulus: Stimulus): void {
-    this.hooks.begin(stimulus.stimulusId);
+  private handle(given: Stimulus): void {
+    this.hooks.begin(given.stimulusId);
     this.bus.hold();
     const nowMs = this.clock.nowMs();
     const startMs = this.clock.elapsedMs === undefined ? nowMs : this.clock.elapsedMs();
+    // The kernel, a recording and a journal are given what the plugins have decided, so that a replay needs none of them.
+    const stimulus = given.op === 'update-graph' ? this.admitted(given) : given;
     let outbox: Outbox | undefined;
     try {
       if (this.journal.isOn) this.journal.before(stimulus);
@@ -129,6 +131,15 @@ export class SchedulerHost {
     if (durationMs >= SLOW_MS) this.slowStimuli.report(stimulus, durationMs);
     if (this.kernel.isUnsettled) this.clientQueues.continueLater();
     if ('client' in stimulus || stimulus.op === 'restart') this.reservations.handled(stimulus);
+  }
+
+  /** The graph, or its refusal in its place. What a journal holds was admitted before. */
+  private admitted(graph: UpdateGraph): UpdateGraph | RefuseGraph {
+    if (this.journal.reading !== undefined) return graph;
+    const refusal = this.hooks.refusalOf(graph);
+    if (refusal === undefined) return graph;
+    const { client, keys, stimulusId } = graph;
+    return { op: 'refuse-graph', client, keys, stimulusId, ...refusal };
   }
 
   /**

@@ -147,6 +147,13 @@ const MAKERS = {
     })),
   }),
   'release-tasks': ({ keys }) => ({ op: 'release-tasks', keys }),
+  'refuse-graph': ({ client, keys }) => ({
+    op: 'refuse-graph',
+    client,
+    keys,
+    plugin: 'quota',
+    reason: 'too many',
+  }),
   'register-client': ({ client }) => ({ op: 'register-client', client }),
   'remove-client': ({ client }) => ({ op: 'remove-client', client }),
   'update-graph': ({ client, keys, seed }) => ({

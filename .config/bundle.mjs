@@ -43,9 +43,11 @@ const BUNDLED = /^(tsyringe|tslib|reflect-metadata|fastest-levenshtein|es-module
 const IN_CLUSTER = /node_modules\/(?!fastest-|es-module-)|\.cjs$/;
 const IN_COMMON = /node_modules\/(fastest-levenshtein|es-module-lexer)\/|rolldown\/runtime/;
 
-/** Two chunks beside those that follow from the entries: what every thread loads, and what a start loads. */
+/** Chunks beside those that follow from the entries: what every thread loads, a start, any command, and `scheduler`. */
 const common = new Set();
 const cluster = new Set();
+const commandLine = new Set();
+const scheduler = new Set();
 const chunks = {
   name: 'chunks',
   transform(code, id) {
@@ -73,6 +75,8 @@ const chunks = {
     };
     add([built('adapters/app/index'), PROGRAMS['thread-main']], common);
     add(STARTED, cluster);
+    add([PROGRAMS.cli], commandLine);
+    add([built('adapters/cli/commands/scheduler')], scheduler);
   },
 };
 /** Whether its URL is that of the file of the bundle. */
@@ -113,12 +117,9 @@ const { output } = await bundle.write({
         test: (id) => (cluster.has(id) && !isProgram(id)) || IN_CLUSTER.test(id),
         priority: 1,
       },
-      // What is only needed by some: few files rather than one for each module.
-      // What every command line loads; each command is loaded when it is called.
-      {
-        name: 'command-line',
-        test: /dist\/adapters\/cli\/(program|define-\w+|cluster-flags|command-line|setting-flags|terminal)\.js/,
-      },
+      // What is only needed by some: few files rather than one for each module. Each command is loaded when it is called.
+      { name: 'command-line', test: (id) => commandLine.has(id) && !isProgram(id) },
+      { name: 'scheduler', test: (id) => scheduler.has(id) },
       { name: 'policies', test: /dist\/policies\// },
       { name: 'pages', test: /dist\/adapters\/dashboard\// },
       { name: 'engine', test: /dist\/adapters\/dask\/(?!wire\/python\.js)/ },

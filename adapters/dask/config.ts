@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
 import { dirname, extname, isAbsolute, join } from 'node:path';
+import type * as Yaml from 'yaml';
 import { YardmasterError } from '../../core/api/index.ts';
 
 /** Variables of the environment. */
@@ -192,7 +193,7 @@ function readTree(file: string): Tree | undefined {
     return undefined; // As with Dask, a file without the permission to read it configures nothing.
   }
   // Most machines have no such file, and to load the parser takes a tenth of a start.
-  const { parse } = createRequire(import.meta.url)('yaml') as typeof import('yaml');
+  const { parse } = createRequire(import.meta.url)('yaml') as typeof Yaml;
   let tree: unknown;
   try {
     tree = parse(text, { version: '1.1' }); // PyYAML reads this version: `off` is false.

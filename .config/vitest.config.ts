@@ -11,7 +11,7 @@ const PRODUCT = ['core', 'policies', 'plugins', 'adapters'];
  * The only limit of a test or hook: it ends what hangs, also on a small and busy machine, and judges no speed. Random tests that
  * are asked to look harder take longer.
  */
-const LIMIT_MS = process.env['YARDMASTER_RUNS'] === undefined ? 300_000 : 3_600_000;
+const LIMIT_MS = Number(process.env['YARDMASTER_RUNS']) > 0 ? 3_600_000 : 300_000;
 
 const builtOf = (path: string): string => join(root, 'dist', path.replace(/\.ts$/, '.js'));
 

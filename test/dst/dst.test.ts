@@ -1,12 +1,13 @@
 /** The search through random clusters finds nothing, and would find planted bugs. The long form: `npm run dst`. */
 import { expect, it } from 'vitest';
+import { effort } from '../kit/effort.ts';
 import { PLANTED_BUGS } from './planted-bugs.ts';
 import { flagsOf, reductionOf, shrink } from './reduction.ts';
 import { CUTS_TOO_MUCH, type Planted, PLANTED_IN_STACK } from './stack/planted.ts';
 import { checkStack, playStack } from './stack/stack-trial.ts';
 import { check } from './trial.ts';
 
-const SEEDS = 15;
+const SEEDS = effort(15).numRuns;
 const SEEDS_OF_A_BUG_MAX = 200;
 const ATTEMPTS_MAX = 60;
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { Simulation } from '../../../adapters/simulator/index.ts';
 import type { GraphTask } from '../../../core/messages/stimulus.ts';
-import { effort } from '../../kit/effort.ts';
+import { effort, stride } from '../../kit/effort.ts';
 import { graphTasks, type TerseGraph } from '../../kit/graph.ts';
 import { hostileSteps } from '../../kit/hostile-stimuli.ts';
 import { ThrowingKernel } from '../../kit/planted-throws.ts';
@@ -93,8 +93,8 @@ function expectNothingHeld(simulation: Simulation): void {
 it('wherever the handling of a stimulus fails, all futures settle, nothing is held, and the scheduler serves on', async () => {
   const whole = await play(Infinity);
   expect(whole.message).toBeUndefined();
-  const { YARDMASTER_THROW: only, YARDMASTER_RUNS: runs } = process.env;
-  const step = only === undefined && runs === undefined ? 29 : 1;
+  const { YARDMASTER_THROW: only } = process.env;
+  const step = only === undefined ? stride(29) : 1;
   const some = 1 + Math.floor(Math.random() * step);
   const [from = 1, to = from] = only?.split('-').map(Number) ?? [some, whole.mutations];
   const broken: string[] = [];
@@ -128,5 +128,5 @@ it('whatever workers, clients and plugins say, and wherever the kernel fails at 
     },
   );
   fc.assert(property, effort(250));
-  expect(thrown).toBeGreaterThan(10);
+  expect(thrown).toBeGreaterThan(0);
 });

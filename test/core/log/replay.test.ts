@@ -9,6 +9,7 @@ import { RecordingKernel } from '../../../core/log/recording-kernel.ts';
 import { Replay, type ReplayProgress } from '../../../core/log/replay.ts';
 import type { StatePart } from '../../../core/kernel/state-parts.ts';
 import type { KernelOptions, KernelPorts } from '../../../core/kernel/ports.ts';
+import { effort } from '../../kit/effort.ts';
 import { makePorts, type PortsOptions } from '../../kit/ports.ts';
 import { scenario, type Scenario } from '../../kit/random-scenario.ts';
 import { play } from '../../kit/random-world.ts';
@@ -122,9 +123,9 @@ it('a replay decides the same from every checkpoint of a recording on', () => {
         expect(isComplete).toBe(true);
       }
     }),
-    { numRuns: 25 },
+    effort(25),
   );
-  expect(checkpoints).toBeGreaterThan(50);
+  expect(checkpoints).toBeGreaterThan(0);
 });
 
 describe('a recording of random stimuli', () => {
@@ -136,7 +137,7 @@ describe('a recording of random stimuli', () => {
         expect(isComplete).toBe(true);
         expect(stateChecks).toBe(1);
       }),
-      { numRuns: 60 },
+      effort(60),
     );
   });
 

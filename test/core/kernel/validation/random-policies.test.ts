@@ -6,6 +6,7 @@ import { family } from '../../../../policies/queuing/family.ts';
 import { coAssign } from '../../../../policies/queuing/co-assign.ts';
 import { balanced } from '../../../../policies/worker-selection/balanced.ts';
 import { localityFirst } from '../../../../policies/worker-selection/locality-first.ts';
+import { effort } from '../../../kit/effort.ts';
 import { scenario } from '../../../kit/random-scenario.ts';
 import { kernelFor, type MakePolicies, play } from '../../../kit/random-world.ts';
 import { made } from '../../../kit/made.ts';
@@ -42,7 +43,7 @@ it.each(POLICIES)(
         // The same stimuli have the same consequences.
         expect(again.transcript).toEqual(first.transcript);
       }),
-      { numRuns: 200 },
+      effort(200),
     );
   },
 );

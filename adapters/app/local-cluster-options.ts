@@ -86,7 +86,7 @@ export interface LocalClusterOptions extends OptionsOf<typeof WORKER_SCHEMA> {
 
 /** The rule of each option, also for a cluster in virtual time. */
 export const CLUSTER_RULES: Rules<
-  Omit<LocalClusterOptions, 'clock' | 'mode' | 'transport' | 'execArgv' | 'inspect' | 'onStderr'>
+  Omit<LocalClusterOptions, 'clock' | 'mode' | 'execArgv' | 'inspect' | 'onStderr'>
 > = {
   ...rulesOf(WORKER_SCHEMA),
   workers: wholeNumber(0),
@@ -98,6 +98,7 @@ export const CLUSTER_RULES: Rules<
   recordKeep: TEXT,
   recordings: TEXT,
   journal: either(TEXT, FIELDS),
+  transport: TRANSPORT,
   dashboard: either(FLAG, FIELDS),
   log: LOG,
   timeoutMs: DURATION,
@@ -109,6 +110,5 @@ export const LOCAL_CLUSTER_RULES: Rules<LocalClusterOptions> = {
   execArgv: LIST,
   onStderr: FUNCTION,
   inspect: either(FLAG, wholeNumber(0)),
-  transport: TRANSPORT,
   clock: CLOCK,
 };

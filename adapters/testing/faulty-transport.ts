@@ -1,34 +1,59 @@
 import {
+  type Clock,
   type Connection,
   type ConnectionHandlers,
+  type IncomingLimits,
   type Listener,
   type Transport,
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { inBackground } from '../../core/shared/timers.ts';
+import { SystemClock } from '../clocks/system-clock.ts';
 
 type Open = (connection: Connection) => ConnectionHandlers;
 
 /** Chooses connections by the address that was connected to. Default: all. */
 export type AddressFilter = (address: string) => boolean;
 
-/** Chooses messages on their way out. */
-export type MessageFilter = (message: WireMessage, address: string) => boolean;
+/** A message on its way over a connection that was made through the transport. */
+export interface MessageOnItsWay {
+  readonly message: WireMessage;
+  /** The address that was connected to. */
+  readonly address: string;
+  /** The end that has sent it: the one that connected, or the one that listened. */
+  readonly from: 'connecting' | 'listening';
+}
+
+/**
+ * What becomes of a message: the connection breaks instead, the message is lost, it comes twice, or it comes so many
+ * milliseconds later, behind those that were sent after it.
+ */
+export type MessageFate = 'cut' | 'drop' | 'duplicate' | { readonly delayMs: number };
+
+interface FateRule {
+  readonly fits: (sent: MessageOnItsWay) => boolean;
+  readonly fate: MessageFate;
+  timesLeft: number;
+}
 
 const ALL: AddressFilter = () => true;
 
 /**
- * Wraps any transport in a network that fails on request: connections are cut, refused, or stand
- * still. No message is lost while its connection lives, as the contract of transports requires.
+ * Wraps any transport in a network that fails on request: connections are cut, refused, or stand still, and single
+ * messages are lost, doubled or late, which the contract of transports forbids.
  */
 export class FaultyTransport implements Transport {
   private readonly wires = new Set<Wire>();
   private refused: AddressFilter = () => false;
   private stalled: AddressFilter = () => false;
-  private cutOn: MessageFilter = () => false;
+  private rules: FateRule[] = [];
 
-  constructor(private readonly inner: Transport) {}
+  /** @param clock - by which messages are late */
+  constructor(
+    private readonly inner: Transport,
+    private readonly clock: Clock = new SystemClock(),
+  ) {}
 
   get scheme(): string {
     return this.inner.scheme;
@@ -54,7 +79,7 @@ export class FaultyTransport implements Transport {
     }
     let wire: Wire | undefined;
     const opened: Open = (connection) => {
-      const made = new Wire(connection, address, (message) => this.cutOn(message, address));
+      const made = new Wire(connection, address, this.clock, (sent) => this.fateOf(sent));
       wire = made;
       this.wires.add(made);
       made.isStalled = this.stalled(address);
@@ -80,21 +105,27 @@ export class FaultyTransport implements Transport {
     for (const wire of this.wires) if (filter(wire.address)) wire.isStalled = true;
   }
 
-  /** Cuts a connection when a message that fits is about to be sent by the end that connected, once. */
-  cutWhen(fits: MessageFilter): void {
-    this.cutOn = (message, address) => {
-      if (!fits(message, address)) return false;
-      this.cutOn = () => false;
-      return true;
-    };
+  /**
+   * Decides what becomes of messages, in both directions. The first rule that fits counts.
+   * @param times - that the rule fits; `Infinity`: until {@link restore}. Default 1
+   */
+  tamper(fits: FateRule['fits'], fate: MessageFate, times = 1): void {
+    this.rules.push({ fits, fate, timesLeft: times });
   }
 
   /** Ends all faults. What was held back by {@link stall} is delivered, in order. */
   restore(): void {
     this.refused = () => false;
     this.stalled = () => false;
-    this.cutOn = () => false;
+    this.rules = [];
     for (const wire of [...this.wires]) wire.resume();
+  }
+
+  private fateOf(sent: MessageOnItsWay): MessageFate | undefined {
+    const rule = this.rules.find(({ fits }) => fits(sent));
+    if (rule === undefined) return undefined;
+    if (--rule.timesLeft <= 0) this.rules = this.rules.filter((other) => other !== rule);
+    return rule.fate;
   }
 }
 
@@ -113,11 +144,20 @@ class Wire implements Connection {
   constructor(
     private readonly inner: Connection,
     readonly address: string,
-    private readonly isCutBy: (message: WireMessage) => boolean,
+    private readonly clock: Clock,
+    private readonly fateOf: (sent: MessageOnItsWay) => MessageFate | undefined,
   ) {}
 
   get peerAddress(): string {
     return this.inner.peerAddress;
+  }
+
+  get messageBytesMax(): number {
+    return this.inner.messageBytesMax ?? Infinity;
+  }
+
+  get sharesMemory(): boolean {
+    return this.inner.sharesMemory ?? false;
   }
 
   get bufferedBytes(): number {
@@ -129,7 +169,8 @@ class Wire implements Connection {
     this.handlers = handlers;
     this.onOver = onOver;
     return {
-      onMessages: (batch) => this.orHold(() => this.handlers?.onMessages(batch)),
+      onMessages: (batch) =>
+        this.carry('listening', batch, (messages) => this.handlers?.onMessages(messages)),
       onClose: (error) => {
         this.isEndHeld = true;
         this.orHold(() => this.over(error));
@@ -138,10 +179,15 @@ class Wire implements Connection {
   }
 
   send(...messages: readonly WireMessage[]): void {
-    if (this.isEnding) return;
-    if (messages.some((message) => this.isCutBy(message))) this.cut();
-    else if (this.isStalled) this.held.push(() => this.inner.send(...messages));
-    else this.inner.send(...messages);
+    this.carry('connecting', messages, (carried) => this.inner.send(...carried));
+  }
+
+  limitIncoming(limits: IncomingLimits | undefined): void {
+    this.inner.limitIncoming?.(limits);
+  }
+
+  holdIncoming(isHeld: boolean): void {
+    this.inner.holdIncoming?.(isHeld);
   }
 
   async drained(): Promise<void> {
@@ -183,6 +229,33 @@ class Wire implements Connection {
     this.isStalled = false;
     for (const step of this.held.splice(0)) step();
     this.release();
+  }
+
+  private carry(
+    from: MessageOnItsWay['from'],
+    messages: readonly WireMessage[],
+    deliver: (messages: readonly WireMessage[]) => void,
+  ): void {
+    const carried: WireMessage[] = [];
+    for (const message of messages) {
+      if (this.isEnding) return;
+      const fate = this.fateOf({ message, address: this.address, from });
+      if (fate === 'cut') {
+        this.cut();
+        return;
+      }
+      if (fate === 'drop') continue;
+      if (typeof fate === 'object') {
+        this.clock.setTimer(fate.delayMs, () => {
+          if (!this.isEnding) this.orHold(() => deliver([message]));
+        });
+        continue;
+      }
+      carried.push(message);
+      // Each receiver may change what it gets.
+      if (fate === 'duplicate') carried.push(structuredClone(message));
+    }
+    if (carried.length > 0) this.orHold(() => deliver(carried));
   }
 
   private release(): void {

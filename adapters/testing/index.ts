@@ -2,13 +2,8 @@
 export { SystemClock } from '../clocks/system-clock.ts';
 export { VirtualClock } from '../clocks/virtual-clock.ts';
 export { inMemory, InMemoryTransport } from '../transports/memory.ts';
-export {
-  drive,
-  driveUntil,
-  VirtualCluster,
-  type VirtualClusterOptions,
-} from './virtual-cluster.ts';
-export { FaultyTransport } from './faulty-transport.ts';
+export { VirtualCluster, type VirtualClusterOptions } from './virtual-cluster.ts';
+export { FaultyTransport, type MessageFate, type MessageOnItsWay } from './faulty-transport.ts';
 export { SocketProxy } from './socket-proxy.ts';
 export {
   type FaultProxy,

@@ -1,4 +1,5 @@
-import { type Logger, YardmasterError } from '../../core/api/index.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Logger, type Transport, YardmasterError } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { checkCall, DURATION, type Rules } from '../../core/shared/schema.ts';
 import { show } from '../../core/shared/words.ts';
@@ -29,9 +30,9 @@ import { isRealWorkPending, watchRealWork } from './real-work.ts';
 /** The options of a virtual cluster. Everything has a default; tasks run inline. */
 export interface VirtualClusterOptions extends Omit<
   LocalClusterOptions,
-  'clock' | 'mode' | 'transport' | 'execArgv' | 'inspect' | 'onStderr'
+  'clock' | 'mode' | 'execArgv' | 'inspect' | 'onStderr'
 > {
-  /** Milliseconds that a message takes. Default 0. */
+  /** Milliseconds that a message takes in memory, which is the default `transport`. Default 0. */
   readonly delayMs?: number;
   /** The time at the start. Default 0. */
   readonly nowMs?: number;
@@ -63,17 +64,21 @@ export class VirtualCluster {
   private local!: LocalCluster;
   private readonly stopWatching = watchRealWork();
   private readonly workers: RunningWorker[] = [];
+  private readonly networkMs: number;
 
-  private constructor(delayMs: number, nowMs: number) {
-    this.clock = new VirtualClock(nowMs);
-    this.transport = new FaultyTransport(new InMemoryTransport(this.clock, { delayMs }));
+  private constructor(nowMs: number, delayMs: number, transport: Transport | undefined) {
+    const clock = new VirtualClock(nowMs);
+    this.clock = clock;
+    const inner = transport ?? new InMemoryTransport(clock, { delayMs });
+    this.transport = new FaultyTransport(inner, clock);
+    this.networkMs = transport === undefined ? 0 : NETWORK_MS;
   }
 
   /** @throws YardmasterError as `LocalCluster.start` */
   static async start(options: VirtualClusterOptions = {}): Promise<VirtualCluster> {
     checkCall('VirtualCluster.start', options, RULES);
-    const { delayMs = 0, nowMs = 0, ...rest } = options;
-    const cluster = new VirtualCluster(delayMs, nowMs);
+    const { nowMs = 0, delayMs = 0, ...rest } = options;
+    const cluster = new VirtualCluster(nowMs, delayMs, rest.transport);
     const { clock, transport } = cluster;
     const log = lineLog(cluster.logged);
     try {
@@ -121,14 +126,21 @@ export class VirtualCluster {
     return worker;
   }
 
-  /** See {@link drive}. */
+  /**
+   * Lets virtual time pass, timer by timer, until a promise is settled, and returns what it resolves to. Real
+   * time passes as well where something takes it: modules that are imported, files, sockets. While a task waits
+   * for a timer, file or connection of its own, virtual time stands still, for `idleMs` at most.
+   *
+   * @throws what the promise rejects with; YardmasterError `ERR_CONFIG` when it is none, `ERR_TIMEOUT` when the time is
+   *   over, or when no timer is left and nothing happens any more
+   */
   drive<T>(promise: PromiseLike<T>, options?: DriveOptions): Promise<T> {
-    return drive(this.clock, promise, options);
+    return drive(this.clock, promise, options, this.networkMs);
   }
 
-  /** Lets time pass until it is so. */
+  /** As {@link drive}, until a predicate holds. @throws YardmasterError `ERR_TIMEOUT` */
   until(holds: () => boolean, options?: DriveOptions): Promise<void> {
-    return driveUntil(this.clock, holds, options);
+    return driveUntil(this.clock, holds, options, this.networkMs);
   }
 
   /** Advances the virtual time by this duration. */
@@ -148,7 +160,7 @@ export class VirtualCluster {
   }
 }
 
-/** The end of {@link drive}. */
+/** The end of {@link VirtualCluster.drive}. */
 export interface DriveOptions {
   /** Virtual milliseconds that may pass. Default 1 000 000. */
   readonly maxMs?: number;
@@ -161,19 +173,15 @@ export interface DriveOptions {
 
 const MAX_MS = 1_000_000;
 const IDLE_MS = 5000;
+/** Real milliseconds, before virtual time goes on, for messages of a transport that has sockets. */
+const NETWORK_MS = 1;
 
-/**
- * Lets virtual time pass, timer by timer, until a promise is settled, and returns what it resolves to. Real
- * time passes as well where something takes it: modules that are imported, files, sockets. While a task waits
- * for a timer, file or connection of its own, virtual time stands still, for `idleMs` at most.
- *
- * @throws what the promise rejects with; YardmasterError `ERR_CONFIG` when it is none, `ERR_TIMEOUT` when the time is over, or when no
- *   timer is left and nothing happens any more
- */
+/** {@link VirtualCluster.drive} for what is made of parts. @param networkMs - real time before each step */
 export async function drive<T>(
   clock: VirtualClock,
   promise: PromiseLike<T>,
-  options: DriveOptions = {},
+  options?: DriveOptions,
+  networkMs?: number,
 ): Promise<T> {
   let isSettled = false;
   const settle = (): void => {
@@ -181,54 +189,52 @@ export async function drive<T>(
   };
   checkPromise(promise);
   promise.then(settle, settle);
-  await driveUntil(clock, () => isSettled, options);
+  await driveUntil(clock, () => isSettled, options, networkMs);
   return promise;
 }
 
-/**
- * As {@link drive}, until a predicate holds.
- * @throws YardmasterError `ERR_TIMEOUT`
- */
+/** {@link VirtualCluster.until} for what is made of parts. */
 export async function driveUntil(
   clock: VirtualClock,
   holds: () => boolean,
-  options: DriveOptions = {},
+  { maxMs = MAX_MS, idleMs = IDLE_MS }: DriveOptions = {},
+  networkMs = 0,
 ): Promise<void> {
   const stopWatching = watchRealWork();
-  try {
-    await passUntil(clock, holds, options);
-  } finally {
-    stopWatching();
-  }
-}
-
-async function passUntil(
-  clock: VirtualClock,
-  holds: () => boolean,
-  { maxMs = MAX_MS, idleMs = IDLE_MS }: DriveOptions,
-): Promise<void> {
   const limitMs = clock.nowMs() + maxMs;
   let idleSinceMs: number | undefined;
   let standingSinceMs: number | undefined;
-  for (;;) {
-    await new Promise((resolve) => setImmediate(resolve));
-    if (holds()) return;
-    if (isRealWorkPending()) {
-      standingSinceMs ??= performance.now();
-      if (performance.now() - standingSinceMs <= idleMs) {
-        await new Promise((resolve) => setTimeout(resolve, 1));
+  try {
+    for (;;) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (holds()) return;
+      if (isRealWorkPending()) {
+        standingSinceMs ??= performance.now();
+        if (performance.now() - standingSinceMs <= idleMs) {
+          await sleep(1);
+          continue;
+        }
+      } else standingSinceMs = undefined;
+      if (networkMs > 0) {
+        await sleep(networkMs);
+        if (holds()) return;
+      }
+      const { nextTimerMs } = clock;
+      if (nextTimerMs === undefined) {
+        idleSinceMs ??= performance.now();
+        if (performance.now() - idleSinceMs > idleMs) {
+          throw stuck('no timer is left', clock, idleMs);
+        }
         continue;
       }
-    } else standingSinceMs = undefined;
-    const { nextTimerMs } = clock;
-    if (nextTimerMs === undefined) {
-      idleSinceMs ??= performance.now();
-      if (performance.now() - idleSinceMs > idleMs) throw stuck('no timer is left', clock, idleMs);
-      continue;
+      idleSinceMs = undefined;
+      if (nextTimerMs > limitMs) {
+        throw stuck(`${maxMs} ms of virtual time are over`, clock, idleMs);
+      }
+      await clock.advanceToAsync(nextTimerMs);
     }
-    idleSinceMs = undefined;
-    if (nextTimerMs > limitMs) throw stuck(`${maxMs} ms of virtual time are over`, clock, idleMs);
-    await clock.advanceToAsync(nextTimerMs);
+  } finally {
+    stopWatching();
   }
 }
 

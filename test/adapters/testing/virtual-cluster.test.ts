@@ -1,7 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { drive } from '../../../adapters/testing/virtual-cluster.ts';
+import { SystemClock } from '../../../adapters/clocks/index.ts';
+import { TcpTransport } from '../../../adapters/transports/tcp/index.ts';
 import {
-  drive,
   FaultyTransport,
+  type MessageFate,
   InMemoryTransport,
   transportConformance,
   VirtualClock,
@@ -152,13 +155,71 @@ describe('a network that fails on demand', () => {
     expect(cluster.scheduler.cluster.workers.size).toBeLessThan(2);
   });
 
-  it('cutWhen: a connection breaks at one message', async () => {
+  it('tamper: a connection breaks at one message', async () => {
     const cluster = await start({ workers: 1 });
     await cluster.startWorker({ name: 'second' });
     const client = await cluster.client();
-    cluster.transport.cutWhen(({ op }) => op === 'task-finished');
+    cluster.transport.tamper(({ message: { op } }) => op === 'task-finished', 'cut');
     expect(await cluster.drive(client.submit(bad.echo, 3).result())).toBe(3);
     expect(cluster.scheduler.cluster.workers.size).toBe(1);
+  });
+
+  it('tamper: a result that is reported twice counts once', async () => {
+    const cluster = await start({ workers: 1 });
+    const client = await cluster.client();
+    cluster.transport.tamper(
+      ({ message: { op } }) => op === 'task-finished',
+      'duplicate',
+      Infinity,
+    );
+    const futures = client.map(bad.echo, [1, 2, 3]);
+    expect(await cluster.drive(client.gather(futures))).toEqual([1, 2, 3]);
+    expect(cluster.logged).toEqual([]);
+  });
+
+  it.each<[MessageFate, number[]]>([
+    ['drop', [1, 3]],
+    ['duplicate', [1, 2, 2, 3]],
+    [{ delayMs: 5 }, [1, 3, 2]],
+    ['cut', [1]],
+  ])('tamper: %j of the second of three messages, either way', async (fate, expected) => {
+    const clock = new VirtualClock();
+    const transport = new FaultyTransport(new InMemoryTransport(clock), clock);
+    const got: Record<string, unknown[]> = { connecting: [], listening: [] };
+    const ends: Connection[] = [];
+    const serve = (end: string) => (connection: Connection) => {
+      ends.push(connection);
+      return {
+        onMessages: (batch: readonly { n?: unknown }[]) =>
+          void got[end]!.push(...batch.map(({ n }) => n)),
+        onClose: () => undefined,
+      };
+    };
+    const { address } = await transport.listen('inmemory://node:0', serve('listening'));
+    await drive(clock, transport.connect(address, serve('connecting')));
+    for (const from of ['connecting', 'listening']) {
+      transport.tamper((sent) => sent.from === from && sent.message['n'] === 2, fate);
+    }
+    for (const n of [1, 2, 3]) {
+      for (const end of ends) end.send({ op: 'test', n });
+      await clock.advanceAsync(1);
+    }
+    await clock.advanceAsync(10);
+    expect(got['listening']).toEqual(expected);
+    // The connection is cut in both directions at once.
+    expect(got['connecting']).toEqual(expected);
+  });
+});
+
+describe('a cluster in virtual time over a transport of its author', () => {
+  it('computes over sockets, and an hour takes a moment', async () => {
+    const transport = new TcpTransport(new SystemClock());
+    const cluster = await start({ workers: 2, transport });
+    expect(cluster.address).toMatch(/^tcp:/);
+    const client = await cluster.client();
+    expect(await cluster.drive(client.gather(client.map(bad.echo, [1, 2, 3])))).toEqual([1, 2, 3]);
+    await cluster.pass(3_600_000);
+    expect(await cluster.drive(client.submit(bad.echo, 4).result())).toBe(4);
   });
 });
 

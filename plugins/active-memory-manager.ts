@@ -2,6 +2,7 @@ import {
   ACTIVE_MEMORY_MANAGER,
   type ActiveMemoryManagerPolicy,
   AMM_POLICY_NAMES,
+  BRIDGE,
   definePlugin,
   type LoadedExtension,
   type Retirement,
@@ -41,6 +42,7 @@ export default definePlugin({
   load: (loader, { policies: entries }) =>
     loader.loadAll({ entries, at: ['policies'], known: AMM_POLICY_NAMES, make: configuredPolicy }),
   setup(context, { start, policies: entries, rebalance, ...initial }, policies) {
+    const { decisions, judge } = context.get(BRIDGE);
     const settings = { intervalMs: initial.intervalMs, measure: initial.measure };
     const book = new ReplicaBook();
     const makeManager = (): MemoryManager =>
@@ -54,8 +56,8 @@ export default definePlugin({
         },
         nowMs: () => context.clock.nowMs(),
         enact: (moves) => context.enqueue({ op: 'move-replicas', ...moves }),
-        decisions: context.decisions,
-        judge: (policy, failure) => context.judge(policy, failure),
+        decisions,
+        judge,
         book,
       });
     const manager = makeManager();

@@ -1,4 +1,4 @@
-import { definePlugin, YardmasterError } from '../core/api/index.ts';
+import { BRIDGE, definePlugin, YardmasterError } from '../core/api/index.ts';
 import { COORDINATION_OPTIONS } from './coordination/settings.ts';
 import { optionsSchema } from '../core/shared/settings.ts';
 import { addCommands } from './coordination/commands.ts';
@@ -19,7 +19,7 @@ export default definePlugin({
   setup(context, options) {
     const scope = makeScope(context, options);
     const leases = new Leases(scope);
-    const topics = new Topics(scope, (hooks) => context.observe(hooks));
+    const topics = new Topics(scope, context.get(BRIDGE).observe);
     addCommands(context, {
       scope,
       leases,

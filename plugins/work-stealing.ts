@@ -1,5 +1,5 @@
 import { NO_PARAMETERS } from '../core/api/definition.ts';
-import { definePlugin, messageOf, type Timer, YardmasterError } from '../core/api/index.ts';
+import { BRIDGE, definePlugin, messageOf, type Timer, YardmasterError } from '../core/api/index.ts';
 import { WORK_STEALING_OPTIONS } from './work-stealing/settings.ts';
 import { optionsSchema } from '../core/shared/settings.ts';
 import { Balancer } from './work-stealing/round.ts';
@@ -16,11 +16,12 @@ export default definePlugin({
   apiVersion: 1,
   optionsSchema: optionsSchema(WORK_STEALING_OPTIONS),
   setup(context, { start, intervalMs, spare }) {
+    const { policyIn, decisions } = context.get(BRIDGE);
     const balancer = new Balancer({
       cluster: () => context.cluster,
-      policy: () => context.policyIn('stealing'),
+      policy: () => policyIn('stealing'),
       spared: new Set(spare),
-      decisions: context.decisions,
+      decisions,
       enact: (proposals, victims) =>
         context.enqueue({ op: 'steal-tasks', proposals: proposals, victims }),
     });

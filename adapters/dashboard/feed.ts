@@ -1,4 +1,10 @@
-import type { ClusterView, PluginContext, TaskView, Timer } from '../../core/api/index.ts';
+import {
+  BRIDGE,
+  type ClusterView,
+  type PluginContext,
+  type TaskView,
+  type Timer,
+} from '../../core/api/index.ts';
 import { clientCount } from './metrics.ts';
 import type {
   Failure,
@@ -158,7 +164,7 @@ export class Feed {
 
   private record(): void {
     if (this.stopRecording !== undefined) return;
-    this.stopRecording = this.context.observe(this.recorder.hooks);
+    this.stopRecording = this.context.get(BRIDGE).observe(this.recorder.hooks);
     this.recordingSinceMs = this.context.clock.nowMs();
   }
 
@@ -239,9 +245,10 @@ export class Failures {
   count = 0;
 
   /** Collects those of a scheduler that runs. */
-  static of({ observe, clock }: Pick<PluginContext, 'observe' | 'clock'>): Failures {
+  static of(context: PluginContext): Failures {
     const failures = new Failures();
-    observe({ taskErred: (task) => failures.add(task, clock.nowMs()) });
+    const taskErred = (task: TaskView): void => failures.add(task, context.clock.nowMs());
+    context.get(BRIDGE).observe({ taskErred });
     return failures;
   }
 

@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { Counter, Gauge, Registry } from 'prom-client';
 import {
+  BRIDGE,
   type ClusterView,
   type GroupView,
   type PluginContext,
@@ -129,7 +130,7 @@ export class Metrics {
 
   private countEvents(): void {
     const { joined, errors } = this;
-    this.context.observe({
+    this.context.get(BRIDGE).observe({
       workerAdded: () => joined.workers++,
       workerRemoved: () => joined.workersGone++,
       clientAdded: () => joined.clients++,

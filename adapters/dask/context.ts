@@ -1,4 +1,5 @@
 import type {
+  Bridge,
   Clock,
   ClusterView,
   Logger,
@@ -13,6 +14,9 @@ import type { Dialect, Fields } from './wire/codec.ts';
 import type { GraphUnpacker } from './graph/index.ts';
 import type { KeyTable } from './wire/key-table.ts';
 import type { DaskOptions } from './options.ts';
+
+/** The plugin, with what it needs to bring Dask's workers and clients in. */
+export type DaskPlugin = PluginContext & Bridge;
 
 /** A Dask client that is connected. */
 export interface DaskClient {
@@ -47,7 +51,7 @@ export type GraphObserver = (client: DaskClient, keys: readonly string[], messag
 
 /** The context of handlers of requests and of stream messages. */
 export interface DaskContext {
-  readonly plugin: PluginContext;
+  readonly plugin: DaskPlugin;
   readonly clock: Clock;
   readonly log: Logger;
   readonly cluster: ClusterView;

@@ -5,7 +5,6 @@ import {
   type ConnectionHandlers,
   type GetDataReply,
   type Logger,
-  type PluginContext,
   PROTOCOL,
   toErrorPayload,
   VERSION,
@@ -34,6 +33,7 @@ import {
   Tuple,
   writePickle,
 } from './wire/pickle.ts';
+import type { DaskPlugin } from './context.ts';
 import { readValue, writeValue } from './values.ts';
 
 /** A worker that sends too much already is asked again after this. */
@@ -234,7 +234,7 @@ export class Relay {
   private readonly waiting = new Map<string, Map<string, Map<string, number>>>();
 
   constructor(
-    private readonly plugin: PluginContext,
+    private readonly plugin: DaskPlugin,
     private readonly log: Logger,
     private readonly isDaskWorker: (address: string) => boolean,
     private readonly address: () => string,

@@ -4,7 +4,6 @@ import {
   type Clock,
   type ClusterView,
   type Logger,
-  type PluginContext,
   type TaskView,
   YardmasterError,
   SERVICE_PREFIX,
@@ -20,6 +19,7 @@ import { CommPool } from './wire/comm-pool.ts';
 import { Companion, type CompanionHost, makeCompanion, makeTallies, Tallies } from './companion.ts';
 import type {
   DaskClient,
+  DaskPlugin,
   DaskWorker,
   GraphObserver,
   MakeExtension,
@@ -48,7 +48,7 @@ interface FrontOptions extends Omit<
 > {
   /** Of the dashboard; 0 for any, below 0 for none. */
   readonly statusPort: number;
-  readonly plugin: PluginContext;
+  readonly plugin: DaskPlugin;
   readonly listenAddress: string;
   /** Pythons that may read graphs. */
   readonly pythons: readonly PythonCommand[];
@@ -69,7 +69,7 @@ const KILL_TIMEOUT_MS = 10_000;
 
 /** The scheduler as Dask's processes find it: what bridges, requests and extensions work with. */
 export class Front implements BridgeHost, CompanionHost {
-  readonly plugin: PluginContext;
+  readonly plugin: DaskPlugin;
   readonly keys: KeyTable;
   readonly types = new TypeTable();
   readonly tallies = new Tallies();
@@ -399,7 +399,7 @@ export class Front implements BridgeHost, CompanionHost {
 }
 
 /** Of the plugin `dashboard`, when the configuration lists it before this one. */
-function urlOfPlugin(plugin: PluginContext): string | undefined {
+function urlOfPlugin(plugin: DaskPlugin): string | undefined {
   try {
     return plugin.run('dashboard.url') as string;
   } catch (error) {

@@ -1,9 +1,9 @@
 import { NO_PARAMETERS } from '../../core/api/definition.ts';
-import { definePlugin } from '../../core/api/index.ts';
+import { BRIDGE, definePlugin } from '../../core/api/index.ts';
 import { toPlain } from './wire/plain.ts';
 import { languageOf } from './values.ts';
 import { Front } from './front.ts';
-import type { MakeExtension } from './context.ts';
+import type { DaskPlugin, MakeExtension } from './context.ts';
 import {
   makeEventFlags,
   makeLocks,
@@ -48,7 +48,8 @@ export default definePlugin({
   name: 'dask',
   apiVersion: 1,
   optionsSchema: DASK_OPTIONS_SCHEMA,
-  setup(plugin, options: DaskOptions) {
+  setup(context, options: DaskOptions) {
+    const plugin: DaskPlugin = { ...context, ...context.get(BRIDGE) };
     const listenAddress = onInterface(options.address, options.interface);
     const tls = credentialsFor(listenAddress, options.tls, process.env);
     const front = new Front({

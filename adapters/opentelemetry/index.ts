@@ -2,6 +2,7 @@ import type * as OpenTelemetry from '@opentelemetry/api';
 import type { Context, Span, SpanContext, Tracer } from '@opentelemetry/api';
 import {
   type ActionTiming,
+  BRIDGE,
   type Clock,
   definePlugin,
   type GraphUpdate,
@@ -26,7 +27,7 @@ export default definePlugin({
     return {
       start: async () => {
         spans = new TaskSpans(await loadApi(), VERSION, context.clock);
-        context.observe(spans.hooks);
+        context.get(BRIDGE).observe(spans.hooks);
       },
       close: () => spans?.close(),
     };

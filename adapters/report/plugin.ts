@@ -1,5 +1,5 @@
 import { NO_PARAMETERS } from '../../core/api/definition.ts';
-import { definePlugin, type Timer, YardmasterError } from '../../core/api/index.ts';
+import { BRIDGE, definePlugin, type Timer, YardmasterError } from '../../core/api/index.ts';
 import { packHistory } from './history.ts';
 import { RunCollector } from './run-collector.ts';
 
@@ -58,7 +58,7 @@ export default definePlugin({
       }
       const collector = new RunCollector(() => clock.nowMs(), RUNS_MAX);
       collector.sample(cluster);
-      const stopObserving = context.observe(collector.hooks);
+      const stopObserving = context.get(BRIDGE).observe(collector.hooks);
       const timer = context.every(SAMPLE_MS, () => collector.sample(cluster));
       const id = ++count;
       open.set(id, { collector, client, timer, stopObserving });

@@ -1,6 +1,6 @@
 import type { MemoryMeasure } from '../state/worker.ts';
 import type { ActiveMemoryManagerPolicy, AmmPolicyClass, AmmRound, AmmView } from './amm.ts';
-import { type Token, token } from './plugin.ts';
+import { type Token, token } from './token.ts';
 
 /** Built-in policies of the manager that a configuration or a client may name. */
 export const AMM_POLICY_NAMES = [

@@ -15,7 +15,7 @@ import type { YardmasterError } from './errors.ts';
 import type { HookTable, SchedulerHooks } from './hooks.ts';
 import type { DecisionSink } from './insight.ts';
 import type { PolicySlots, SlotName } from './policies.ts';
-import type { Provider, Token } from './token.ts';
+import { type Provider, token, type Token } from './token.ts';
 import type { Connection, ConnectionHandlers } from './transport.ts';
 import type { ClusterView } from './views.ts';
 
@@ -80,8 +80,6 @@ export interface PolicyInCharge<Slot extends SlotName = SlotName> {
 
 /** The context that a plugin receives when it is set up. */
 export interface PluginContext {
-  /** Name of the plugin. */
-  readonly name: string;
   readonly cluster: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
@@ -97,20 +95,6 @@ export interface PluginContext {
    * callback throws is treated like an error of a hook.
    */
   every(intervalMs: number, callback: () => void): Timer;
-  /**
-   * Adds hooks until they are removed or the plugin is: for a plugin that observes only now and then, and
-   * costs nothing in between. They take effect after the present stimulus.
-   * @returns what removes them
-   * @throws YardmasterError `ERR_PLUGIN_SETUP` when a hook is not a function
-   */
-  observe(hooks: HookTable): () => void;
-  /**
-   * Opens a connection to the plugin's own scheduler, as a worker or client from elsewhere has one:
-   * put a `Channel` on it and say `hello`. Messages pass by reference and in their own turn; neither
-   * side may change them afterwards. It ends with the plugin.
-   * @throws YardmasterError `ERR_CLOSED` when the scheduler closes
-   */
-  connect(open: (connection: Connection) => ConnectionHandlers): Connection;
   /** Runs a command as a client would: a built-in one, or `<plugin>.<command>`. */
   run(command: string, parameters?: unknown, caller?: Caller): unknown;
   /**
@@ -140,6 +124,40 @@ export interface PluginContext {
   command(command: string, handler: CommandHandler): void;
   /** Fills a policy slot for as long as the plugin is there. */
   providePolicy<Slot extends SlotName>(slot: Slot, policy: PolicySlots[Slot]): void;
+  /** Gives a service to other plugins. */
+  provide<T>(token: Token<T>, service: T): void;
+  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when no plugin provides it */
+  get<T>(token: Token<T>): T;
+  /** Reports an error that the plugin survived: it is logged, counted, and given to the hook `errorReported`. */
+  report(error: YardmasterError): void;
+}
+
+/**
+ * The services that few plugins need: those that bring workers and clients of other engines, or have policies of their
+ * own. Each plugin has its own: `context.get(BRIDGE)`.
+ */
+export interface Bridge {
+  /**
+   * Opens a connection to the plugin's own scheduler, as a worker or client from elsewhere has one:
+   * put a `Channel` on it and say `hello`. Messages pass by reference and in their own turn; neither
+   * side may change them afterwards. It ends with the plugin.
+   * @throws YardmasterError `ERR_CLOSED` when the scheduler closes
+   */
+  connect(open: (connection: Connection) => ConnectionHandlers): Connection;
+  /**
+   * Registers a function that returns the language of a task by its run specification; undefined:
+   * any worker will do. While all workers speak it (`WorkerIdentity.language`), a task may run
+   * anywhere; otherwise only on workers that speak it. The registration lasts as long as the plugin
+   * is loaded; the latest one is used.
+   */
+  tellLanguages(languageOf: (runSpec: unknown) => string | undefined): void;
+  /**
+   * Adds hooks until they are removed or the plugin is: for a plugin that observes only now and then, and
+   * costs nothing in between. They take effect after the present stimulus.
+   * @returns what removes them
+   * @throws YardmasterError `ERR_PLUGIN_SETUP` when a hook is not a function
+   */
+  observe(hooks: HookTable): () => void;
   /**
    * The policy in charge of a slot, for a plugin that asks it. Call this anew whenever a decision begins:
    * the policy may be replaced between two stimuli.
@@ -152,17 +170,6 @@ export interface PluginContext {
    */
   judge(policy: string, failure?: YardmasterError): void;
   /**
-   * Registers a function that returns the language of a task by its run specification; undefined:
-   * any worker will do. While all workers speak it (`WorkerIdentity.language`), a task may run
-   * anywhere; otherwise only on workers that speak it. The registration lasts as long as the plugin
-   * is loaded; the latest one is used.
-   */
-  tellLanguages(languageOf: (runSpec: unknown) => string | undefined): void;
-  /** Gives a service to other plugins. */
-  provide<T>(token: Token<T>, service: T): void;
-  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when no plugin provides it */
-  get<T>(token: Token<T>): T;
-  /**
    * Loads what a `use` of the plugin's own options names (a policy class, say) and checks the options
    * that go with it against its `optionsSchema`.
    * @param at - where the entry stands in the plugin's options, for messages: `['policies', 0]`. Default: a call at run time named it
@@ -173,9 +180,9 @@ export interface PluginContext {
   readonly decisions: DecisionSink;
   /** Closes the whole scheduler, in good order and soon. */
   shutDown(): void;
-  /** Reports an error that the plugin survived: it is logged, counted, and given to the hook `errorReported`. */
-  report(error: YardmasterError): void;
 }
+
+export const BRIDGE: Token<Bridge> = token('bridge');
 
 /** Names an extension and gives its options. */
 export interface UseEntry {

@@ -3,6 +3,8 @@ import { YardmasterError } from '../api/errors.ts';
 import type { HookTable } from '../api/hooks.ts';
 import type { DecisionSink } from '../api/insight.ts';
 import {
+  BRIDGE,
+  type Bridge,
   type LoadedExtension,
   type NewStimulus,
   type PluginContext,
@@ -53,12 +55,12 @@ export class PluginContexts {
 
   /** Called once for each plugin. */
   contextOf(plugin: LoadedPlugin): PluginContext {
+    const { clock, log, signal, every, report } = plugin.baseContext();
+    const bridge = this.bridgeOf(plugin);
     return {
-      ...plugin.baseContext(),
+      ...{ clock, log, signal, every, report },
       cluster: plugin.blueprint.isTrusted ? this.cluster : readOnly(this.cluster),
       enqueue: (stimulus) => this.enqueue(plugin, stimulus),
-      observe: (hooks) => this.observe(plugin, hooks),
-      connect: (open) => this.connect(plugin, open),
       run: (command, parameters, caller = {}) => this.commands.run(command, parameters, caller),
       command: (command: string, ...declared: DeclaredCommand) => {
         plugin.commands.set(command, readCommand(plugin, plugin.commands, command, declared));
@@ -67,17 +69,24 @@ export class PluginContexts {
         plugin.providePolicy(slot, policy);
         if (plugin.isAttached) this.ports.request();
       },
+      provide: (service, value) => {
+        checkToken(plugin, 'provide', service);
+        plugin.provide(service, value);
+      },
+      get: (service) => this.get(plugin, bridge, service),
+    };
+  }
+
+  private bridgeOf(plugin: LoadedPlugin): Bridge {
+    return {
+      connect: (open) => this.connect(plugin, open),
+      tellLanguages: (languageOf) => this.setLanguages(plugin, languageOf),
+      observe: (hooks) => this.observe(plugin, hooks),
       policyIn: (slot) => this.policyIn(slot),
       judge: (policy, failure) => {
         if (failure !== undefined) plugin.report(failure);
         this.errors.policyJudged?.(`${plugin.name} ${policy}`, failure);
       },
-      tellLanguages: (languageOf) => this.setLanguages(plugin, languageOf),
-      provide: (service, value) => {
-        checkToken(plugin, 'provide', service);
-        plugin.provide(service, value);
-      },
-      get: (service) => this.get(plugin, service),
       load: (entry, at) => this.load(plugin, entry, at),
       decisions: this.decisionSink(plugin),
       shutDown: () => this.shutdown.closeInBackground(),
@@ -154,8 +163,9 @@ export class PluginContexts {
     });
   }
 
-  private get<T>(plugin: LoadedPlugin, service: Token<T>): T {
+  private get<T>(plugin: LoadedPlugin, bridge: Bridge, service: Token<T>): T {
     checkToken(plugin, 'get', service);
+    if (service.id === BRIDGE.id) return bridge as T;
     if (service.id === CLOCK.id) return this.clock as T;
     if (service.id === LOGGER.id) return plugin.log as T;
     return this.services.get(service);

@@ -5,8 +5,9 @@ import {
   type AmmPolicyInfo,
   type AmmRound,
   type AmmStatus,
-  type ClosableWorkers,
+  BRIDGE,
   type Clock,
+  type ClosableWorkers,
   type ClusterView,
   type Logger,
   MEMORY_MEASURES,
@@ -167,7 +168,7 @@ export class ManagerControl implements ActiveMemoryManager {
     options?: Options,
   ): Promise<AmmPolicyInfo> {
     const entry = options === undefined ? { use: policy } : { use: policy, options };
-    const loaded = await this.context.load(entry);
+    const loaded = await this.context.get(BRIDGE).load(entry);
     return this.adopt(makePolicy(loaded), policy, loaded.options);
   }
 

@@ -1,4 +1,4 @@
-import { type Clock, type PluginContext, YardmasterError } from '../../core/api/index.ts';
+import { type Bridge, type Clock, YardmasterError } from '../../core/api/index.ts';
 import { EVENT_BYTES_MAX } from '../../core/shared/limits.ts';
 import { approximateBytes } from '../../core/util/bytes.ts';
 import type { DisconnectCleanup } from './scope.ts';
@@ -68,7 +68,7 @@ export class Topics {
 
   constructor(
     private readonly scope: TopicScope,
-    private readonly observe: PluginContext['observe'],
+    private readonly observe: Bridge['observe'],
   ) {}
 
   subscribe(client: string, topic: string): void {

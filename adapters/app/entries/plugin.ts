@@ -10,6 +10,8 @@ import { STIMULI } from '../../../core/scheduler-host/tokens.ts';
 import { EXECUTOR, WORKER_IDENTITY, WORKER_OPTIONS } from '../../../core/worker-host/tokens.ts';
 
 export {
+  BRIDGE,
+  type Bridge,
   type Caller,
   type CommandDeclaration,
   definePlugin,

@@ -1,6 +1,7 @@
 import {
   Channel,
   type ChannelHandlers,
+  type Bridge,
   type PluginContext,
   YardmasterError,
 } from '../../../core/api/index.ts';
@@ -124,7 +125,10 @@ export class CommPool {
 }
 
 /** A connection to the own scheduler, as a client, a worker or a peer of it has. It has to say hello. */
-export function openChannel(plugin: PluginContext, handlers: ChannelHandlers): Channel {
+export function openChannel(
+  plugin: Pick<Bridge, 'connect'> & Pick<PluginContext, 'clock'>,
+  handlers: ChannelHandlers,
+): Channel {
   let channel: Channel | undefined;
   // Opened before `connect` returns.
   plugin.connect((connection) => {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { openScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
-import { definePlugin } from '../../../core/api/index.ts';
+import { BRIDGE, definePlugin } from '../../../core/api/index.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
 
 /** What is logged when a task has no worker. */
@@ -41,7 +41,7 @@ it('a task whose language no worker speaks is warned of with that reason', async
   const plugin = definePlugin({
     name: 'languages',
     apiVersion: 1,
-    setup: (context) => context.tellLanguages(() => 'javascript'),
+    setup: (context) => context.get(BRIDGE).tellLanguages(() => 'javascript'),
   });
   const config = { scheduler: { plugins: [{ use: plugin }] } };
   const { scheduler, close } = await openScheduler({ log, config, clock: new VirtualClock() });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   ActiveMemoryManagerPolicy,
+  BRIDGE,
   defineAmmPolicy,
   defineNannyPlugin,
   definePlugin,
@@ -588,7 +589,7 @@ describe('onError holds for timers and observers as for hooks', () => {
         const failLater = (): unknown => Promise.reject(new Error('oops'));
         if (what === 'timer') context.every(100, fail);
         if (what === 'async timer') context.every(100, failLater);
-        if (what === 'observer') context.observe({ workerAdded: fail });
+        if (what === 'observer') context.get(BRIDGE).observe({ workerAdded: fail });
       },
     });
   const trigger = async (host: TestHost, times: number): Promise<void> => {
@@ -666,8 +667,8 @@ describe('onError holds for timers and observers as for hooks', () => {
     const listening = definePlugin({
       name: 'listening',
       apiVersion: 1,
-      setup: ({ observe }) => {
-        observe({ workerAdded: ({ name }) => void seen.push(name) });
+      setup: ({ get }) => {
+        get(BRIDGE).observe({ workerAdded: ({ name }) => void seen.push(name) });
       },
     });
     const host = await startHost({ plugins: [listening] });

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
+  BRIDGE,
   definePlugin,
   definePolicy,
   type PluginContext,
@@ -736,6 +737,20 @@ describe('slots', () => {
       'policy "shaky" of slot workerSelection threw: division by zero',
     );
   });
+});
+
+it('the context of a plugin has twelve members; what few plugins need is a service', async () => {
+  let members: string[] = [];
+  const curious = definePlugin({
+    name: 'curious',
+    apiVersion: 1,
+    setup: (context) => {
+      members = Object.keys({ ...context });
+      expect(Object.keys({ ...context.get(BRIDGE) })).toContain('connect');
+    },
+  });
+  await startHost({ plugins: [curious] });
+  expect(members).toHaveLength(12);
 });
 
 it('an error that a plugin reports again and again is counted, and logged ever more rarely', async () => {

@@ -8,6 +8,7 @@ import {
   type ConnectionHandlers,
   definePlugin,
   type Listener,
+  BRIDGE,
   type PluginContext,
   PROTOCOL,
   type Transport,
@@ -98,7 +99,7 @@ describe('a plugin that connects to its own scheduler', () => {
     const context = await contextOf(host);
     const received: unknown[] = [];
     let channel: Channel | undefined;
-    context.connect((connection) => {
+    context.get(BRIDGE).connect((connection) => {
       channel = new Channel(connection, context.clock, {
         onMessage: (message) => received.push(message),
         onRequest: NO_REQUESTS,
@@ -130,7 +131,7 @@ describe('a plugin that connects to its own scheduler', () => {
     const context = await contextOf(host);
     const ends: (Error | undefined)[] = [];
     let channel: Channel | undefined;
-    context.connect((connection) => {
+    context.get(BRIDGE).connect((connection) => {
       channel = new Channel(connection, context.clock, {
         onMessage: () => undefined,
         onRequest: NO_REQUESTS,

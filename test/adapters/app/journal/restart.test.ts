@@ -7,6 +7,7 @@ import { Client, ref, type Reconnected, task } from '../../../../adapters/client
 import { SystemClock } from '../../../../adapters/clocks/index.ts';
 import { openChannel } from '../../../../adapters/dask/wire/comm-pool.ts';
 import {
+  BRIDGE,
   type Channel,
   definePlugin,
   type PluginDefinition,
@@ -214,14 +215,14 @@ test('a peer that enters by the door of a plugin is registered after the journal
     definePlugin({
       name: 'door',
       apiVersion: 1,
-      setup: (plugin) => ({
+      setup: ({ clock, get }) => ({
         start: () => {
           const quiet = {
             onMessage: () => undefined,
             onRequest: () => ({}),
             onClose: () => undefined,
           };
-          const channel = openChannel(plugin, quiet);
+          const channel = openChannel({ ...get(BRIDGE), clock }, quiet);
           void enter(channel);
         },
       }),

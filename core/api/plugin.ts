@@ -143,43 +143,43 @@ export interface Bridge {
    * side may change them afterwards. It ends with the plugin.
    * @throws YardmasterError `ERR_CLOSED` when the scheduler closes
    */
-  connect(open: (connection: Connection) => ConnectionHandlers): Connection;
+  readonly connect: (open: (connection: Connection) => ConnectionHandlers) => Connection;
   /**
    * Registers a function that returns the language of a task by its run specification; undefined:
    * any worker will do. While all workers speak it (`WorkerIdentity.language`), a task may run
    * anywhere; otherwise only on workers that speak it. The registration lasts as long as the plugin
    * is loaded; the latest one is used.
    */
-  tellLanguages(languageOf: (runSpec: unknown) => string | undefined): void;
+  readonly tellLanguages: (languageOf: (runSpec: unknown) => string | undefined) => void;
   /**
    * Adds hooks until they are removed or the plugin is: for a plugin that observes only now and then, and
    * costs nothing in between. They take effect after the present stimulus.
    * @returns what removes them
    * @throws YardmasterError `ERR_PLUGIN_SETUP` when a hook is not a function
    */
-  observe(hooks: HookTable): () => void;
+  readonly observe: (hooks: HookTable) => () => void;
   /**
    * The policy in charge of a slot, for a plugin that asks it. Call this anew whenever a decision begins:
    * the policy may be replaced between two stimuli.
    */
-  policyIn<Slot extends SlotName>(slot: Slot): PolicyInCharge<Slot>;
+  readonly policyIn: <Slot extends SlotName>(slot: Slot) => PolicyInCharge<Slot>;
   /**
    * Says how a policy fared that is in no slot, but the plugin's own. A failure is reported as by `report`. A
    * simulation refuses the figures of a policy that has failed and has never done well.
    * @param failure - undefined: it did well
    */
-  judge(policy: string, failure?: YardmasterError): void;
+  readonly judge: (policy: string, failure?: YardmasterError) => void;
   /**
    * Loads what a `use` of the plugin's own options names (a policy class, say) and checks the options
    * that go with it against its `optionsSchema`.
    * @param at - where the entry stands in the plugin's options, for messages: `['policies', 0]`. Default: a call at run time named it
    * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
    */
-  load(entry: UseEntry, at?: readonly (string | number)[]): Promise<LoadedExtension>;
+  readonly load: (entry: UseEntry, at?: readonly (string | number)[]) => Promise<LoadedExtension>;
   /** Records decisions about tasks, for `why`. */
   readonly decisions: DecisionSink;
   /** Closes the whole scheduler, in good order and soon. */
-  shutDown(): void;
+  readonly shutDown: () => void;
 }
 
 export const BRIDGE: Token<Bridge> = token('bridge');

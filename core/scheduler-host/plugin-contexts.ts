@@ -55,10 +55,14 @@ export class PluginContexts {
 
   /** Called once for each plugin. */
   contextOf(plugin: LoadedPlugin): PluginContext {
-    const { clock, log, signal, every, report } = plugin.baseContext();
+    const base = plugin.baseContext();
     const bridge = this.bridgeOf(plugin);
     return {
-      ...{ clock, log, signal, every, report },
+      clock: base.clock,
+      log: base.log,
+      signal: base.signal,
+      every: (intervalMs, callback) => base.every(intervalMs, callback),
+      report: (error) => base.report(error),
       cluster: plugin.blueprint.isTrusted ? this.cluster : readOnly(this.cluster),
       enqueue: (stimulus) => this.enqueue(plugin, stimulus),
       run: (command, parameters, caller = {}) => this.commands.run(command, parameters, caller),

@@ -13,16 +13,11 @@ export {
   BRIDGE,
   type Bridge,
   type Caller,
-  type CommandDeclaration,
   definePlugin,
-  type ExtensionLoader,
-  type LoadedExtension,
   type Logger,
   type NewStimulus,
   type PluginContext,
   type PluginDefinition,
-  type PluginInstance,
-  type PolicyInCharge,
   type SchedulerPlugin,
   type Token,
   token,
@@ -31,44 +26,21 @@ export {
 export {
   defineNannyPlugin,
   defineWorkerPlugin,
-  type NannyHooks,
   type NannyPlugin,
   type NannyPluginContext,
   type NannyPluginDefinition,
   type PreloadContext,
-  type PreloadModule,
-  type ProcessEnding,
-  type WorkerHooks,
   type WorkerPlugin,
   type WorkerPluginContext,
   type WorkerPluginDefinition,
 } from '../../../core/api/local-plugins.ts';
-export type {
-  EventSource,
-  GraphUpdate,
-  HookName,
-  SchedulerEvents,
-  SchedulerHooks,
-  TransitionDetails,
-  WorkerLoss,
-} from '../../../core/api/hooks.ts';
-export type { Provider, Services } from '../../../core/api/token.ts';
+export type { SchedulerEvents, SchedulerHooks } from '../../../core/api/hooks.ts';
+export type { Provider } from '../../../core/api/token.ts';
 export type { Clock, Timer } from '../../../core/api/clock.ts';
 export { YardmasterError } from '../../../core/api/errors.ts';
 export { ACTIVE_MEMORY_MANAGER, type ActiveMemoryManager } from '../../../core/api/amm-manager.ts';
-export type {
-  ClientView,
-  ClusterView,
-  GroupView,
-  PrefixView,
-  TaskView,
-  WorkerView,
-} from '../../../core/api/views.ts';
-export type { TaskFailure } from '../../../core/state/task.ts';
-export type { TaskStateName, WorkerTaskStateName } from '../../../core/state/state-names.ts';
-export type { WorkerIdentity, WorkerStatus } from '../../../core/state/worker.ts';
-export type { Stimulus } from '../../../core/messages/stimulus.ts';
-export type { AddPluginOptions, PluginInfo } from '../../../core/plugin-host/plugin-host.ts';
+export type { ClientView, ClusterView, TaskView, WorkerView } from '../../../core/api/views.ts';
+export type { PluginInfo } from '../../../core/plugin-host/plugin-host.ts';
 
 /**
  * The parts of a scheduler or worker that a program or plugin may replace (`provide`) or ask for: `CLOCK`, `CONFIG`,

@@ -667,8 +667,8 @@ describe('onError holds for timers and observers as for hooks', () => {
     const listening = definePlugin({
       name: 'listening',
       apiVersion: 1,
-      setup: ({ get }) => {
-        get(BRIDGE).observe({ workerAdded: ({ name }) => void seen.push(name) });
+      setup: (context) => {
+        context.get(BRIDGE).observe({ workerAdded: ({ name }) => void seen.push(name) });
       },
     });
     const host = await startHost({ plugins: [listening] });

@@ -215,14 +215,14 @@ test('a peer that enters by the door of a plugin is registered after the journal
     definePlugin({
       name: 'door',
       apiVersion: 1,
-      setup: ({ clock, get }) => ({
+      setup: (context) => ({
         start: () => {
           const quiet = {
             onMessage: () => undefined,
             onRequest: () => ({}),
             onClose: () => undefined,
           };
-          const channel = openChannel({ ...get(BRIDGE), clock }, quiet);
+          const channel = openChannel({ ...context, ...context.get(BRIDGE) }, quiet);
           void enter(channel);
         },
       }),

@@ -53,7 +53,8 @@ export default defineConfig({
     maxWorkers: availableParallelism() + 1,
     // The files of a worker share their modules: to load the product anew for each file takes longer than most of its tests.
     isolate: false,
-    server: { deps: { external: [/\/dist\//] } },
+    // Workers import the modules of fixtures with Node: tests that look into one look into the same.
+    server: { deps: { external: [/\/dist\//, /\/fixtures\/.*\.m?js$/] } },
     testTimeout: LIMIT_MS,
     hookTimeout: LIMIT_MS,
     // Says what it waited for just before the test ends.

@@ -28,6 +28,8 @@ import {
   throwText,
   total,
 } from './tasks.ts';
+import type { TaskFunctionOf } from '../../../adapters/tasks/index.ts';
+import { tasks } from '../fixtures/sample-tasks.mjs';
 
 let cluster: LocalCluster;
 let client: Client;
@@ -169,17 +171,18 @@ describe('failures', () => {
   });
 
   test('of a function that the module lacks name it', async () => {
-    const gone = Object.assign(() => 1, {}) as unknown as typeof inc;
+    const { double } = tasks;
+    const gone = Object.assign(() => 1, {}) as unknown as TaskFunctionOf<(x: number) => number>;
     Object.defineProperties(gone, {
-      ...Object.getOwnPropertyDescriptors(inc),
-      name: { value: 'incc' },
+      ...Object.getOwnPropertyDescriptors(double),
+      name: { value: 'doubel' },
     });
-    for (const symbol of Object.getOwnPropertySymbols(inc)) {
+    for (const symbol of Object.getOwnPropertySymbols(double)) {
       Object.defineProperty(gone, symbol, { value: true });
     }
     await expect(client.submit(gone, 1).result()).rejects.toMatchObject({
       code: 'ERR_FUNCTION_MISSING',
-      message: expect.stringContaining('did you mean "inc"?') as string,
+      message: expect.stringContaining('did you mean "double"?') as string,
     });
   });
 

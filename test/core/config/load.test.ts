@@ -193,8 +193,8 @@ worker:
     expect((await configuration.loadFile(path)).config.scheduler.allowedFailures).toBe(0);
   });
 
-  it.each(['good.mjs', 'good.ts'])('a module %s is read', async (name) => {
-    const path = await file(name, 'export default { scheduler: { bandwidth: "5 MB" } };');
+  it('a module is read', async () => {
+    const path = await file('good.mjs', 'export default { scheduler: { bandwidth: "5 MB" } };');
     expect((await configuration.loadFile(path)).config.scheduler.bandwidth).toBe(5_000_000);
   });
 

@@ -49,8 +49,8 @@ export default defineConfig({
   plugins: isBuilt() ? [importBuilt] : [],
   test: {
     include: ['test/**/*.test.ts'],
-    // Many tests wait for processes and timers: one file more than there are cores keeps them all busy.
-    maxWorkers: availableParallelism() + 1,
+    // Many tests wait for processes and timers: twice as many files as there are cores keep them all busy.
+    maxWorkers: 2 * availableParallelism(),
     // The files of a worker share their modules: to load the product anew for each file takes longer than most of its tests.
     isolate: false,
     // Workers import the modules of fixtures with Node: tests that look into one look into the same.

@@ -1,5 +1,5 @@
 /** Real processes of a test or benchmark, none of which outlives it. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -87,6 +87,26 @@ export class Run {
   }
 }
 
+/** What a command came to. */
+export interface Ended {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** The process in which commands run, and those that wait for their end, in the order of their commands. */
+let host: ChildProcess | undefined;
+const waiting: ((ended: Ended) => void)[] = [];
+
+function startHost(): ChildProcess {
+  const started = fork(new URL('command-host.mjs', import.meta.url), { stdio: 'inherit' });
+  started.on('message', (ended: Ended) => waiting.shift()?.(ended));
+  // It ends with this process.
+  started.unref();
+  started.channel?.unref();
+  return started;
+}
+
 /** The processes of one test file. */
 export class Runs {
   private readonly runs = new Set<Run>();
@@ -114,6 +134,19 @@ export class Runs {
   /** Our command line. */
   yardmaster(...args: string[]): Run {
     return this.start(process.execPath, [CLI, ...args]);
+  }
+
+  /** Runs a command that ends by itself in the process that all of them share: there it takes milliseconds. */
+  command(...args: string[]): Promise<Ended> {
+    host ??= startHost();
+    host.channel?.ref();
+    host.send({ args, env: { ...process.env, ...this.env } });
+    return new Promise((resolve) => {
+      waiting.push((ended) => {
+        if (waiting.length === 0) host?.channel?.unref();
+        resolve(ended);
+      });
+    });
   }
 
   /** Our command line, as a group of processes. */

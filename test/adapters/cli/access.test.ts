@@ -40,15 +40,15 @@ async function addressOf(run: Run): Promise<string> {
 /** A file with the keys of one role. */
 async function cutDown(access: string, role: string): Promise<string> {
   const file = path(`${role}.json`);
-  const run = runs.yardmaster('access', 'show', access, '--role', role, '--output', file);
-  expect(await run.exit).toBe(0);
-  expect(run.stdout).toBe(`${file}\n`);
+  const run = await runs.command('access', 'show', access, '--role', role, '--output', file);
+  expect(run.code).toBe(0);
+  expect(run.out).toBe(`${file}\n`);
   return file;
 }
 
 test('the keys of a role are written to a file of its owner, whose keys are not replaced alone', async () => {
   const access = path('whole.json');
-  await runs.yardmaster('access', 'new', access).exit;
+  await runs.command('access', 'new', access);
   const worker = await cutDown(access, 'worker');
   expect(statSync(worker).mode & 0o777).toBe(0o600);
   const before = readFileSync(worker, 'utf8');
@@ -60,66 +60,37 @@ test('the keys of a role are written to a file of its owner, whose keys are not 
 
 test('processes with an access file make a cluster, and a process without one is refused', async () => {
   const access = path('cluster.json');
-  expect(await runs.yardmaster('access', 'new', access).exit).toBe(0);
+  expect((await runs.command('access', 'new', access)).code).toBe(0);
   expect(statSync(access).mode & 0o777).toBe(0o600);
-  const scheduler = runs.yardmaster(
-    'scheduler',
-    '--host',
-    '127.0.0.2',
-    '--port',
-    '0',
-    '--access',
-    access,
-  );
+  const at = ['--host', '127.0.0.2', '--port', '0', '--access', access];
+  const scheduler = runs.yardmaster('scheduler', ...at);
   const address = await addressOf(scheduler);
   const ofWorker = await cutDown(access, 'worker');
-  const worker = runs.yardmaster(
-    'worker',
-    address,
-    '--host',
-    '127.0.0.3',
-    '--threads',
-    '1',
-    '--name',
-    'w',
-    '--access',
-    ofWorker,
-  );
+  const flags = ['--host', '127.0.0.3', '--threads', '1', '--name', 'w', '--access', ofWorker];
+  const worker = runs.yardmaster('worker', address, ...flags);
   expect(await addressOf(worker)).toMatch(/^tls:\/\/127\.0\.0\.3:/);
   const ofClient = await cutDown(access, 'client');
   const client = await Client.connect(address, { access: ofClient });
   expect(await client.submit(square, 7).result()).toBe(49);
   await client.close();
 
-  const listed = runs.yardmaster(
-    'workers',
-    '-s',
-    address,
-    '--access',
-    await cutDown(access, 'viewer'),
-  );
-  expect(await listed.exit).toBe(0);
-  expect(listed.stdout).toContain('127.0.0.3');
-  const stranger = runs.yardmaster('workers', '-s', address);
-  expect(await stranger.exit).toBe(1);
-  expect(stranger.stderr).toContain('ERR_ACCESS: there are no keys for the cluster');
-  const impostor = runs.yardmaster('worker', address, '--no-nanny', '--access', ofClient);
-  expect(await impostor.exit).toBe(1);
-  expect(impostor.stderr).toContain('has no key to connect as a worker');
+  const ofViewer = await cutDown(access, 'viewer');
+  const listed = await runs.command('workers', '-s', address, '--access', ofViewer);
+  expect(listed.code).toBe(0);
+  expect(listed.out).toContain('127.0.0.3');
+  const stranger = await runs.command('workers', '-s', address);
+  expect(stranger.code).toBe(1);
+  expect(stranger.err).toContain('ERR_ACCESS: there are no keys for the cluster');
+  const impostor = await runs.command('worker', address, '--no-nanny', '--access', ofClient);
+  expect(impostor.code).toBe(1);
+  expect(impostor.err).toContain('has no key to connect as a worker');
   const keys = readFileSync(ofWorker, 'utf8');
   expect(Object.keys((JSON.parse(keys) as { keys: object }).keys)).toEqual(['worker', 'data']);
 });
 
 test('a plain address beyond this machine is refused, for workers and for Dask as well', async () => {
-  const dask = runs.yardmaster(
-    'scheduler',
-    '--dask',
-    '--host',
-    '0.0.0.0',
-    '--port',
-    '0',
-    '--no-dashboard',
-  );
+  const open = ['--host', '0.0.0.0', '--port', '0', '--no-dashboard'];
+  const dask = runs.yardmaster('scheduler', '--dask', ...open);
   expect(await dask.exit).toBe(1);
   expect(dask.stderr).toContain('without encryption or credentials');
   const config = path('plain.yaml');
@@ -149,16 +120,16 @@ test('on one machine scheduler, worker, client and commands find the keys by the
   const client = await Client.connect(address);
   expect(await client.submit(square, 7).result()).toBe(49);
   await client.close();
-  const listed = runs.yardmaster('workers', '-s', address);
-  expect([await listed.exit, listed.stderr]).toEqual([0, '']);
+  const listed = await runs.command('workers', '-s', address);
+  expect([listed.code, listed.err]).toEqual([0, '']);
   const others = new Runs({ YARDMASTER_HOME: path('of-another-user') });
   for (const command of [
     ['workers', '-s', address],
     ['worker', address, '--no-nanny'],
   ]) {
-    const stranger = others.yardmaster(...command);
-    expect(await stranger.exit).toBe(1);
-    expect(stranger.stderr).toContain('ERR_ACCESS: there are no keys for the cluster');
+    const stranger = await others.command(...command);
+    expect(stranger.code).toBe(1);
+    expect(stranger.err).toContain('ERR_ACCESS: there are no keys for the cluster');
   }
   scheduler.child.kill('SIGTERM');
   expect(await scheduler.exit).toBe(0);
@@ -194,7 +165,7 @@ test('keys are rotated while the cluster runs: connections stay, old keys are re
   const old = path('before-rotation.json');
   copyFileSync(path(`access/${new URL(address).port}.json`), old);
 
-  expect(await runs.yardmaster('access', 'rotate').exit).toBe(0);
+  expect((await runs.command('access', 'rotate')).code).toBe(0);
   await work('new');
   expect(
     await early
@@ -212,8 +183,8 @@ test('keys are rotated while the cluster runs: connections stay, old keys are re
   await expect(Client.connect(address, { access: old })).rejects.toMatchObject({
     code: 'ERR_ACCESS',
   });
-  const refused = runs.yardmaster('worker', address, '--no-nanny', '--access', old);
-  expect(await refused.exit).toBe(1);
+  const refused = await runs.command('worker', address, '--no-nanny', '--access', old);
+  expect(refused.code).toBe(1);
   await early.close();
   await late.close();
 });

@@ -25,14 +25,8 @@ function file(name: string, text: string): string {
 
 describe('a process whose output nobody reads any more', () => {
   test('serves on, and ends in good order when it is asked to', async () => {
-    const run = runs.yardmaster(
-      'scheduler',
-      '--port',
-      '0',
-      '--log-level',
-      'debug',
-      '--no-dashboard',
-    );
+    const flags = ['--port', '0', '--log-level', 'debug', '--no-dashboard'];
+    const run = runs.yardmaster('scheduler', ...flags);
     const [address = ''] = await run.addresses(1);
     run.child.stdout!.destroy();
     run.child.stderr!.destroy();
@@ -81,11 +75,11 @@ describe('the command line', () => {
     ] as const;
     await Promise.all(
       cases.map(async ([args, message]) => {
-        const run = runs.yardmaster(...args);
-        expect([await run.exit, args]).toEqual([1, args]);
-        expect(run.stderr).toContain(message);
-        expect(run.stderr).not.toMatch(/^ {4}at /m);
-        expect(run.stdout).toBe('');
+        const run = await runs.command(...args);
+        expect([run.code, args]).toEqual([1, args]);
+        expect(run.err).toContain(message);
+        expect(run.err).not.toMatch(/^ {4}at /m);
+        expect(run.out).toBe('');
       }),
     );
   });
@@ -101,24 +95,24 @@ describe('check-config', () => {
   test('prints what a configuration would start', async () => {
     const scheduler = { workerTtl: '1 minute', workStealing: { start: false } };
     const path = file('good.json', JSON.stringify({ scheduler }));
-    const run = runs.yardmaster('check-config', path);
-    expect(await run.exit).toBe(0);
-    expect(run.stdout).toContain('good.json is fine');
-    expect(run.stdout).toContain('amm');
-    expect(run.stdout).toMatch(
+    const run = await runs.command('check-config', path);
+    expect(run.code).toBe(0);
+    expect(run.out).toContain('good.json is fine');
+    expect(run.out).toContain('amm');
+    expect(run.out).toMatch(
       /- work-stealing .*\n +start: false, so it waits for work-stealing.start\n/,
     );
-    expect(run.stdout.match(/start: false/g)).toHaveLength(1);
+    expect(run.out.match(/start: false/g)).toHaveLength(1);
   });
 
   test('names every problem', async () => {
     const path = file('bad.yaml', 'scheduler:\n  allowedFailures: -1\n  workerTtll: 3\n');
-    const run = runs.yardmaster('check-config', path);
-    expect(await run.exit).toBe(1);
-    expect(run.stderr).toContain('ERR_CONFIG');
-    expect(run.stderr).toContain('allowedFailures');
-    expect(run.stderr).toContain('workerTtll');
-    expect(run.stdout).toBe('');
+    const run = await runs.command('check-config', path);
+    expect(run.code).toBe(1);
+    expect(run.err).toContain('ERR_CONFIG');
+    expect(run.err).toContain('allowedFailures');
+    expect(run.err).toContain('workerTtll');
+    expect(run.out).toBe('');
   });
 });
 
@@ -202,16 +196,8 @@ describe('scheduler and worker', () => {
   test('are whole again when the process of the worker is killed, and end without a rest', async () => {
     const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
     const address = await scheduler.firstLine();
-    const worker = runs.yardmaster(
-      'worker',
-      address,
-      '-t',
-      '1',
-      '-n',
-      'w1',
-      '--log-format',
-      'text',
-    );
+    const flags = ['-t', '1', '-n', 'w1', '--log-format', 'text'];
+    const worker = runs.yardmaster('worker', address, ...flags);
     const line = await worker.firstLine();
     const client = await Client.connect(address);
     const pid = await client.submit(processId).result();
@@ -276,9 +262,9 @@ describe('demo', () => {
     expect(run.stdout).toMatch(/^Why {8}\S.+$/m);
     expect(run.stdout).toMatch(/\nCheck {6}passed: .*\n$/);
     expect(readFileSync(report, 'utf8')).toContain('The critical path has');
-    const replay = runs.yardmaster('replay', record);
-    expect(await replay.exit).toBe(0);
-    expect(replay.stdout).toMatch(/^identical: /m);
+    const replay = await runs.command('replay', record);
+    expect(replay.code).toBe(0);
+    expect(replay.out).toMatch(/^identical: /m);
     expect(run.stdout).toMatch(/^ +40 texts, at least 100 % alike\n +page000.txt\n +page117.txt$/m);
     expect(run.stdout).toMatch(/\d+ tasks in [\d.]+ s: \d+ tasks per second/);
     expect(run.stderr).toMatch(/(\d+) of \1 tasks done/);

@@ -40,8 +40,8 @@ describe('the demo whose scheduler is killed', () => {
     );
     expect(run.stdout).toMatch(/\nCheck {6}passed: .*\n$/);
     for (const name of ['run.ylog', 'run-2.ylog', 'run-3.ylog', 'run-4.ylog']) {
-      const replay = runs.yardmaster('replay', join(folder, name));
-      expect([name, await replay.exit, replay.stdout]).toEqual([
+      const replay = await runs.command('replay', join(folder, name));
+      expect([name, replay.code, replay.out]).toEqual([
         ...[name, 0],
         expect.stringMatching(/^identical: /m),
       ]);

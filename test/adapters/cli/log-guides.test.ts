@@ -73,9 +73,9 @@ describe('the guide to', () => {
     const address = await scheduler.firstLine();
     const { stdout } = await run(process.execPath, ['record-slow-hour.js', address], { cwd });
     expect(stdout).toBe(`${join(recordings, 'slow-hour.ylog')}\n`);
-    const replay = runs.yardmaster('replay', stdout.trimEnd());
-    expect(await replay.exit).toBe(0);
-    expect(replay.stdout).toContain('identical');
+    const replay = await runs.command('replay', stdout.trimEnd());
+    expect(replay.code).toBe(0);
+    expect(replay.out).toContain('identical');
     await scheduler.end('SIGTERM');
   });
 
@@ -115,9 +115,9 @@ describe('the guide to', () => {
     );
     for (const file of [record, segment]) {
       const { stdout } = await run(process.execPath, [join(cwd, 'frames.mjs'), file]);
-      const exported = runs.yardmaster('log', 'export', file);
-      expect(await exported.exit).toBe(0);
-      const frames = exported.stdout
+      const exported = await runs.command('log', 'export', file);
+      expect(exported.code).toBe(0);
+      const frames = exported.out
         .trimEnd()
         .split('\n')
         .map((line) => JSON.parse(line) as { readonly sequence: number; readonly kind: string });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Client, type Future } from '../../../adapters/client/index.ts';
-import { Runs } from '../../kit/runs.ts';
+import { type Ended, Runs } from '../../kit/runs.ts';
 import { square } from './fixtures/tasks.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-operations-'));
@@ -36,12 +36,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Runs a command; returns its exit code and what it printed. */
-async function cli(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
-  const run = runs.yardmaster(...args, '-s', address);
-  const code = await run.exit;
-  return { code, out: run.stdout, err: run.stderr };
-}
+const cli = (...args: string[]): Promise<Ended> => runs.command(...args, '-s', address);
 
 async function json(...args: string[]): Promise<unknown> {
   const { code, out, err } = await cli(...args, '--json');
@@ -119,11 +114,8 @@ describe('yardmaster amm', () => {
     );
     const scheduler = runs.yardmaster('scheduler', '--port', '0', '--config', config);
     const itsAddress = await scheduler.firstLine();
-    const run = async (...args: string[]): Promise<string> => {
-      const amm = runs.yardmaster('amm', ...args, '-s', itsAddress);
-      await amm.exit;
-      return amm.stdout;
-    };
+    const run = async (...args: string[]): Promise<string> =>
+      (await runs.command('amm', ...args, '-s', itsAddress)).out;
     expect(await run()).not.toContain('last round');
     expect(await run('run')).toContain('Moody failed');
     const text = await run();
@@ -197,15 +189,15 @@ describe('yardmaster retire', () => {
 });
 
 test('a scheduler that is not there is an error that names it', async () => {
-  const run = runs.yardmaster('workers', '-s', 'tcp://127.0.0.1:1');
-  expect(await run.exit).toBe(1);
-  expect(run.stderr).toMatch(/^ERR_CONNECT: .*127\.0\.0\.1:1/);
+  const run = await runs.command('workers', '-s', 'tcp://127.0.0.1:1');
+  expect(run.code).toBe(1);
+  expect(run.err).toMatch(/^ERR_CONNECT: .*127\.0\.0\.1:1/);
 });
 
 test('the address of the scheduler has to be given', async () => {
-  const run = runs.yardmaster('amm');
-  expect(await run.exit).toBe(1);
-  expect(run.stderr).toContain("required option '-s, --scheduler <address>' not specified");
+  const { code, err } = await runs.command('amm');
+  expect(code).toBe(1);
+  expect(err).toContain("required option '-s, --scheduler <address>' not specified");
 });
 
 test('CommonJS code can require the package', () => {

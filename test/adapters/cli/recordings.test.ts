@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Client, task } from '../../../adapters/client/index.ts';
-import { Runs } from '../../kit/runs.ts';
+import { type Ended, Runs } from '../../kit/runs.ts';
 import { square } from './fixtures/tasks.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-recordings-'));
@@ -29,11 +29,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function cli(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
-  const run = runs.yardmaster(...args);
-  const code = await run.exit;
-  return { code, out: run.stdout, err: run.stderr };
-}
+const cli = (...args: string[]): Promise<Ended> => runs.command(...args);
 
 test('a recording of a scheduler process is replayed identically by another process', async () => {
   const { code, out } = await cli('replay', record);

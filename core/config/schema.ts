@@ -223,6 +223,11 @@ export const SCHEDULER_SCHEMA = section('Scheduler', 'What a scheduler does, and
     'Tasks that no worker can take fail after this. inf: they wait.',
     { default: 'inf', infinite: true },
   ),
+  slowHook: duration(
+    'Budget of a hook',
+    'A call of a plugin that takes longer is named in the log, once a minute.',
+    { default: '100 ms', minimum: 1, infinite: true },
+  ),
   idleTimeout: duration(
     'Patience without work',
     'Idle time after which the scheduler closes. inf: never.',

@@ -40,10 +40,12 @@ export interface HookCounters {
 /** A power of two. */
 const TRUSTED_CALLS_PER_TIMED = 64;
 
-/** Milliseconds of real time from which something is slow: nothing else is served meanwhile. */
+/** Milliseconds of real time from which a stimulus is slow: nothing else is served meanwhile. */
 export const SLOW_MS = 500;
-/** At most one warning about one thing in this time. */
-export const QUIET_MS = 10_000;
+/** A call of a plugin is named when it takes longer, unless the operator says otherwise. */
+const SLOW_CALL_MS = 100;
+/** At most one warning about one call in this time. */
+const QUIET_MS = 60_000;
 
 /** The time that the calls of one hook of a plugin have taken of a stimulus. */
 export interface HookShare {
@@ -116,7 +118,9 @@ export class Observer {
  */
 @collaborator
 export class HookRegistry<Hooks extends object = SchedulerHooks> {
-  /** Called when something of a plugin took long that is part of no stimulus. */
+  /** Milliseconds of real time from which a call of a plugin is slow. */
+  slowMs = SLOW_CALL_MS;
+  /** Called when a call of a plugin took long. */
   onSlow: (message: string) => void = () => undefined;
   /** Written by the host of the plugins. */
   onFailure: HookFailureHandler = () => undefined;
@@ -126,8 +130,8 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
   private stimulus = 0;
   /** One for each compiled hook. */
   private shares: HookShare[] = [];
-  /** The time at which the next warning about a thing may be given. */
-  private readonly quietUntilMs = new Map<string, number>();
+  /** The time at which the next warning about a call may be given, and what was left unsaid until then. */
+  private readonly slow = new Map<string, { quietUntilMs: number; unsaid: number }>();
   private readonly observers: Observer[] = [];
   private readonly names: readonly string[];
   /** The plugins that admit graphs. */
@@ -177,15 +181,25 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
   }
 
   private tookLong(subject: string, durationMs: number): void {
-    if (durationMs < SLOW_MS) return;
+    if (durationMs < this.slowMs) return;
+    // In virtual time a busy machine is no news.
+    if (durationMs < SLOW_MS && this.clock.elapsedMs !== undefined) return;
     const nowMs = elapsedMs(this.clock);
-    if (nowMs < (this.quietUntilMs.get(subject) ?? -Infinity)) return;
-    this.quietUntilMs.set(subject, nowMs + QUIET_MS);
+    const before = this.slow.get(subject);
+    if (before !== undefined && nowMs < before.quietUntilMs) {
+      before.unsaid++;
+      return;
+    }
+    this.slow.set(subject, { quietUntilMs: nowMs + QUIET_MS, unsaid: 0 });
+    const unsaid = before?.unsaid ?? 0;
+    const more = unsaid === 0 ? '' : `; it did so ${unsaid} more times since this was said`;
     const whom = { plugin: 'scheduler', 'worker-plugin': 'worker', 'nanny-plugin': 'nanny' }[
       this.kind
     ];
     const took = Math.round(durationMs);
-    this.onSlow(`${subject} blocked the ${whom} for ${took} ms: nothing else was served meanwhile`);
+    this.onSlow(
+      `${subject} blocked the ${whom} for ${took} ms: nothing else was served meanwhile${more}`,
+    );
   }
 
   /**
@@ -281,8 +295,9 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
       const durationMs = elapsedMs(clock) - startMs;
       counters.totalMs += durationMs * callsPerTimed;
       if (durationMs > counters.maxMs) counters.maxMs = durationMs;
-      if (kind !== 'plugin') this.tookLong(share.subject, durationMs);
-      else this.addTo(share, durationMs);
+      if (kind === 'plugin') this.addTo(share, durationMs);
+      // What takes longer is named with the stimulus that it is part of.
+      if (kind !== 'plugin' || durationMs < SLOW_MS) this.tookLong(share.subject, durationMs);
       return result;
     };
   }

@@ -95,9 +95,11 @@ export class Extensions {
     shutdown: Shutdown,
     @inject(CLOCK) clock: Clock,
     @inject(LOGGER) private readonly log: Logger,
+    @inject(LOADED_CONFIG) loaded: LoadedConfig,
   ) {
     const report = (error: YardmasterError): void => this.report(error);
     hooks.onSlow = (message) => log.warn({}, message);
+    hooks.slowMs = loaded.config.scheduler.slowHook;
     bus.onFailure = report;
     const registers = { clock, log, hooks, slots, services, report };
     this.host = new PluginHost<LoadedPlugin>({

@@ -4,7 +4,7 @@ import { type Logger } from '../api/plugin.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
 import type { Outbox } from '../kernel/outbox.ts';
 import type { RefuseGraph, Stimulus, UpdateGraph } from '../messages/stimulus.ts';
-import { EventBus, HookRegistry, type HookShare, QUIET_MS, SLOW_MS } from '../plugin-host/hooks.ts';
+import { EventBus, HookRegistry, type HookShare, SLOW_MS } from '../plugin-host/hooks.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CLOCK, LOGGER } from '../host/tokens.ts';
 import { PolicySlotTable } from '../plugin-host/policy-slots.ts';
@@ -29,6 +29,8 @@ function containedError(stimulus: Stimulus, cause: unknown): YardmasterError {
   );
 }
 
+/** At most one warning about slow stimuli in this time. */
+const QUIET_MS = 10_000;
 /** Part of the time of a slow stimulus from which hooks are the cause of it. */
 const CAUSE_SHARE = 0.5;
 /** Part from which one of them is named. */

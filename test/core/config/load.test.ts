@@ -84,6 +84,7 @@ describe('a valid configuration', () => {
         defaultDataSize: 1024,
         workerTtl: 300_000,
         noWorkersTimeout: Infinity,
+        slowHook: 100,
         idleTimeout: Infinity,
         clientGrace: 60_000,
         transitionLogLength: 1000,

@@ -8,6 +8,7 @@ import {
   type YardmasterError,
 } from '../../../core/api/index.ts';
 import { HookRegistry, Observer } from '../../../core/plugin-host/hooks.ts';
+import { HandClock } from '../../kit/hand-clock.ts';
 import { TestHost } from '../../kit/test-host.ts';
 
 type Restarted = SchedulerHooks['restarted'];
@@ -227,7 +228,27 @@ describe('what blocks the scheduler is named', () => {
     );
   });
 
-  it('a timer, once in ten seconds', async () => {
+  it('a call above the budget once a minute, with how many there were', () => {
+    const clock = new HandClock();
+    const hooks = new HookRegistry(clock);
+    const said: string[] = [];
+    hooks.onSlow = (message) => said.push(message);
+    hooks.slowMs = 20;
+    let tookMs = 19;
+    hooks.add(observer('slow', { restarted: () => clock.pass(tookMs) }));
+    call(hooks);
+    expect(said).toEqual([]);
+    tookMs = 30;
+    for (let count = 0; count < 3; count++) call(hooks);
+    clock.pass(60_000);
+    call(hooks);
+    expect(said).toEqual([
+      'the hook restarted of plugin "slow" blocked the scheduler for 30 ms: nothing else was served meanwhile',
+      'the hook restarted of plugin "slow" blocked the scheduler for 30 ms: nothing else was served meanwhile; it did so 2 more times since this was said',
+    ]);
+  });
+
+  it('a timer, once a minute', async () => {
     const slow = definePlugin({
       name: 'slow',
       apiVersion: 1,

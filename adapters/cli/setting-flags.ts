@@ -30,8 +30,7 @@ export const WORKER_SETTINGS: FlagSection = {
 export const SCHEDULER_SETTINGS: FlagSection = {
   name: 'scheduler',
   properties: configuration.schema.properties.scheduler.properties,
-  // A flag that begins with --no- would switch something off.
-  without: ['address', 'idleTimeout', 'preload', 'noWorkersTimeout'],
+  without: ['address', 'idleTimeout', 'preload'],
 };
 
 /** Adds a flag for each setting that can be written in a few words. */
@@ -82,7 +81,10 @@ function checkFlags({ name }: FlagSection, written: Readonly<Record<string, unkn
 
 function settingsOf({ properties, without = [] }: FlagSection): [key: string, node: Schema][] {
   const all = Object.entries(properties) as [key: string, node: Schema][];
-  return all.filter(([key, node]) => !without.includes(key) && isShort(node));
+  // A flag that begins with --no- would switch something off.
+  return all.filter(
+    ([key, node]) => !without.includes(key) && !/^no[A-Z]/.test(key) && isShort(node),
+  );
 }
 
 function isShort(node: Schema): boolean {

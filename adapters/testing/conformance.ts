@@ -38,6 +38,17 @@ export const ADDRESSES_CLAUSES: Clauses = {
     await assert.rejects(bench.settled(transport.listen(address, () => DEAF)), isConnectError);
   },
 
+  async '"local:0" is any free address: workers and clusters listen there'(bench) {
+    const { transport, listenAddress } = bench.harness;
+    const [scheme] = listenAddress.split(':');
+    // Of these, workers listen under the host by which they reach their scheduler.
+    if (scheme === 'tcp' || scheme === 'tls') return;
+    const address = `${scheme}://local:0`;
+    const listener = await bench.settled(transport.listen(address, () => DEAF));
+    assert.notEqual(listener.address, address);
+    await bench.settled(listener.close());
+  },
+
   async 'an address can be listened on once at a time'(bench) {
     const listener = await bench.listen();
     await assert.rejects(
@@ -831,6 +842,22 @@ export const FAULTS_CLAUSES: Clauses = {
     );
     await bench.roundTrips(client, server);
     assert.deepEqual(server.messages, [{ op: 'ping' }, { op: 'ping' }]);
+  },
+
+  async 'messages of one turn that each fit into a frame arrive, also when they do not fit together'(
+    bench,
+  ) {
+    const { small } = bench.harness;
+    if (small === undefined) throw new Unproven('small');
+    const [client, server] = await bench.pair(small.transport);
+    const bytes = new Uint8Array(small.frameBytesMax * 0.7);
+    client.connection.send({ n: 1, bytes }, { n: 2, bytes });
+    client.connection.send({ n: 3, bytes });
+    await bench.until(() => server.messages.length === 3 || server.isOver);
+    assert.deepEqual(
+      server.messages.map(({ n }) => n),
+      [1, 2, 3],
+    );
   },
 
   async 'a frame larger than the receiver takes ends the connection with ERR_FRAME there, and no other'(

@@ -194,13 +194,14 @@ class UdsConnection implements Connection {
   private flush(): void {
     if (this.state === 'over') return;
     const { queued } = this;
+    const nbytesMax = Math.min(FRAME_SOFT_BYTES, this.services.codec.frameBytesMax);
     this.queued = [];
     this.queuedBytes = 0;
     for (let from = 0; from < queued.length;) {
       let nbytes = 5;
       let to = from;
       do nbytes += queued[to++]?.length ?? 0;
-      while (to < queued.length && nbytes + (queued[to]?.length ?? 0) <= FRAME_SOFT_BYTES);
+      while (to < queued.length && nbytes + (queued[to]?.length ?? 0) <= nbytesMax);
       const head = Buffer.alloc(HEADER_BYTES + 5);
       head.writeUInt32BE(nbytes, 0);
       head.writeUInt8(ARRAY_32, HEADER_BYTES);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { definePlugin, type PeerRole } from '../../../core/api/index.ts';
+import { definePlugin, OPERATIONS, type PeerRole } from '../../../core/api/index.ts';
 import { type RawPeer, TestHost } from '../../kit/test-host.ts';
 
 const counter = definePlugin({
@@ -114,6 +114,11 @@ it('a worker that closes takes itself out of service, and is not told who else i
 });
 
 describe('the key of a viewer', () => {
+  it('permits these messages', () => {
+    const permitted = Object.entries(OPERATIONS).filter(([, { sender }]) => sender === 'viewer');
+    expect(permitted.map(([op]) => op)).toEqual(['heartbeat-client', 'close-client']);
+  });
+
   it('permits signs of life and a leave, and no other message', async () => {
     const viewer = await peerWith('viewer');
     await viewer.send({ op: 'heartbeat-client' }, { op: 'close-client' });

@@ -28,6 +28,13 @@ function isBuilt(): boolean {
   });
 }
 
+if (!existsSync(join(root, 'dist/bundle/index.js'))) {
+  process.stderr.write(
+    'The product is not built. Tests that start processes or threads, open the dashboard, or load modules of users fail without\n' +
+      'dist, also as "Failed to resolve entry for package yardmaster": run "npm run build" first.\n',
+  );
+}
+
 /**
  * Tests of a product that is built import what the build has written. Node loads it in a fraction of the time that Vite
  * needs, and runs it as it is shipped. While a file is newer than its build, tests import the sources.

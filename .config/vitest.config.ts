@@ -30,8 +30,8 @@ function isBuilt(): boolean {
 
 if (!existsSync(join(root, 'dist/bundle/index.js'))) {
   process.stderr.write(
-    'The product is not built. Tests that start processes or threads, open the dashboard, or load modules of users fail without\n' +
-      'dist, also as "Failed to resolve entry for package yardmaster": run "npm run build" first.\n',
+    'The product is not built: tests that start processes or threads, open the dashboard, or load modules of users fail ' +
+      'until "npm run build" has written dist.\n',
   );
 }
 

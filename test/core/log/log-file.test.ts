@@ -6,20 +6,10 @@ import {
   FRAME_BYTES_MAX,
   FORMAT_VERSION,
   type LogFrame,
-  type LogHeader,
 } from '../../../core/log/format.ts';
 import { LogReader } from '../../../core/log/log-reader.ts';
 import { LogWriter } from '../../../core/log/log-writer.ts';
-
-const HEADER: LogHeader = {
-  holds: 'all',
-  version: '1',
-  schedulerId: 's',
-  createdAtMs: 0,
-  config: {},
-  folder: '/',
-  segment: 1,
-};
+import { HEADER } from './header.ts';
 
 /** A log of a header and three stimuli. */
 function makeLog(payloads: readonly unknown[] = [{ op: 'a' }, { op: 'b' }, { op: 'c' }]): Buffer {

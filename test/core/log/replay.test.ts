@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
 import { fifo } from '../../../policies/ordering/fifo.ts';
-import type { LogCheckpoint, LogFrame, LogHeader } from '../../../core/log/format.ts';
+import type { LogCheckpoint, LogFrame } from '../../../core/log/format.ts';
 import { LogWriter } from '../../../core/log/log-writer.ts';
 import { LogReader } from '../../../core/log/log-reader.ts';
 import { RecordingKernel } from '../../../core/log/recording-kernel.ts';
@@ -10,20 +10,11 @@ import { Replay, type ReplayProgress } from '../../../core/log/replay.ts';
 import type { StatePart } from '../../../core/kernel/state-parts.ts';
 import type { KernelOptions, KernelPorts } from '../../../core/kernel/ports.ts';
 import { effort } from '../../kit/effort.ts';
+import { HEADER } from './header.ts';
 import { makePorts, type PortsOptions } from '../../kit/ports.ts';
 import { scenario, type Scenario } from '../../kit/random-scenario.ts';
 import { play } from '../../kit/random-world.ts';
 import { made } from '../../kit/made.ts';
-
-const HEADER: LogHeader = {
-  holds: 'all',
-  version: '1',
-  schedulerId: 's',
-  createdAtMs: 0,
-  config: {},
-  folder: '/',
-  segment: 1,
-};
 
 function optionsOf({ options }: Scenario): Partial<KernelOptions> {
   return { ...options, validate: true, transitionLogLength: 10_000 };

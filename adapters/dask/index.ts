@@ -16,7 +16,7 @@ import { makeMemorySampler, makePublish, makePubSub } from './publish.ts';
 import { makeShuffle } from './shuffle.ts';
 import { isNamed, pythonCommands } from './graph/index.ts';
 import { onInterface } from './wire/listener.ts';
-import { DASK_OPTIONS_SCHEMA, type DaskOptions } from './options.ts';
+import { DASK_OPTIONS_SCHEMA } from './options.ts';
 import { schedulerIdentity } from './identity.ts';
 import { RPC } from './operations.ts';
 import { credentialsFor } from './tls-config.ts';
@@ -48,7 +48,7 @@ export default definePlugin({
   name: 'dask',
   apiVersion: 1,
   optionsSchema: DASK_OPTIONS_SCHEMA,
-  setup(context, options: DaskOptions) {
+  setup(context, options) {
     const plugin: DaskPlugin = { ...context, ...context.get(BRIDGE) };
     const listenAddress = onInterface(options.address, options.interface);
     const tls = credentialsFor(listenAddress, options.tls, process.env);

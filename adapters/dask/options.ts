@@ -1,77 +1,5 @@
-import type { MemoryMeasure } from '../../core/api/index.ts';
-import type { TlsFiles } from './tls-config.ts';
+import type { MemoryMeasure, OptionsOf } from '../../core/api/index.ts';
 import { PythonException } from './wire/py-errors.ts';
-
-/** Options of the plugin `dask`. */
-export interface DaskOptions {
-  /** The address at which Dask's workers, nannies and clients reach the scheduler. Port 0 chooses a free one. */
-  readonly address: string;
-  /** Name of a network interface, such as `eth0`, whose address replaces the host of `address`. */
-  readonly interface?: string;
-  /**
-   * The address that is announced to peers which cannot reach `address` itself: `tcp://host:port`,
-   * or only a host, with the port of `address`.
-   */
-  readonly contactAddress?: string;
-  /** A file for Dask's `--scheduler-file`; it is written at the start and deleted at the end. */
-  readonly schedulerFile?: string;
-  /**
-   * The Python that reads graphs; it needs the packages that clients use. It starts with the scheduler.
-   * Default: one that is found and has the version of the clients, started for the first of them.
-   */
-  readonly python?: string;
-  /** Milliseconds that reading one graph may take. */
-  readonly pythonTimeoutMs: number;
-  /** The number of Pythons that may read graphs at the same time, each for one client. */
-  readonly pythonProcesses: number;
-  /** Bytes that each of them may use; default: half of the memory of the machine or container. */
-  readonly pythonMemoryBytes?: number;
-  /**
-   * True when clients may run Python of theirs beside the scheduler: `run_on_scheduler`, plugins of the
-   * scheduler, `performance_report`.
-   */
-  readonly schedulerPython: boolean;
-  /**
-   * Modules and files of Python whose `dask_setup(scheduler)` runs in that process before clients can
-   * connect; `dask_teardown(scheduler)` when the scheduler closes.
-   */
-  readonly preload: readonly string[];
-  /** Arguments for them: one list for all, or one for each. */
-  readonly preloadArgv: readonly unknown[];
-  /**
-   * Port of the page that clients link to as the dashboard; any when it is taken or 0, none when -1.
-   * Default: 8787, and -1 with a `tls://` address. When it is named there, the page is encrypted as well
-   * and wants the certificate of its reader.
-   */
-  readonly statusPort?: number;
-  /** Host of that page. Default: that of `address`. Beyond loopback it shows figures only, unless it has a token. */
-  readonly statusHost?: string;
-  /** Each request to that page has to carry it, as for the plugin `dashboard`. */
-  readonly statusToken?: string;
-  /** Operations that are refused, by Dask's names, such as `run_function`. */
-  readonly blockedHandlers: readonly string[];
-  /**
-   * The folder in which clients may have the state of the cluster written (`dump_cluster_state` to an URL), with the folders
-   * below.
-   * Default: the current folder of the scheduler.
-   */
-  readonly dumpFolder?: string;
-  /** Milliseconds for which a lease of a client lives that does not say it (before 2024.9). */
-  readonly leaseTimeoutMs: number;
-  /** Milliseconds between two looks for leases that have timed out. */
-  readonly leaseCheckIntervalMs: number;
-  /** Milliseconds that a computation shall take, for `adaptive_target` without a duration. */
-  readonly targetDurationMs: number;
-  /** Connections that wait to be accepted. */
-  readonly socketBacklog: number;
-  /** Milliseconds for a connection to a worker or nanny. */
-  readonly connectTimeoutMs: number;
-  /**
-   * Certificates for `tls://` addresses, as file names. Default: those of Dask's own configuration
-   * (`distributed.comm.tls`), from its files and the environment.
-   */
-  readonly tls?: TlsFiles;
-}
 
 const text = { type: 'string' } as const;
 const milliseconds = (minimum: number, byDefault: number) =>
@@ -82,27 +10,72 @@ export const DASK_OPTIONS_SCHEMA = {
   type: 'object',
   additionalProperties: false,
   properties: {
+    /** The address at which Dask's workers, nannies and clients reach the scheduler. Port 0 chooses a free one. */
     address: { type: 'string', default: 'tcp://127.0.0.1:8786' },
+    /** Name of a network interface, such as `eth0`, whose address replaces the host of `address`. */
     interface: text,
+    /**
+     * The address that is announced to peers which cannot reach `address` itself: `tcp://host:port`,
+     * or only a host, with the port of `address`.
+     */
     contactAddress: text,
+    /** A file for Dask's `--scheduler-file`; it is written at the start and deleted at the end. */
     schedulerFile: text,
+    /**
+     * The Python that reads graphs; it needs the packages that clients use. It starts with the scheduler.
+     * Default: one that is found and has the version of the clients, started for the first of them.
+     */
     python: text,
+    /** Milliseconds that reading one graph may take. */
     pythonTimeoutMs: milliseconds(1000, 600_000),
+    /** The number of Pythons that may read graphs at the same time, each for one client. */
     pythonProcesses: { type: 'integer', minimum: 1, default: 4 },
+    /** Bytes that each of them may use; default: half of the memory of the machine or container. */
     pythonMemoryBytes: { type: 'integer', minimum: 2 ** 28 },
+    /**
+     * True when clients may run Python of theirs beside the scheduler: `run_on_scheduler`, plugins of the
+     * scheduler, `performance_report`.
+     */
     schedulerPython: { type: 'boolean', default: true },
+    /**
+     * Modules and files of Python whose `dask_setup(scheduler)` runs in that process before clients can
+     * connect; `dask_teardown(scheduler)` when the scheduler closes.
+     */
     preload: { type: 'array', items: text, default: [] },
+    /** Arguments for them: one list for all, or one for each. */
     preloadArgv: { type: 'array', default: [] },
+    /**
+     * Port of the page that clients link to as the dashboard; any when it is taken or 0, none when -1.
+     * Default: 8787, and -1 with a `tls://` address. When it is named there, the page is encrypted as well
+     * and wants the certificate of its reader.
+     */
     statusPort: { type: 'integer', minimum: -1, maximum: 65_535 },
+    /** Host of that page. Default: that of `address`. Beyond loopback it shows figures only, unless it has a token. */
     statusHost: text,
+    /** Each request to that page has to carry it, as for the plugin `dashboard`. */
     statusToken: { type: 'string', minLength: 16 },
+    /**
+     * The folder in which clients may have the state of the cluster written (`dump_cluster_state` to an URL), with the folders
+     * below.
+     * Default: the current folder of the scheduler.
+     */
     dumpFolder: text,
+    /** Operations that are refused, by Dask's names, such as `run_function`. */
     blockedHandlers: { type: 'array', items: text, default: [] },
+    /** Milliseconds for which a lease of a client lives that does not say it (before 2024.9). */
     leaseTimeoutMs: milliseconds(10, 30_000),
+    /** Milliseconds between two looks for leases that have timed out. */
     leaseCheckIntervalMs: milliseconds(10, 1_000),
+    /** Milliseconds that a computation shall take, for `adaptive_target` without a duration. */
     targetDurationMs: milliseconds(1, 5_000),
+    /** Connections that wait to be accepted. */
     socketBacklog: { type: 'integer', minimum: 1, maximum: 1_000_000, default: 2048 },
+    /** Milliseconds for a connection to a worker or nanny. */
     connectTimeoutMs: milliseconds(1, 30_000),
+    /**
+     * Certificates for `tls://` addresses, as file names. Default: those of Dask's own configuration
+     * (`distributed.comm.tls`), from its files and the environment.
+     */
     tls: {
       type: 'object',
       additionalProperties: false,
@@ -117,6 +90,9 @@ export const DASK_OPTIONS_SCHEMA = {
     },
   },
 } as const;
+
+/** Options of the plugin `dask`. */
+export type DaskOptions = OptionsOf<typeof DASK_OPTIONS_SCHEMA>;
 
 /** Dask's names of the measures of memory, of all releases, and what they are here. */
 export const MEASURES = {

@@ -4,6 +4,7 @@ import {
   type ConnectionHandlers,
   defineTransport,
   type Listener,
+  type OptionsOf,
   type Transport,
   type TransportDefinition,
   type WireMessage,
@@ -284,20 +285,33 @@ export class InMemoryConnection implements Connection {
   }
 }
 
+const optionsSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    delayMs: { type: 'number', minimum: 0, description: 'Time that messages take. Default 0.' },
+    frameBytesMax: {
+      type: 'integer',
+      minimum: 2 * 1024 * 1024,
+      maximum: 2 ** 32 - 1,
+      description:
+        'Largest message in bytes. Default 1 GiB; at least 2 MiB, since an answer with results may have 1 MiB.',
+    },
+    highWaterBytes: {
+      type: 'integer',
+      minimum: 0,
+      description: 'Bulk senders wait while more than this is on the way. Default 1 MiB.',
+    },
+    byReference: {
+      type: 'boolean',
+      description:
+        'Messages are checked as if they were encoded, but not copied: nobody may change them. For a cluster within one process. Default false.',
+    },
+  },
+} as const;
+
 /** Options of the transport in memory. */
-export interface InMemoryOptions {
-  /** Time that messages take from one end to the other. Default 0: the next turn. */
-  readonly delayMs?: number;
-  /** As of the TCP transport. Default 1 GiB. */
-  readonly frameBytesMax?: number;
-  /** As of the TCP transport. Default 1 MiB. */
-  readonly highWaterBytes?: number;
-  /**
-   * Messages are checked as if they were encoded, and passed on by reference: they must not be
-   * changed any more. For a cluster within one process, which needs no copies. Default false.
-   */
-  readonly byReference?: boolean;
-}
+export type InMemoryOptions = OptionsOf<typeof optionsSchema>;
 
 type Accept = (connection: Connection) => ConnectionHandlers;
 
@@ -429,29 +443,7 @@ function connectError(address: string, reason: string): YardmasterError {
 export const inMemory: TransportDefinition<InMemoryOptions> = defineTransport({
   name: 'inmemory',
   apiVersion: 1,
-  optionsSchema: {
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      delayMs: { type: 'number', minimum: 0, description: 'Time that messages take. Default 0.' },
-      frameBytesMax: {
-        type: 'integer',
-        minimum: 2 * 1024 * 1024,
-        maximum: 2 ** 32 - 1,
-        description:
-          'Largest message in bytes. Default 1 GiB; at least 2 MiB, since an answer with results may have 1 MiB.',
-      },
-      highWaterBytes: {
-        type: 'integer',
-        minimum: 0,
-        description: 'Bulk senders wait while more than this is on the way. Default 1 MiB.',
-      },
-      byReference: {
-        type: 'boolean',
-        description: 'Messages are checked but not copied. Default false.',
-      },
-    },
-  },
+  optionsSchema,
   create: ({ clock }, options) => new InMemoryTransport(clock, options),
 });
 

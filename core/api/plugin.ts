@@ -182,6 +182,7 @@ export interface Bridge {
   readonly shutDown: () => void;
 }
 
+/** The token of that service. */
 export const BRIDGE: Token<Bridge> = token('bridge');
 
 /** Names an extension and gives its options. */

@@ -3,6 +3,7 @@ import {
   type AmmView,
   drop,
   type MemoryMeasure,
+  type OptionsOf,
   replicate,
   type SuggestionGenerator,
   type TaskView,
@@ -10,17 +11,43 @@ import {
 } from '../../core/api/index.ts';
 import { MinHeap } from '../../core/util/heaps.ts';
 
-/** Options of the policy `balance-memory`. Fractions are of the memory limit of each worker. */
-export interface BalanceMemoryOptions {
-  /** A worker that uses less gives nothing away. */
-  readonly senderMin: number;
-  /** A worker that would use more receives nothing. */
-  readonly recipientMax: number;
-  /** A worker gives away when it is above the mean by half of this. */
-  readonly gap: number;
-  /** Bytes on their way at once. */
-  readonly bytesPerRound: number;
-}
+const optionsSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    senderMin: {
+      description: 'Fraction of the limit below which a worker gives nothing away.',
+      type: 'number',
+      minimum: 0,
+      maximum: 1,
+      default: 0.3,
+    },
+    recipientMax: {
+      description: 'Fraction of the limit up to which a worker receives.',
+      type: 'number',
+      minimum: 0,
+      maximum: 1,
+      default: 0.6,
+    },
+    gap: {
+      description: 'A worker gives away when it is above the mean by half of this.',
+      type: 'number',
+      minimum: 0,
+      maximum: 1,
+      default: 0.1,
+    },
+    bytesPerRound: {
+      description: 'Bytes on their way at once.',
+      type: ['number', 'string'],
+      unit: 'bytes',
+      minimum: 1,
+      default: '256 MiB',
+    },
+  },
+} as const;
+
+/** Options of the policy `balance-memory`. */
+export type BalanceMemoryOptions = OptionsOf<typeof optionsSchema>;
 
 /** Results on their way at once. */
 const MOVES_MAX = 500;
@@ -45,40 +72,7 @@ interface Share {
  * take no part.
  */
 export class BalanceMemory extends ActiveMemoryManagerPolicy<BalanceMemoryOptions> {
-  static override readonly optionsSchema = {
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      senderMin: {
-        description: 'Fraction of the limit below which a worker gives nothing away.',
-        type: 'number',
-        minimum: 0,
-        maximum: 1,
-        default: 0.3,
-      },
-      recipientMax: {
-        description: 'Fraction of the limit up to which a worker receives.',
-        type: 'number',
-        minimum: 0,
-        maximum: 1,
-        default: 0.6,
-      },
-      gap: {
-        description: 'A worker gives away when it is above the mean by half of this.',
-        type: 'number',
-        minimum: 0,
-        maximum: 1,
-        default: 0.1,
-      },
-      bytesPerRound: {
-        description: 'Bytes on their way at once.',
-        type: ['number', 'string'],
-        unit: 'bytes',
-        minimum: 1,
-        default: '256 MiB',
-      },
-    },
-  };
+  static override readonly optionsSchema = optionsSchema;
 
   /** StartedRuns: the copy was asked for, the original is still there. */
   private readonly moves = new Map<TaskView, Move>();

@@ -1,27 +1,24 @@
 import {
   ActiveMemoryManagerPolicy,
   type AmmView,
+  type OptionsOf,
   replicate,
   type SuggestionGenerator,
 } from '../../core/api/index.ts';
 
-/** Options of the policy `ensure-broadcast`. */
-interface EnsureBroadcastOptions {
-  /** Key of the result. */
-  readonly key: string;
-}
+const optionsSchema = {
+  type: 'object',
+  required: ['key'],
+  additionalProperties: false,
+  properties: { key: { type: 'string', description: 'Key of the result.' } },
+} as const;
 
 /**
  * Keeps a copy of one result on every worker, also on those that come later. Do not combine it with
  * `reduce-replicas`, which drops what this one makes.
  */
-export class EnsureBroadcast extends ActiveMemoryManagerPolicy<EnsureBroadcastOptions> {
-  static override readonly optionsSchema = {
-    type: 'object',
-    required: ['key'],
-    additionalProperties: false,
-    properties: { key: { type: 'string', description: 'Key of the result.' } },
-  };
+export class EnsureBroadcast extends ActiveMemoryManagerPolicy<OptionsOf<typeof optionsSchema>> {
+  static override readonly optionsSchema = optionsSchema;
 
   override *run({ cluster }: AmmView): SuggestionGenerator {
     const task = cluster.tasks.get(this.options.key);

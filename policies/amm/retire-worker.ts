@@ -2,30 +2,27 @@ import {
   ActiveMemoryManagerPolicy,
   type AmmView,
   drop,
+  type OptionsOf,
   replicate,
   type SuggestionGenerator,
   type TaskView,
   type WorkerView,
 } from '../../core/api/index.ts';
 
-/** Options of the policy `retire-worker`. */
-interface RetireWorkerOptions {
-  /** Of the worker that leaves. */
-  readonly address: string;
-}
+const optionsSchema = {
+  type: 'object',
+  required: ['address'],
+  additionalProperties: false,
+  properties: { address: { type: 'string', description: 'Address of the worker that leaves.' } },
+} as const;
 
 /**
  * Moves all that only one worker holds to others, so that it can be closed: what has another copy is
  * dropped at once, of the rest a copy is made. It leaves the manager by itself when it is done or
  * cannot be. One instance per worker; `retireWorkers` adds it. Dask's `RetireWorker`.
  */
-export class RetireWorker extends ActiveMemoryManagerPolicy<RetireWorkerOptions> {
-  static override readonly optionsSchema = {
-    type: 'object',
-    required: ['address'],
-    additionalProperties: false,
-    properties: { address: { type: 'string', description: 'Address of the worker that leaves.' } },
-  };
+export class RetireWorker extends ActiveMemoryManagerPolicy<OptionsOf<typeof optionsSchema>> {
+  static override readonly optionsSchema = optionsSchema;
 
   /** There is nowhere to put what it holds, or it holds an actor. */
   noRecipients = false;

@@ -9,6 +9,7 @@ import {
   type ConnectionHandlers,
   defineTransport,
   type Listener,
+  type OptionsOf,
   type PeerRole,
   type Role,
   type Transport,
@@ -25,41 +26,66 @@ import { asError, connectError, connectTimeoutError, listenError, silentError } 
 import { seemsDask } from './framing.ts';
 import { PlainLayer, type SocketLayer, tuneSocket } from './socket-layer.ts';
 
-export interface TcpOptions {
-  /** Largest frame, and so message, in bytes, in both directions. Default 1 GiB, at most 4 GiB - 1. */
-  readonly frameBytesMax?: number;
-  /**
-   * Values (numbers, texts, objects, …) in one frame that a listener takes; an object or array counts as
-   * four. Default 4 000 000, which takes about 100 MB when it is decoded.
-   */
-  readonly valuesMax?: number;
-  /**
-   * Connections that a listener has at once; further ones are closed at once. Default: what the open files of
-   * the process allow, at most 65 536.
-   */
-  readonly connectionsMax?: number;
-  /** Time for a connection to be made and for the peer to introduce itself. Default 10 000. */
-  readonly connectTimeoutMs?: number;
-  /** A connection that closes is ended when the peer stands still for this long. Default 5000. */
-  readonly closeTimeoutMs?: number;
-  /** `drained()` waits while more than this is buffered, in bytes. Default 1 MiB. */
-  readonly highWaterBytes?: number;
-  /**
-   * Host of an address that names none (`tcp://:8786`). Default 127.0.0.1, which other machines
-   * cannot reach.
-   */
-  readonly host?: string;
-  /**
-   * Host that a listener announces to its peers, where it differs from the one it listens on (in a
-   * container, say). Default: the same; for 0.0.0.0 and :: the machine's first outer address.
-   */
-  readonly contactHost?: string;
-  /**
-   * Permits listening where other machines can connect, although nothing is encrypted and no peer is asked for
-   * credentials: on trusted networks. Default false, or true after `--insecure`.
-   */
-  readonly insecure?: boolean;
-}
+/** The schema of the options of the TCP transport. */
+export const TCP_OPTIONS_SCHEMA = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    frameBytesMax: {
+      type: 'integer',
+      minimum: 2 * 1024 * 1024,
+      maximum: 2 ** 32 - 1,
+      description:
+        'Largest frame, and so message, in bytes, in both directions. Default 1 GiB; at least 2 MiB, since an answer with results may have 1 MiB.',
+    },
+    valuesMax: {
+      type: 'integer',
+      minimum: 1024,
+      description:
+        'Values (numbers, texts, objects) in a frame that a listener takes; an object or array counts as four. Default 4 000 000, about 100 MB.',
+    },
+    connectionsMax: {
+      type: 'integer',
+      minimum: 1,
+      description:
+        'Connections of a listener at once; further ones are closed. Default: by the open files, at most 65 536.',
+    },
+    connectTimeoutMs: {
+      type: 'number',
+      exclusiveMinimum: 0,
+      description: 'Time to connect and for the peer to introduce itself. Default 10 s.',
+    },
+    closeTimeoutMs: {
+      type: 'number',
+      exclusiveMinimum: 0,
+      description: 'A closing connection ends when its peer stands still this long. Default 5 s.',
+    },
+    highWaterBytes: {
+      type: 'integer',
+      minimum: 0,
+      description: 'Bulk senders wait while more than this is buffered. Default 1 MiB.',
+    },
+    host: {
+      type: 'string',
+      minLength: 1,
+      description: 'Host of addresses that name none. Default 127.0.0.1.',
+    },
+    contactHost: {
+      type: 'string',
+      minLength: 1,
+      description:
+        'Host that listeners announce to their peers (in a container, say). Default: the one they listen on; for 0.0.0.0 and :: the first outer address.',
+    },
+    insecure: {
+      type: 'boolean',
+      description:
+        'Permits listening where other machines can connect, although nothing is encrypted and nobody is asked for credentials. Default false, or true after --insecure.',
+    },
+  },
+} as const;
+
+/** Options of the TCP transport. */
+export type TcpOptions = OptionsOf<typeof TCP_OPTIONS_SCHEMA>;
 
 const VALUES_MAX = 4_000_000;
 
@@ -304,60 +330,7 @@ class TcpListener implements Listener {
 export const tcp: TransportDefinition<TcpOptions> = defineTransport({
   name: 'tcp',
   apiVersion: 1,
-  optionsSchema: {
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      frameBytesMax: {
-        type: 'integer',
-        minimum: 2 * 1024 * 1024,
-        maximum: 2 ** 32 - 1,
-        description:
-          'Largest frame in bytes, both directions. Default 1 GiB; at least 2 MiB, since an answer with results may have 1 MiB.',
-      },
-      valuesMax: {
-        type: 'integer',
-        minimum: 1024,
-        description: 'Values in a frame that a listener takes. Default 4 000 000.',
-      },
-      connectionsMax: {
-        type: 'integer',
-        minimum: 1,
-        description:
-          'Connections of a listener at once. Default: by the open files, at most 65536.',
-      },
-      connectTimeoutMs: {
-        type: 'number',
-        exclusiveMinimum: 0,
-        description: 'Time to connect and for the peer to introduce itself. Default 10 s.',
-      },
-      closeTimeoutMs: {
-        type: 'number',
-        exclusiveMinimum: 0,
-        description: 'A closing connection ends when its peer stands still this long. Default 5 s.',
-      },
-      highWaterBytes: {
-        type: 'integer',
-        minimum: 0,
-        description: 'Bulk senders wait while more than this is buffered. Default 1 MiB.',
-      },
-      host: {
-        type: 'string',
-        minLength: 1,
-        description: 'Host of addresses that name none. Default 127.0.0.1.',
-      },
-      contactHost: {
-        type: 'string',
-        minLength: 1,
-        description:
-          'Host that listeners announce to their peers. Default: the one they listen on.',
-      },
-      insecure: {
-        type: 'boolean',
-        description: 'Permits plain listeners beyond this machine. Default false.',
-      },
-    },
-  },
+  optionsSchema: TCP_OPTIONS_SCHEMA,
   create: ({ clock }, options) => new TcpTransport(clock, options),
 });
 

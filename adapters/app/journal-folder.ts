@@ -1,6 +1,6 @@
 import { dirname, join, resolve } from 'node:path';
 import { YardmasterError } from '../../core/api/index.ts';
-import type { StatePart } from '../../core/kernel/state-parts.ts';
+import type { StatePart } from '../../core/kernel/snapshot.ts';
 import type { LogCheckpoint } from '../../core/log/format.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
 import { FolderLock } from '../log/folder-lock.ts';

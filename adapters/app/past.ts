@@ -9,7 +9,7 @@ import type { Config } from '../../core/config/types.ts';
 import { configuration } from './config.ts';
 import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { HookCalls, KernelPorts } from '../../core/kernel/ports.ts';
-import type { StatePart } from '../../core/kernel/state-parts.ts';
+import type { StatePart } from '../../core/kernel/snapshot.ts';
 import type { LogFrame, LoggedPolicies, LogHeader } from '../../core/log/format.ts';
 import {
   Replay,

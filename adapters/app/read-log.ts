@@ -1,7 +1,7 @@
 import { constants, copyFileSync, openSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { YardmasterError } from '../../core/api/index.ts';
-import type { StatePart } from '../../core/kernel/state-parts.ts';
+import type { StatePart } from '../../core/kernel/snapshot.ts';
 import {
   BODY_HEADER_BYTES,
   crc32c,

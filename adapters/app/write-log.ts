@@ -2,7 +2,7 @@ import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts
 import { VERSION } from '../../core/api/plugin.ts';
 import type { Services } from '../../core/api/token.ts';
 import { CONFIG, CONFIG_FOLDER, SERVER_ID } from '../../core/host/tokens.ts';
-import type { StatePart } from '../../core/kernel/state-parts.ts';
+import type { StatePart } from '../../core/kernel/snapshot.ts';
 import type { LogCheck, LogCheckpoint, LoggedPolicies, LogHeader } from '../../core/log/format.ts';
 import { type CheckpointDistance, LogWriter } from '../../core/log/log-writer.ts';
 import type { KernelLog } from '../../core/log/recording-kernel.ts';

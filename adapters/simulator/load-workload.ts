@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type GraphTask, YardmasterError } from '../../core/api/index.ts';
-import type { TasksPart } from '../../core/kernel/state-parts.ts';
+import type { TasksPart } from '../../core/kernel/snapshot.ts';
 import type { LogFrame } from '../../core/log/format.ts';
 import type { TaskFinished } from '../../core/messages/stimulus.ts';
 import { hint } from '../../core/shared/words.ts';

@@ -68,11 +68,9 @@ import {
   type KernelPorts,
 } from './ports.ts';
 import { forgetPlacements, repair } from './repair.ts';
-import { restoreSnapshot } from './restore-snapshot.ts';
 import { KernelScope } from './scope.ts';
-import type { StatePart } from './state-parts.ts';
+import { restoreSnapshot, type StatePart, takeSnapshot } from './snapshot.ts';
 import type { TransitionRecord } from './story.ts';
-import { takeSnapshot } from './take-snapshot.ts';
 import { onContinue, settle, settleUnproven } from './transitions.ts';
 import { validateCluster } from './validate.ts';
 

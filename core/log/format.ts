@@ -1,5 +1,5 @@
 import type { UseEntry } from '../api/plugin.ts';
-import type { StatePart } from '../kernel/state-parts.ts';
+import type { StatePart } from '../kernel/snapshot.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { DigestLanes } from './digest.ts';
 

@@ -1,5 +1,5 @@
 import { YardmasterError } from '../api/errors.ts';
-import { OPAQUE, type StatePart } from '../kernel/state-parts.ts';
+import { OPAQUE, type StatePart } from '../kernel/snapshot.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import {
   BODY_HEADER_BYTES,

@@ -1,8 +1,7 @@
 import type { TransitionRecord } from '../kernel/story.ts';
 import type { KernelOptions, KernelPorts } from '../kernel/ports.ts';
 import type { SchedulerKernel } from '../kernel/kernel.ts';
-import { StateError } from '../kernel/restore-snapshot.ts';
-import type { StatePart } from '../kernel/state-parts.ts';
+import { StateError, type StatePart } from '../kernel/snapshot.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { LogCheck, LogCheckpoint, LogFrame, LogHeader } from './format.ts';
 import { type KernelLog, RecordingKernel, restoreCheckpoint } from './recording-kernel.ts';

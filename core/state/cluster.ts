@@ -9,20 +9,12 @@ import { TaskState, type WorkerState } from './task.ts';
 import { MemoryState } from './worker.ts';
 
 /** A failure for the history that people look at. */
-interface ErredTask {
+export interface ErredTask {
   readonly key: string;
   readonly atMs: number;
   readonly erredOn: readonly string[];
   readonly exceptionText: string;
   readonly tracebackText: string;
-}
-
-/** See {@link ClusterState.counters}. */
-interface ClusterCounters {
-  readonly nextTaskId: number;
-  readonly freeTaskIds: readonly number[];
-  readonly nextWorkerSequence: number;
-  readonly unusedPrefixes: readonly TaskPrefix[];
 }
 
 /** The language of a run specification; undefined: any worker will do. */
@@ -109,11 +101,12 @@ export class ClusterState {
   noWorkersSinceMs: number | undefined = undefined;
 
   /** Prefixes without tasks, in the order in which they lost their last one. */
-  private readonly unusedPrefixes = new Set<TaskPrefix>();
+  readonly unusedPrefixes = new Set<TaskPrefix>();
   private readonly recentGroups = new RecentGroups();
-  private nextTaskId = 0;
-  private readonly freeTaskIds: number[] = [];
-  private nextWorkerSequence = 0;
+  nextTaskId = 0;
+  /** Ids of forgotten tasks; the last one is used next. */
+  readonly freeTaskIds: number[] = [];
+  nextWorkerSequence = 0;
 
   constructor(
     readonly costs: CostModel,
@@ -307,19 +300,6 @@ export class ClusterState {
   /** True when the worker is in the tables: not another one at the same address, not a former one. */
   isRegistered(worker: WorkerState): boolean {
     return this.workersByRank[worker.rank] === worker;
-  }
-
-  /** The counters behind the ids that are given out, and the figures of prefixes without tasks. */
-  get counters(): ClusterCounters {
-    const { nextTaskId, freeTaskIds, nextWorkerSequence, unusedPrefixes } = this;
-    return { nextTaskId, freeTaskIds, nextWorkerSequence, unusedPrefixes: [...unusedPrefixes] };
-  }
-  /** Only of a state that nothing is in yet. */
-  set counters(counters: ClusterCounters) {
-    this.nextTaskId = counters.nextTaskId;
-    for (const id of counters.freeTaskIds) this.freeTaskIds.push(id);
-    this.nextWorkerSequence = counters.nextWorkerSequence;
-    for (const prefix of counters.unusedPrefixes) this.unusedPrefixes.add(prefix);
   }
 
   nextSequence(): number {

@@ -219,6 +219,10 @@ export class TaskGroup {
   get types(): ReadonlyMap<string, number> {
     return new Map(this.typeTally);
   }
+  set types(counts: ReadonlyMap<string, number>) {
+    this.typeTally.clear();
+    for (const [type, count] of counts) this.typeTally.set(type, count);
+  }
 
   /** True when no task of the group is on its way. */
   get done(): boolean {
@@ -241,11 +245,6 @@ export class TaskGroup {
   /** There is a result of this type. */
   addType(type: string): void {
     this.typeTally.increment(type);
-  }
-
-  /** There are so many results of this type, which it has not met. */
-  setTypeCount(type: string, count: number): void {
-    this.typeTally.set(type, count);
   }
 
   addTiming({ action, startS, stopS }: ActionTiming): void {

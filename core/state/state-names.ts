@@ -28,6 +28,14 @@ export class StateCounts {
   erred = 0;
   forgotten = 0;
 
+  /** All of them, in the order of {@link TASK_STATE_NAMES}. */
+  get list(): readonly number[] {
+    return TASK_STATE_NAMES.map((state) => this[state]);
+  }
+  set list(counts: readonly number[]) {
+    for (const [index, state] of TASK_STATE_NAMES.entries()) this[state] = counts[index] ?? 0;
+  }
+
   change(state: TaskStateName, by: number): void {
     switch (state) {
       case 'released':

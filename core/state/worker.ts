@@ -164,6 +164,9 @@ export class WorkerState {
   get usedResources(): ReadonlyMap<string, number> {
     return this.occupied ?? NO_AMOUNTS;
   }
+  set usedResources(amounts: ReadonlyMap<string, number>) {
+    this.occupied = amounts.size === 0 ? undefined : new Map(amounts);
+  }
 
   /** It offers that much of a resource from now on. */
   offer(resource: string, amount: number): void {
@@ -322,23 +325,16 @@ export class MemoryState implements Record<MemoryMeasure, number> {
 
 /** The least unmanaged memory of the last time: of 30 seconds, unless the configuration says otherwise. */
 class UnmanagedHistory {
-  private readonly entries: { readonly atMs: number; readonly bytes: number }[] = [];
-  private minimum = 0;
-
+  private entries: { readonly atMs: number; readonly bytes: number }[] = [];
   /** Bytes; 0 while nothing was measured. */
-  get oldBytes(): number {
-    return this.minimum;
-  }
+  oldBytes = 0;
 
-  /** The measurements as plain data: those of the last time, and the least of them. */
+  /** The measurements of the last time as plain data. */
   get measured(): readonly (readonly [atMs: number, bytes: number])[] {
     return this.entries.map(({ atMs, bytes }) => [atMs, bytes]);
   }
-
-  /** Takes over what another history has measured. */
-  restore(measured: UnmanagedHistory['measured'], oldBytes: number): void {
-    for (const [atMs, bytes] of measured) this.entries.push({ atMs, bytes });
-    this.minimum = oldBytes;
+  set measured(measured: readonly (readonly [atMs: number, bytes: number])[]) {
+    this.entries = measured.map(([atMs, bytes]) => ({ atMs, bytes }));
   }
 
   /**
@@ -348,11 +344,11 @@ class UnmanagedHistory {
   add(nowMs: number, bytes: number, recentMs: number): void {
     while (this.entries.length > 0 && this.entries[0]!.atMs < nowMs - recentMs) {
       const dropped = this.entries.shift()!;
-      if (dropped.bytes === this.minimum) this.minimum = 0;
+      if (dropped.bytes === this.oldBytes) this.oldBytes = 0;
     }
     this.entries.push({ atMs: nowMs, bytes });
-    if (this.minimum === 0) this.minimum = leastBytes(this.entries);
-    else if (bytes < this.minimum) this.minimum = bytes;
+    if (this.oldBytes === 0) this.oldBytes = leastBytes(this.entries);
+    else if (bytes < this.oldBytes) this.oldBytes = bytes;
   }
 }
 

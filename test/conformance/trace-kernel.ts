@@ -107,7 +107,7 @@ export class TraceKernel {
   }: Extract<TraceStimulus, { op: 'heartbeat' }>): void {
     const worker = this.kernel.cluster.workers.get(address);
     if (worker === undefined || unmanagedOld === undefined) return;
-    worker.unmanagedHistory['minimum'] = unmanagedOld;
+    worker.unmanagedHistory.oldBytes = unmanagedOld;
   }
 
   /** A heartbeat that states no memory leaves it as it was. */

@@ -1,5 +1,5 @@
 import { YardmasterError } from '../../../core/api/index.ts';
-import type { StatePart } from '../../../core/kernel/state-parts.ts';
+import type { StatePart } from '../../../core/kernel/snapshot.ts';
 import type { LogFrame, LogHeader } from '../../../core/log/format.ts';
 import type { RegisterWorker } from '../../../core/messages/from-worker.ts';
 import type { TaskFinished, UpdateGraph } from '../../../core/messages/stimulus.ts';

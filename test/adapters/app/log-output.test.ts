@@ -14,7 +14,7 @@ import { readSegment, segmentPath } from '../../../adapters/app/read-log.ts';
 import { type Durability, LogOutput } from '../../../adapters/app/write-log.ts';
 import { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
 import { type FileSystem, SYSTEM_FILES } from '../../../adapters/log/segment-file.ts';
-import type { StatePart } from '../../../core/kernel/state-parts.ts';
+import type { StatePart } from '../../../core/kernel/snapshot.ts';
 import type { Stimulus } from '../../../core/messages/stimulus.ts';
 import { TurnEnd } from '../../../core/shared/turn.ts';
 

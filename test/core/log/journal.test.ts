@@ -7,7 +7,7 @@ import type { Outbox } from '../../../core/kernel/outbox.ts';
 import type { KernelPorts } from '../../../core/kernel/ports.ts';
 import { SchedulerKernel } from '../../../core/kernel/kernel.ts';
 import { actorOf, failureOf, isData } from '../../../core/kernel/on-recovery.ts';
-import type { StatePart } from '../../../core/kernel/state-parts.ts';
+import type { StatePart } from '../../../core/kernel/snapshot.ts';
 import type { HeldResults, HeldRuns } from '../../../core/messages/protocol.ts';
 import type { NewStimulus } from '../../../core/api/index.ts';
 import type { Stimulus } from '../../../core/messages/stimulus.ts';

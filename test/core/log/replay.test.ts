@@ -7,7 +7,7 @@ import { LogWriter } from '../../../core/log/log-writer.ts';
 import { LogReader } from '../../../core/log/log-reader.ts';
 import { RecordingKernel } from '../../../core/log/recording-kernel.ts';
 import { Replay, type ReplayProgress } from '../../../core/log/replay.ts';
-import type { StatePart } from '../../../core/kernel/state-parts.ts';
+import type { StatePart } from '../../../core/kernel/snapshot.ts';
 import type { KernelOptions, KernelPorts } from '../../../core/kernel/ports.ts';
 import { effort } from '../../kit/effort.ts';
 import { HEADER } from './header.ts';

@@ -11,7 +11,7 @@ import { weightedFairShare } from '../../../../policies/fairness/weighted-fair-s
 import type { KernelSlots } from '../../../../core/api/policies.ts';
 import type { Outbox } from '../../../../core/kernel/outbox.ts';
 import { SchedulerKernel } from '../../../../core/kernel/kernel.ts';
-import type { StatePart } from '../../../../core/kernel/state-parts.ts';
+import type { StatePart } from '../../../../core/kernel/snapshot.ts';
 import { digestOfState } from '../../../../core/log/digest.ts';
 import type { Stimulus } from '../../../../core/messages/stimulus.ts';
 import { effort } from '../../../kit/effort.ts';

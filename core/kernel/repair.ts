@@ -154,40 +154,42 @@ class Repair {
     const { scope } = this;
     if (!this.hasEnded) this.endBegun();
     const sent = sentBefore(scope);
-    const facts = this.facts(sent);
+    const known = this.facts(sent);
+    const facts = this.cause.op === 'forget-placements' ? this.withoutPlacements(known) : known;
     const states = this.judge(facts, sent);
     this.clear(facts);
     this.link(facts, states);
   }
 
-  /** See {@link forgetPlacements}. */
+  /** See {@link forgetPlacements}. When it fails, the repair that follows forgets them, too. */
   forgetPlacements(): void {
-    const { scope, begun } = this;
-    const { cluster, nowMs, nextRunId } = scope;
-    for (const worker of cluster.workersByRank) {
-      worker.status = 'paused';
-      worker.lastSeenMs = nowMs;
-      worker.deafMs = 0;
-      worker.endingRuns.clear();
-    }
-    const sent = sentBefore(scope);
-    const known = this.facts(sent);
-    const holders = new Map([...known.holders].filter(([task]) => !canBeComputedAgain(task)));
-    const none = { runs: new Map(), seceded: new Set<TaskState>(), translations: [] };
-    const facts: Facts = { ...known, ...none, holders };
-    for (const task of facts.tasks) {
-      task.reservation = 0;
-      if (!canBeComputedAgain(task)) continue;
-      if (task.countsAsWaiter || isActive(task.state) || task.state === 'memory') begun.add(task);
-      if (task.runId >= -1) task.runId = unassignedSince(task.runId < 0 ? nextRunId : task.runId);
-    }
-    const states = this.judge(facts, sent);
-    this.clear(facts);
-    this.link(facts, states);
-    for (const worker of cluster.workersByRank) worker.slotLimit = slotLimitOf(scope, worker);
+    const { scope } = this;
+    this.rebuild();
+    for (const worker of scope.cluster.workersByRank) worker.slotLimit = slotLimitOf(scope, worker);
     this.announcePeers();
     showKnownTasks(scope);
     this.follow();
+  }
+
+  /** What is left of the facts when it is not known what workers hold and run. */
+  private withoutPlacements(known: Facts): Facts {
+    const { begun, scope } = this;
+    for (const worker of known.workers) {
+      worker.status = 'paused';
+      worker.lastSeenMs = scope.nowMs;
+      worker.deafMs = 0;
+      worker.endingRuns.clear();
+    }
+    const holders = new Map([...known.holders].filter(([task]) => !canBeComputedAgain(task)));
+    for (const task of known.tasks) {
+      task.reservation = 0;
+      if (!canBeComputedAgain(task)) continue;
+      if (task.countsAsWaiter || isActive(task.state) || task.state === 'memory') begun.add(task);
+      if (task.runId >= -1) {
+        task.runId = unassignedSince(task.runId < 0 ? scope.nextRunId : task.runId);
+      }
+    }
+    return { ...known, holders, runs: new Map(), seceded: new Set(), translations: [] };
   }
 
   /** Hooks have not seen the workers and clients of a state that was restored. */

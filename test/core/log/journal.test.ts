@@ -246,3 +246,42 @@ describe.each([
     );
   });
 });
+
+it('a first step of a restart that fails still forgets what workers held and ran', () => {
+  const first = new SchedulerKernel({}, makePorts(), 0);
+  const address = 'tcp://w:1';
+  const identity = { address, serverId: 's', name: 'w', host: 'h', threadCount: 1 };
+  const say = (stimulus: NewStimulus): Outbox =>
+    first.handle({ stimulusId: stimulus.op, ...stimulus }, 0);
+  say({
+    op: 'register-worker',
+    identity: { ...identity, memoryLimitBytes: 0, resources: {} },
+    status: 'running',
+  });
+  const tasks = [
+    { key: 'a', dependencies: [], runSpec: 'a' },
+    { key: 'b', dependencies: ['a'], runSpec: 'b' },
+  ];
+  say({ op: 'register-client', client: 'c' });
+  say({ op: 'update-graph', client: 'c', tasks, keys: ['b'] });
+  const report = { worker: address, key: 'a', runId: 0, nbytes: 1, type: 'number', timings: [] };
+  say({ op: 'task-finished', ...report });
+  const second = new SchedulerKernel({ validate: true }, makePorts(), 0);
+  second.restore([...first.snapshot(true)]);
+  const forget: Stimulus = { op: 'forget-placements', stimulusId: 'journal' };
+  const { cluster } = second;
+  const { reset } = cluster;
+  cluster.reset = () => {
+    cluster.reset = reset;
+    throw new Error('planted');
+  };
+  expect(() => second.handle(forget, 1)).toThrow('planted');
+  second.recover(forget, new Error('planted'));
+  const states = Array.from(second.cluster.tasks.values(), ({ key, state }) => [key, state]);
+  expect(first.cluster.tasks.get('b')?.state).toBe('processing');
+  expect(states).toEqual([
+    ['a', 'no-worker'],
+    ['b', 'waiting'],
+  ]);
+  expect(second.cluster.workers.get(address)?.status).toBe('paused');
+});

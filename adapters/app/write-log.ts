@@ -427,5 +427,5 @@ function plainPart(value: unknown): unknown {
 /** True when the fault is of what was to be written, and not of the disk. */
 export function isUnserialisable(error: unknown): boolean {
   const { code } = (error ?? {}) as { readonly code?: unknown };
-  return code === 'ERR_NOT_SERIALISABLE' || code === 'ERR_FRAME';
+  return code === 'ERR_NOT_SERIALISABLE' || code === 'ERR_FRAME' || code === 'ERR_POLICY';
 }

@@ -6,6 +6,7 @@
  * forgotten. `docs/log.md` describes the parts for readers in other languages. Times are in milliseconds of the
  * scheduler's clock unless a name says otherwise.
  */
+import { messageOf } from '../api/errors.ts';
 import { KERNEL_SLOT_NAMES, type PolicyMemory } from '../api/policies.ts';
 import { ClientState, type ClusterState, FIRE_AND_FORGET } from '../state/cluster.ts';
 import { TaskGroup, TaskPrefix } from '../state/groups.ts';
@@ -21,6 +22,7 @@ import {
 import { WorkerState } from '../state/worker.ts';
 import { approximateBytes } from '../util/bytes.ts';
 import { SmallSet, SteadySet } from '../util/collections.ts';
+import { policyError } from './ask-policy.ts';
 import type { KernelScope } from './scope.ts';
 
 /** Stands for how to compute a task, where that is not written down. The kernel only asks whether there is any. */
@@ -726,9 +728,18 @@ type Slot = (typeof KERNEL_SLOT_NAMES)[number];
 type PolicyIn = (scope: KernelScope, slot: Slot) => PolicyMemory | undefined;
 type Memories = Readonly<Partial<Record<Slot, unknown>>>;
 
+/** @throws YardmasterError `ERR_POLICY` when a policy throws: a snapshot without its memory would be another state */
 function memories(scope: KernelScope, policyIn: PolicyIn): Memories {
   const memory = KERNEL_SLOT_NAMES.map((slot) => {
-    return [slot, policyIn(scope, slot)?.snapshot?.(scope.cluster)] as const;
+    try {
+      return [slot, policyIn(scope, slot)?.snapshot?.(scope.cluster)] as const;
+    } catch (cause) {
+      const { name } = scope.ports[slot];
+      const what = `threw in snapshot: ${messageOf(cause)}`;
+      const error = policyError(slot, name, what, cause);
+      scope.ports.onPolicyFailure({ question: 'snapshot', slot, policy: name, what, error });
+      throw error;
+    }
   });
   return Object.fromEntries(memory.filter(([, memory]) => memory !== undefined));
 }

@@ -2,11 +2,12 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { LocalCluster } from '../../../../adapters/app/index.ts';
+import { LocalCluster, type LocalClusterOptions } from '../../../../adapters/app/index.ts';
 import { openPast, recordingHistory, replayRecording } from '../../../../adapters/app/past.ts';
 import { checkpointsOf } from '../../../../adapters/app/read-log.ts';
 import { recordingKeepOf } from '../../../../adapters/app/recorder.ts';
 import type { TaskFunctionOf } from '../../../../adapters/tasks/index.ts';
+import { MemoryLog } from '../../../bad-input/memory-log.ts';
 import { tasks } from '../fixtures/memory-tasks.mjs';
 
 const { addUp } = tasks as unknown as {
@@ -17,9 +18,10 @@ const folder = mkdtempSync(join(tmpdir(), 'yardmaster-keep-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Records more than is kept. */
-async function recordMuch(record: string): Promise<void> {
+async function recordMuch(record: string, options: LocalClusterOptions = {}): Promise<void> {
   await using cluster = await LocalCluster.start({
     ...{ mode: 'inline', workers: 2, record, recordKeep: '1MiB,1h' },
+    ...options,
   });
   const client = await cluster.client();
   const kept = client.map(addUp, [1, 2, 3], [1, 1, 1]);
@@ -32,6 +34,30 @@ async function recordMuch(record: string): Promise<void> {
   expect(await client.gather(kept)).toEqual([2, 3, 4]);
   await cluster.close();
 }
+
+it('a policy whose memory cannot be taken hinders no recording, which goes on in the file that it has', async () => {
+  const record = join(folder, 'unremembered');
+  let calls = 0;
+  const policy = {
+    name: 'forgetful',
+    order: ({ length }: { readonly length: number }) => Array.from({ length }, (_, at) => at),
+    snapshot() {
+      // The first checkpoint is that of the start.
+      if (++calls > 1) throw new Error('no memory');
+      return undefined;
+    },
+  };
+  const log = new MemoryLog();
+  const config = { scheduler: { policies: { ordering: { use: policy } } } };
+  await recordMuch(record, { log, config });
+  expect(calls).toBeGreaterThan(1);
+  expect(log.text).toMatch(
+    /policy "\S*forgetful\S*" of slot ordering threw in snapshot: no memory/,
+  );
+  expect(readdirSync(record)).toEqual(['00000001.ylog']);
+  const replayed = await replayRecording(record, { policies: { ordering: policy } });
+  expect(replayed).toMatchObject({ difference: undefined, isComplete: true });
+});
 
 describe('a recording of which the latest part is kept', () => {
   it('drops its oldest files, and what is kept can be replayed, reported and looked at', async () => {

@@ -10,7 +10,7 @@ export const DASHBOARD_OPTIONS_SCHEMA = {
   properties: {
     /** Elsewhere only harmless figures are served without a token or certificates. */
     host: { type: 'string', minLength: 1, default: '127.0.0.1' },
-    /** When it is taken, the next free one of {@link PORTS_TRIED}; 0 for any. */
+    /** 0: any; one that is taken: the next free one of {@link PORTS_TRIED}. */
     port: { type: 'integer', minimum: 0, maximum: 65_535, default: 8787 },
     /** Each request has to carry it: `Authorization: Bearer …`, or once `?token=…` in a browser. */
     token: { type: 'string', minLength: 16 },

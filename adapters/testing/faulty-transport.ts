@@ -26,7 +26,7 @@ export interface MessageOnItsWay {
 }
 
 /**
- * What becomes of a message: the connection breaks instead, the message is lost, it comes twice, or it comes so many
+ * The fate of a message: the connection breaks instead, the message is lost, it comes twice, or it comes so many
  * milliseconds later, behind those that were sent after it.
  */
 export type MessageFate = 'cut' | 'drop' | 'duplicate' | { readonly delayMs: number };

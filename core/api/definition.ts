@@ -1,4 +1,4 @@
-/** What all extensions have in common: a version of the contract, options by a schema, and nothing that is never called. */
+/** All extensions have this in common: a version of the contract, options by a schema, and nothing that is never called. */
 import { briefly, isObject, YardmasterError } from './errors.ts';
 import type { Provider } from './token.ts';
 

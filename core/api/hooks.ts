@@ -103,7 +103,7 @@ export interface WorkerLoss {
  */
 export interface SchedulerHooks {
   /**
-   * Whether a graph is taken in: asked before any of its tasks exists, and of all or none. The plugins are asked in their
+   * Takes a graph in or refuses it, all or none, before any of its tasks exists. The plugins are asked in their
    * order until one refuses, which is named in the error of the client. One that fails admits.
    */
   admit(submission: GraphSubmission): true | { readonly refuse: string };

@@ -171,7 +171,7 @@ class Repair {
     this.follow();
   }
 
-  /** What is left of the facts when it is not known what workers hold and run. */
+  /** The facts that are left when it is not known what workers hold and run. */
   private withoutPlacements(known: Facts): Facts {
     const { begun, scope } = this;
     for (const worker of known.workers) {

@@ -130,7 +130,7 @@ function plainOf(value: unknown, refs: References): unknown {
   return Symbol.iterator in value ? plainOf([...(value as Iterable<unknown>)], refs) : value;
 }
 
-/** How some fields of a record are saved and restored; those that are not restored are handed to the constructor. */
+/** Saves and restores some fields of a record; those that are not restored are handed to the constructor. */
 interface Row<Field, State, Saved> {
   readonly of: readonly Field[];
   readonly save: (state: State, refs: References) => Saved;

@@ -420,9 +420,9 @@ export interface LocalEntry extends UseEntry {
 /** A plugin in a list that a program gives: an entry, or the definition, class or instance itself. */
 export type LocalPluginInput =
   | LocalEntry
-  | WorkerPluginDefinition<never>
+  | WorkerPluginDefinition
   | WorkerPlugin
-  | NannyPluginDefinition<never>
+  | NannyPluginDefinition
   | NannyPlugin
   | (new (options: never) => object);
 

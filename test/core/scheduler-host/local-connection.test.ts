@@ -23,6 +23,7 @@ const NOT_CLAIMED = [
   'messages are copied: changing one after it was sent changes nothing',
   'what cannot travel is refused at once, naming where it is, and nothing of that call is sent',
   'buffered bytes are counted, and drained resolves when they have left',
+  '"local:0" is any free address: workers and clusters listen there',
 ];
 
 /** Gives addresses to pairs, so that the clauses of transports can be asked of them. */

@@ -27,7 +27,7 @@ class CountingInspection extends WorkerInspection {
   }
 }
 
-const counting = (name: string): WorkerPluginDefinition<never> =>
+const counting = (name: string): WorkerPluginDefinition =>
   defineWorkerPlugin({
     name,
     apiVersion: 1,

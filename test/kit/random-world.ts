@@ -138,7 +138,7 @@ export class RandomWorld {
     unpause: ({ worker }) => this.setStatus(worker, 'running'),
     heartbeat: ({ worker, seed }) =>
       this.heartbeat(worker, seed % 3 === 0 ? { gpu: seed % 2 } : undefined),
-    desire: ({ client, keys }) => this.desire(client, keys),
+    desire: ({ client, keys, seed }) => this.desire(client, keys, seed % 4 === 0),
     'fire-and-forget': ({ key }) => this.fireAndForget(key),
     release: ({ client, keys }) => this.release(client, keys),
     cancel: ({ client, keys, seed }) =>
@@ -219,10 +219,13 @@ export class RandomWorld {
     this.join(client);
   }
 
-  private desire(client: string, keys: readonly string[]): void {
-    this.clients.get(client)!.want(keys);
+  /** @param isAll - whether the client is back, and names all that it wants */
+  private desire(client: string, keys: readonly string[], isAll: boolean): void {
+    const mirror = this.clients.get(client)!;
+    if (isAll) mirror.giveUp(ALL_KEYS.filter((key) => !keys.includes(key)));
+    mirror.want(keys);
     for (const key of keys) this.desired.add(key);
-    this.send({ op: 'client-desires-keys', client, keys });
+    this.send({ op: 'client-desires-keys', client, keys, isAll });
   }
 
   private release(client: string, keys: readonly string[]): void {

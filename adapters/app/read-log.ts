@@ -54,17 +54,16 @@ export function logFiles(path: string): readonly string[] {
     );
   }
   const files = numbers.map((number) => segmentPath(path, number));
-  const [journal, recording] = (['requests', 'all'] as const).map((holds) =>
-    files.find((file) => headerOf(file)?.holds === holds),
-  );
-  if (journal !== undefined && recording !== undefined) {
-    throw new YardmasterError(
-      'ERR_LOG',
-      `the folder ${path} holds a journal and, with ${recording}, a recording: give each a folder of its own`,
-      { folder: path, file: recording },
-    );
-  }
-  if (journal !== undefined) {
+  const kinds = files.map((file) => headerOf(file)?.holds);
+  if (kinds.includes('requests')) {
+    const recording = files[kinds.indexOf('all')];
+    if (recording !== undefined) {
+      throw new YardmasterError(
+        'ERR_LOG',
+        `the folder ${path} holds a journal and, with ${recording}, a recording: give each a folder of its own`,
+        { folder: path, file: recording },
+      );
+    }
     const complete = files.findLast((file) => hasCheckpoint(file));
     return [complete ?? (files.at(-1) as string)];
   }

@@ -1,7 +1,7 @@
 /** Loads what a configuration, or a call at run time, names: policies, plugins, transports. Nothing is set up here. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../api/clock.ts';
-import { isPlain, messageOf, YardmasterError } from '../api/errors.ts';
+import { isObject, isPlain, messageOf, YardmasterError } from '../api/errors.ts';
 import { HOOK_NAMES } from '../api/hooks.ts';
 import { checkVersion } from '../api/definition.ts';
 import type { PreloadContext, PreloadModule } from '../api/local-plugins.ts';
@@ -79,12 +79,11 @@ function formOf(
 ): 'definition' | 'class' | 'instance' {
   checkKind(exported, kind, source);
   checkVersion(exported, source);
-  const isObject = typeof exported === 'object' && exported !== null && !Array.isArray(exported);
-  if (isObject && isDefinition(exported, kind)) {
+  if (isObject(exported) && isDefinition(exported, kind)) {
     checkDefinition(kind, exported, source);
     return 'definition';
   }
-  if (isObject) return 'instance';
+  if (isObject(exported)) return 'instance';
   // An arrow function has no prototype.
   if (typeof exported === 'function' && typeof exported.prototype === 'object') return 'class';
   throw notOfKind(kind, source);
@@ -321,8 +320,7 @@ function fromInstance(instance: object, common: Common, kind: PluginKind): Bluep
 
 /** The instance that `setup` returned, checked. */
 function checkedHooks(returned: unknown, plugin: string): PluginInstance {
-  const isObject = typeof returned === 'object' && returned !== null && !Array.isArray(returned);
-  if (isObject) return returned;
+  if (isObject(returned)) return returned;
   throw new YardmasterError(
     'ERR_PLUGIN_LOAD',
     `its setup returned ${show(returned)}: it returns the hooks of the plugin as an object, or nothing`,

@@ -171,6 +171,8 @@ export class RecommendationStack {
   private readonly targets: TaskStateName[] = [];
   /** Tasks whose release was left, and that the present stimulus has to do with: they are followed now. */
   private readonly takenUp = new Set<TaskState>();
+  /** The target of the recommendation that was taken last. */
+  taken: TaskStateName = 'released';
 
   recommend(task: TaskState, target: TaskStateName): void {
     if (task.pendingIndex >= 0) {
@@ -209,21 +211,17 @@ export class RecommendationStack {
     return this.takenUp.size > 0 && this.takenUp.delete(task);
   }
 
-  /** The task of the newest recommendation; undefined: there is none. */
-  get next(): TaskState | undefined {
-    const { tasks } = this;
-    while (tasks.length > 0 && tasks[tasks.length - 1] === undefined) {
-      tasks.pop();
-      this.targets.pop();
+  /** Takes the newest recommendation, whose target is {@link taken} then; undefined: there is none. */
+  take(): TaskState | undefined {
+    const { tasks, targets } = this;
+    while (tasks.length > 0) {
+      const task = tasks.pop();
+      this.taken = targets.pop() as TaskStateName;
+      if (task === undefined) continue;
+      task.pendingIndex = -1;
+      return task;
     }
-    return tasks[tasks.length - 1];
-  }
-
-  /** Takes the newest recommendation, which is of this task, and returns its target. */
-  take(task: TaskState): TaskStateName {
-    this.tasks.pop();
-    task.pendingIndex = -1;
-    return this.targets.pop() as TaskStateName;
+    return undefined;
   }
 
   /** Drops everything that is recommended. O(tasks that are recommended). */

@@ -42,8 +42,8 @@ const NO_DETAILS: TransitionDetails = Object.freeze({});
 export function settle(scope: KernelScope): void {
   const { recommendations, story } = scope;
   story.endStep();
-  for (let task = recommendations.next; task !== undefined; task = recommendations.next) {
-    follow(scope, task, recommendations.take(task));
+  for (let task = recommendations.take(); task !== undefined; task = recommendations.take()) {
+    follow(scope, task, recommendations.taken);
   }
   if (scope.present?.hasUnturned === true) scope.present.turn();
 }

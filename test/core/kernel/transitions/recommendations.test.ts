@@ -8,8 +8,8 @@ function stack() {
   const recommendations = new RecommendationStack();
   const popped = (): string[] => {
     const all: string[] = [];
-    for (let task = recommendations.next; task !== undefined; task = recommendations.next) {
-      all.push(`${task.key} ${recommendations.take(task)}`);
+    for (let task = recommendations.take(); task !== undefined; task = recommendations.take()) {
+      all.push(`${task.key} ${recommendations.taken}`);
     }
     return all;
   };
@@ -40,7 +40,7 @@ it('a task that was taken and is recommended again comes first', () => {
   const { recommendations, popped, a, b } = stack();
   recommendations.recommend(a, 'waiting');
   recommendations.recommend(b, 'released');
-  recommendations.take(b);
+  expect(recommendations.take()).toBe(b);
   recommendations.recommend(b, 'forgotten');
   expect(popped()).toEqual(['b forgotten', 'a waiting']);
 });
@@ -58,7 +58,7 @@ it('the target of a recommendation can be asked until it is taken', () => {
   recommendations.recommend(a, 'waiting');
   recommendations.recommend(b, 'released');
   expect(recommendations.targetOf(b)).toBe('released');
-  recommendations.take(b);
+  expect(recommendations.take()).toBe(b);
   expect(recommendations.targetOf(b)).toBeUndefined();
   expect(recommendations.targetOf(a)).toBe('waiting');
 });

@@ -211,7 +211,7 @@ export class RecommendationStack {
     return this.takenUp.size > 0 && this.takenUp.delete(task);
   }
 
-  /** Takes the newest recommendation, whose target is {@link taken} then; undefined: there is none. */
+  /** Takes the newest recommendation, whose target is {@link taken} until the next; undefined: there is none. */
   take(): TaskState | undefined {
     const { tasks, targets } = this;
     while (tasks.length > 0) {
@@ -221,6 +221,7 @@ export class RecommendationStack {
       task.pendingIndex = -1;
       return task;
     }
+    this.taken = 'released';
     return undefined;
   }
 

@@ -10,7 +10,7 @@ import { unassignedSince } from './on-membership.ts';
 import { schedulerFailure } from './ports.ts';
 import { findRanks } from './priorities.ts';
 import type { CancellationCause, KernelScope } from './scope.ts';
-import { releaseUnwanted, reportState } from './task-effects.ts';
+import { releaseUnwanted, releaseWants, reportState } from './task-effects.ts';
 import { TaskLinker } from './task-linker.ts';
 import { settle } from './transitions.ts';
 
@@ -308,6 +308,8 @@ function reportLost(scope: KernelScope, client: ClientState, lost: GraphPlan['lo
       refuseTaken(scope, client, [key], missing);
       continue;
     }
+    // The graph that defines it is pending: what the client waits for is not this graph's.
+    if (wantedBy(scope, client, key) !== undefined) continue;
     scope.outbox.toClient(client, {
       op: 'cancelled-keys',
       keys: [key],
@@ -319,7 +321,10 @@ function reportLost(scope: KernelScope, client: ClientState, lost: GraphPlan['lo
   }
 }
 
-/** These keys need one that stands for another computation already. */
+/**
+ * These keys need one that stands for another computation already. The client gets none of them, neither what it wanted
+ * of them before: under one key it cannot tell the one result from the other.
+ */
 function refuseTaken(
   scope: KernelScope,
   client: ClientState,
@@ -328,6 +333,20 @@ function refuseTaken(
 ): void {
   const reason = `the key "${taken}" stands for another value or computation already`;
   scope.outbox.toClient(client, { op: 'cancelled-keys', keys, reason, taken });
+  for (const key of keys) {
+    const task = wantedBy(scope, client, key);
+    if (task !== undefined) releaseWants(scope, client, [task]);
+  }
+}
+
+/** The task of the key, if the client wants it already. */
+export function wantedBy(
+  { cluster }: KernelScope,
+  client: ClientState,
+  key: string,
+): TaskState | undefined {
+  const task = cluster.tasks.get(key);
+  return task !== undefined && client.wantsWhat.has(task) ? task : undefined;
 }
 
 /** Nothing of a graph with a cycle was taken. */
@@ -343,8 +362,8 @@ function refuseCycle(
     { cycle },
   );
   for (const key of keys) {
-    const known = scope.cluster.tasks.get(key);
-    if (known !== undefined && client.wantsWhat.has(known)) {
+    const known = wantedBy(scope, client, key);
+    if (known !== undefined) {
       // It has another definition, and is not affected.
       reportState(scope, known, client);
       continue;

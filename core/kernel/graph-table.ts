@@ -40,6 +40,14 @@ function definitionIn(runSpec: unknown): unknown {
   return partsOf(runSpec).definition;
 }
 
+/** A run specification with which the kernel decides as with the whole; undefined: it reads nothing of this one. */
+export function meaningOf(runSpec: unknown): object | undefined {
+  const { definition } = partsOf(runSpec);
+  const isKept = isKeptResult(runSpec);
+  if (definition === undefined && !isKept) return undefined;
+  return { definition, ...(isKept ? { persist: { isKept } } : {}) };
+}
+
 /** The only parts of a run specification that the kernel reads. */
 function partsOf(runSpec: unknown): Partial<Pick<FunctionSpec, 'definition' | 'persist'>> {
   return typeof runSpec === 'object' && runSpec !== null ? runSpec : {};

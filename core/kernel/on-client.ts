@@ -14,7 +14,7 @@ import { addWant } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
 import { SteadySet } from '../util/collections.ts';
 import { begin, inSlices, isAllButForgotten } from './agenda.ts';
-import { dropIntakes, GraphIntake } from './graph-intake.ts';
+import { dropIntakes, GraphIntake, wantedBy } from './graph-intake.ts';
 import type { KernelScope } from './scope.ts';
 import { dropFireAndForget, releaseWants, reportState } from './task-effects.ts';
 import { clearAgenda, settle } from './transitions.ts';
@@ -111,16 +111,14 @@ export function onClientReleasesKeys(scope: KernelScope, stimulus: ClientRelease
 }
 
 export function onRefuseGraph(
-  { cluster, outbox }: KernelScope,
+  scope: KernelScope,
   { client: name, keys: requested, plugin, reason }: RefuseGraph,
 ): void {
-  const client = cluster.clients.get(name);
+  const client = scope.cluster.clients.get(name);
   if (client === undefined) return;
-  const keys = requested.filter((key) => {
-    const task = cluster.tasks.get(key);
-    return task === undefined || !client.wantsWhat.has(task);
-  });
-  if (keys.length > 0) outbox.toClient(client, { op: 'cancelled-keys', keys, reason, plugin });
+  const keys = requested.filter((key) => wantedBy(scope, client, key) === undefined);
+  if (keys.length > 0)
+    scope.outbox.toClient(client, { op: 'cancelled-keys', keys, reason, plugin });
 }
 
 export function onReportKey(scope: KernelScope, stimulus: ReportKey): void {

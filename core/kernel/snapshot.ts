@@ -23,6 +23,7 @@ import { WorkerState } from '../state/worker.ts';
 import { approximateBytes } from '../util/bytes.ts';
 import { SmallSet, SteadySet } from '../util/collections.ts';
 import { policyError } from './ask-policy.ts';
+import { meaningOf } from './graph-table.ts';
 import type { KernelScope } from './scope.ts';
 
 /** Stands for how to compute a task, where that is not written down. The kernel only asks whether there is any. */
@@ -470,7 +471,7 @@ const TASK = task.table(
         (one, { clients }) => clients.numbersOf(one.whoWants.items),
       ),
     },
-    /** In columns; only journals have it, because a scheduler starts from a journal. */
+    /** In columns. A scheduler starts from a journal, which has it whole; a recording has what the kernel reads of it. */
     specs: { runSpecs: task.as('runSpec', (one) => one.runSpec) },
     /** Pairs of a position in the columns, and what is not as in a new task. */
     rare: {
@@ -796,7 +797,7 @@ const PART_BYTES = 64 * 2 ** 20;
  * O(tasks + links).
  *
  * @param isToStart - for a scheduler that starts with it, maybe with other policies: with the run specifications of tasks,
- *   and without what policies remember; otherwise it only says whether there is a specification
+ *   and without what policies remember; otherwise with what the kernel reads of a specification
  */
 export function* takeSnapshot(
   scope: KernelScope,
@@ -825,7 +826,8 @@ export function* takeSnapshot(
     isToStart ? approximateBytes(runSpec, PART_BYTES) : 0;
   for (const some of inParts([...cluster.tasks.values()], nbytesOf)) {
     const columns = saveColumns(TASK.tasks, some, refs);
-    const specs = isToStart ? saveColumns(TASK.specs, some, refs) : {};
+    const runSpecs = some.map(({ runSpec }) => (isToStart ? runSpec : meaningOf(runSpec)) ?? null);
+    const specs = runSpecs.some((spec) => spec !== null) ? { runSpecs } : {};
     yield { part: 'tasks', ...columns, ...specs, rare: saveRare(some, refs) };
   }
   yield {

@@ -1,4 +1,5 @@
 import { YardmasterError } from '../api/errors.ts';
+import { meaningOf } from '../kernel/graph-table.ts';
 import { OPAQUE, type StatePart } from '../kernel/snapshot.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import {
@@ -95,7 +96,7 @@ export class LogWriter implements KernelLog {
       const isReplayed = this.header.holds === 'all' && stimulus.op === 'update-graph';
       if (!YardmasterError.is(thrown) || !isReplayed) throw thrown;
       const tasks = stimulus.tasks.map((task) =>
-        task.runSpec === undefined ? task : { ...task, runSpec: OPAQUE },
+        task.runSpec === undefined ? task : { ...task, runSpec: meaningOf(task.runSpec) ?? OPAQUE },
       );
       this.append('stimulus', nowMs, { ...stimulus, tasks }, mark);
     }

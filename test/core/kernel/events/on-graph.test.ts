@@ -291,3 +291,15 @@ it('a graph that names a taken key twice leaves nothing of itself, and loses onl
   env.send({ op: 'remove-client', client: 'd' });
   expect(env.states).toEqual({});
 });
+
+it('a client that submits a taken key does not want any more what it wanted of that key', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  const graphOf = (definition: string) => [{ key: 'a', dependencies: [], runSpec: { definition } }];
+  env.send({ op: 'update-graph', client: 'd', tasks: graphOf('first'), keys: ['a'] });
+  env.desire('a');
+  env.send({ op: 'update-graph', client: 'c', tasks: graphOf('other'), keys: ['a'] });
+  expect(env.takeClientMessages()).toMatchObject([{ op: 'cancelled-keys', taken: 'a' }]);
+  env.send({ op: 'remove-client', client: 'd' });
+  expect(env.states).toEqual({});
+});

@@ -147,6 +147,18 @@ describe('while a graph is submitted', () => {
     expect(env.takeClient('d')).toEqual(['cancelled-keys x']);
   });
 
+  it('a client that waits for a task of it goes on waiting, whatever else it submits under the key', () => {
+    const env = inSlicesOf(1);
+    env.addWorkers(1);
+    env.submit({ a: [], b: ['a'] }, { client: 'd' });
+    slicesUntil(env, () => env.cluster.tasks.size === 2);
+    env.desire('a');
+    env.submit({ a: ['lost'] });
+    finishIntake(env);
+    env.finish('a');
+    expect(env.takeClient()).toEqual(['key-in-memory a on w1']);
+  });
+
   it('the first definition that is complete counts', () => {
     const env = inSlicesOf(1);
     env.addWorkers(1);

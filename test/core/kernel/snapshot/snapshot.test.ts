@@ -145,3 +145,20 @@ it('has its tasks in parts that fit into frames, however large their arguments a
   const parts = [...kernel.snapshot(true)].filter(({ part }) => part === 'tasks');
   expect(parts.map((part) => 'runSpecs' in part && part.runSpecs?.length)).toEqual([3, 3, 1]);
 });
+
+it('knows what its tasks stand for, also where the snapshot leaves out how they are computed', () => {
+  const kernel = new SchedulerKernel({}, makePorts(), 0);
+  const graph = (definition: string): Stimulus => ({
+    op: 'update-graph',
+    client: 'c',
+    tasks: [{ key: 'a', dependencies: [], runSpec: { definition, args: [1] } }],
+    keys: ['a'],
+    stimulusId: definition,
+  });
+  kernel.handle(graph('first'), 0);
+  const twin = new SchedulerKernel({}, makePorts(), 0);
+  twin.restore([...kernel.snapshot()]);
+  expect(twin.cluster.tasks.get('a')?.runSpec).toEqual({ definition: 'first' });
+  const [refused] = twin.handle(graph('other'), 1).toClients;
+  expect(refused?.message).toMatchObject({ op: 'cancelled-keys', taken: 'a' });
+});

@@ -183,6 +183,8 @@ export interface StealView {
 
 /** The whole cluster as the scheduler sees it. */
 export interface ClusterView {
+  /** The time of the event that is being handled, in milliseconds of the scheduler's clock; virtual in a simulation. */
+  readonly nowMs: number;
   readonly tasks: ReadonlyMap<string, TaskView>;
   readonly groups: ReadonlyMap<string, GroupView>;
   readonly prefixes: ReadonlyMap<string, PrefixView>;

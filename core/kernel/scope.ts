@@ -50,9 +50,8 @@ export class KernelScope {
   /** For candidates of a policy that bounds its reach; reused. */
   readonly reached: WorkerState[] = [];
 
-  /** The present stimulus and its time. */
+  /** The present stimulus. */
   stimulusId = '';
-  nowMs: number;
 
   /** The stimulus that is being handled. */
   stimulus: Stimulus | undefined = undefined;
@@ -107,7 +106,6 @@ export class KernelScope {
     public ports: KernelPorts,
     nowMs: number,
   ) {
-    this.nowMs = nowMs;
     this.story = new Story(options.transitionLogLength);
     this.cluster = new ClusterState(
       {
@@ -127,10 +125,15 @@ export class KernelScope {
     task.blame = { task, failure, failureNumber: ++this.failureNumber };
   }
 
+  /** The time of the present stimulus, in milliseconds of the scheduler's clock. */
+  get nowMs(): number {
+    return this.cluster.nowMs;
+  }
+
   /** A stimulus begins. */
   begin(stimulus: Stimulus, nowMs: number): void {
     this.outbox.clear();
-    this.nowMs = nowMs;
+    this.cluster.nowMs = nowMs;
     this.stimulus = stimulus;
     this.stimulusId = stimulus.stimulusId;
     this.story.begin(stimulus.stimulusId);

@@ -675,6 +675,7 @@ const CLUSTER = cluster.table(
     ...unsaved('records of their own', 'tasks', 'groups', 'prefixes', 'clients'),
     ...unsaved('filled with what workers are processing', 'runs'),
     ...unsaved('set by the maker of the kernel', 'languageOf'),
+    ...unsaved('of one stimulus', 'nowMs'),
     ...unsaved('computed', 'memory', 'totalOccupancyS', 'isIdle'),
   },
 );

@@ -482,7 +482,7 @@ class ShownCluster
     ...(['tasks', 'groups', 'prefixes', 'workers', 'clients', 'running', 'idle'] as const),
     ...(['saturated', 'openSlots', 'limits', 'queued', 'unrunnable', 'replicated'] as const),
     ...(['replicasWanted', 'stealsInFlight', 'totalThreads', 'totalOccupancyS'] as const),
-    ...(['generation', 'assignedCount'] as const),
+    ...(['generation', 'assignedCount', 'nowMs'] as const),
   )
   implements ClusterView
 {

@@ -111,7 +111,7 @@ export class ClusterState {
   constructor(
     readonly costs: CostModel,
     private readonly workerOrder: WorkerOrder = byRegistration,
-    nowMs = 0,
+    public nowMs = 0,
   ) {
     this.clients.set(FIRE_AND_FORGET, new ClientState(FIRE_AND_FORGET, nowMs));
   }

@@ -174,3 +174,18 @@ it('a slot limit that is no number is refused with what is allowed', () => {
     /slot limit NaN; allowed are numbers from 1 on, and Infinity for no limit/,
   );
 });
+
+it('a policy reads the time of the event that it decides in', () => {
+  const times: number[] = [];
+  const env = cluster(2, 1, {
+    workerSelection: {
+      score(_task, _worker, _missingBytes, { nowMs }) {
+        times.push(nowMs);
+        return 0;
+      },
+    },
+  });
+  env.advance(250);
+  env.submit({ a: [] });
+  expect(times).toEqual([250, 250]);
+});

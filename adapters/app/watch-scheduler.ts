@@ -115,9 +115,13 @@ export function findWaiting(cluster: ClusterView, policy: string): Waiting | und
     }
   }
   if (refused === undefined) return undefined;
-  // Without restrictions only its language keeps a task from every worker.
+  // Without restrictions only rules and its language keep a task from every worker.
   const all = [...workers.values()];
+  const rules = cluster.whyWaits(refused);
   if (all.every((worker) => cluster.suits(refused, worker) === 'no')) {
+    if (rules !== undefined) {
+      return { why: 'no such worker', text: `no worker may run ${refused.key}: ${rules}` };
+    }
     const spoken = [...new Set(all.map(({ language }) => language))].join(', ');
     const text = `no worker may run ${refused.key}: its language is not that of the workers (${spoken}); start a worker of its language`;
     return { why: 'no such worker', text };
@@ -128,7 +132,8 @@ export function findWaiting(cluster: ClusterView, policy: string): Waiting | und
     ({ processing, status }) => processing.size === 0 && status === 'running',
   );
   if (!isIdle) return undefined;
-  const text = `the policy "${policy}" (workerSelection) gives ${refused.key} to no worker, although all of them are idle; it may wait for ever`;
+  const who = rules ?? `the policy "${policy}" (workerSelection) gives it to no worker`;
+  const text = `${refused.key} waits although all workers are idle, perhaps for ever: ${who}`;
   return { why: 'policy', text };
 }
 

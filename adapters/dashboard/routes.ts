@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
   type ClusterView,
   type PluginContext,
+  SLOT_NAMES,
   type SlotName,
   YardmasterError,
 } from '../../core/api/index.ts';
@@ -184,7 +185,7 @@ function taskOf(context: ApiSource, key: string): object {
 
 function policiesOf(context: ApiSource): object {
   const policies = context.run('policies') as Readonly<Record<SlotName, string>>;
-  const shadows = (Object.keys(policies) as SlotName[]).flatMap((slot) => {
+  const shadows = SLOT_NAMES.flatMap((slot) => {
     const report = orNull(() => context.run('shadow', { slot }));
     return report === null || report === undefined ? [] : [report];
   });

@@ -19,10 +19,11 @@ export function waitingIn(cluster: ClusterView): readonly Sentence[] {
   ];
 }
 
-function* withoutWorker({ workers, unrunnable, ...others }: ClusterView): Iterable<Sentence> {
+function* withoutWorker(cluster: ClusterView): Iterable<Sentence> {
+  const { workers, unrunnable } = cluster;
   if (workers.size === 0) {
-    let waiting = unrunnable.size + others.queued.size;
-    for (const { queuedCount } of others.limits) waiting += queuedCount;
+    let waiting = unrunnable.size + cluster.queued.size;
+    for (const { queuedCount } of cluster.limits) waiting += queuedCount;
     if (waiting > 0)
       yield sentence(
         `${countOf(waiting, 'task waits', 'tasks wait')} for the first worker: start one.`,
@@ -40,10 +41,11 @@ function* withoutWorker({ workers, unrunnable, ...others }: ClusterView): Iterab
   }
   for (const [demand, { example, tasks }] of demands) {
     const more = unrunnable.size > LOOKED_AT ? ' at least' : '';
-    const why = demand === '' ? 'the policy gives it to no worker' : `it asks for ${demand}`;
+    const unwanted = cluster.whyWaits(example) ?? 'the policy gives it to no worker';
+    const why = demand === '' ? unwanted : `it asks for ${demand}`;
     const { key } = example;
     yield sentence(
-      `No worker may run${more} ${countOf(tasks, 'task')}, such as ${key}: ${why}.`,
+      `No worker takes${more} ${countOf(tasks, 'task')}, such as ${key}: ${why}.`,
       key,
     );
   }

@@ -15,6 +15,7 @@ export * from './local-plugins.ts';
 export * from './plugin.ts';
 export * from './policies.ts';
 export * from './result-store.ts';
+export * from './rules.ts';
 export * from './transport.ts';
 export * from './views.ts';
 export type * from '../messages/protocol.ts';

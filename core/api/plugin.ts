@@ -15,6 +15,7 @@ import type { YardmasterError } from './errors.ts';
 import type { HookTable, SchedulerHooks } from './hooks.ts';
 import type { DecisionSink } from './insight.ts';
 import type { PolicySlots, SlotName } from './policies.ts';
+import type { PolicyRoles, RoleName } from './rules.ts';
 import { type Provider, token, type Token } from './token.ts';
 import type { Connection, ConnectionHandlers } from './transport.ts';
 import type { ClusterView } from './views.ts';
@@ -122,8 +123,8 @@ export interface PluginContext {
   command(command: string, declaration: CommandDeclaration, handler: CommandHandler): void;
   /** Offers a call to admins whose handler gets whatever they send, unchecked. */
   command(command: string, handler: CommandHandler): void;
-  /** Fills a policy slot for as long as the plugin is there. */
-  providePolicy<Slot extends SlotName>(slot: Slot, policy: PolicySlots[Slot]): void;
+  /** Fills a policy slot, or with `rules` adds a rule of weight 1, for as long as the plugin is there. */
+  providePolicy<Role extends RoleName>(role: Role, policy: PolicyRoles[Role]): void;
   /** Gives a service to other plugins. */
   provide<T>(token: Token<T>, service: T): void;
   /** @throws YardmasterError `ERR_PLUGIN_SETUP` when no plugin provides it */
@@ -234,7 +235,7 @@ export interface WantedExtensions<T> {
 
 /** The kinds of extensions that a `use` can name. */
 export type ExtensionKind =
-  'plugin' | 'worker-plugin' | 'nanny-plugin' | 'policy' | 'amm-policy' | 'transport';
+  'plugin' | 'worker-plugin' | 'nanny-plugin' | 'policy' | 'rule' | 'amm-policy' | 'transport';
 
 /**
  * Short names of what is built in, with what loads each: a definition or a class. Nothing is loaded

@@ -212,9 +212,14 @@ export interface ClusterView {
   readonly stealsInFlight: number;
   /**
    * Says whether a worker suits this task, whatever its status: `tolerably` when it breaks restrictions
-   * that are only preferences. O(restrictions of the task).
+   * that are only preferences. O(restrictions of the task + rules).
+   * @param victim - the worker that the task would leave, which rules may forbid
    */
-  suits(task: TaskView, worker: WorkerView): 'no' | 'tolerably' | 'well';
+  suits(task: TaskView, worker: WorkerView, victim?: WorkerView): 'no' | 'tolerably' | 'well';
+  /** True when every worker suits the task: it has no restrictions, and no rule refuses workers or moves. */
+  suitsAnywhere(task: TaskView): boolean;
+  /** Names the rules because of which the task waits for a worker; undefined when none does. O(workers * rules). */
+  whyWaits(task: TaskView): string | undefined;
   readonly totalThreads: number;
   /** The memory of all workers, summed. O(workers). */
   readonly memory: MemoryState;

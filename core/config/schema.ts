@@ -1,5 +1,6 @@
 import type { UseEntry } from '../api/plugin.ts';
 import { SLOT_NAMES, type SlotName } from '../api/policies.ts';
+import type { RuleEntry } from '../api/rules.ts';
 import {
   bytes,
   type Checked,
@@ -58,18 +59,18 @@ export const preload = (title: string, owner: string) =>
     entry('module'),
   );
 
-/** One setting for each policy slot. */
-const perSlot = <Value, Input>(
+/** One setting for each policy slot, and others. */
+const perSlot = <Value, Input, Others extends Settings>(
   title: string,
   description: string,
   ofSlot: (slot: SlotName) => Setting<Value, Input, false>,
+  others: Others,
 ) => {
   const of = Object.fromEntries(SLOT_NAMES.map((slot) => [slot, ofSlot(slot)]));
-  return section(
-    title,
-    description,
-    of as Readonly<Record<SlotName, Setting<Value, Input, false>>>,
-  );
+  return section(title, description, {
+    ...(of as Readonly<Record<SlotName, Setting<Value, Input, false>>>),
+    ...others,
+  });
 };
 
 /** `scheduler.recentToOldTime`. */
@@ -96,12 +97,25 @@ const SLOTS = {
   stealing: ['Which tasks move from busy workers to idle ones', 'stealing'],
 } as const satisfies Record<SlotName, readonly [title: string, what: string]>;
 
+const weight = {
+  title: 'Weight',
+  description: 'Of its scores, beside 1 for those of the policy.',
+  ...{ type: 'number', minimum: 0, default: 1 },
+};
+
 const policies = perSlot(
   'Policies',
-  'Who answers the questions of the kernel. One provider for each slot.',
+  'Who answers the questions of the kernel. One provider for each slot, and any number of rules.',
   (slot) => {
     const [title, what] = SLOTS[slot];
     return entry(`${what} policy`, { title, description: `Default: ${DEFAULT_POLICIES[slot]}.` });
+  },
+  {
+    rules: list(
+      'Rules',
+      'Where tasks may run, which places are better, which tasks wait. In the order in which they are asked.',
+      entry<RuleEntry>('rule', {}, { weight }),
+    ),
   },
 );
 
@@ -119,6 +133,7 @@ const shadows = perSlot(
     if (slot === 'stealing') return noShadow;
     return entry(`${what} policy`, { title, description: 'Default: none.' });
   },
+  {},
 );
 
 const clientPolicies = perSlot(
@@ -129,6 +144,7 @@ const clientPolicies = perSlot(
     const text = 'Entries by the names that clients give. Default: none.';
     return table(`For the slot ${slot}`, text, values);
   },
+  {},
 );
 
 const limits = section('Limits', 'What one peer may take of the scheduler and of the workers.', {

@@ -45,6 +45,7 @@ export function reassign(scope: KernelScope, task: TaskState, worker: WorkerStat
   const { cluster } = scope;
   const from = removeFromProcessing(cluster, task);
   scope.hasFreedWorker = true;
+  scope.changedWorker = from;
   const isRepeated = beginRun(scope, task);
   from.occupyAll(task.restrictions?.resources, -1);
   book(scope, task, worker);

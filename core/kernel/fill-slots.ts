@@ -4,7 +4,7 @@ import { byPriority, type TaskState, type WorkerState } from '../state/task.ts';
 import { targetOfSuperfluous, workOn } from './agenda.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
 import { isRootish } from './placement.ts';
-import { isSuited } from './queues.ts';
+import { isSuited, noteRefusal } from './queues.ts';
 import type { KernelScope } from './scope.ts';
 import { settle, transition } from './transitions.ts';
 
@@ -33,8 +33,9 @@ export function refillFromQueue(scope: KernelScope): void {
       leaveAtOnce(scope, task);
       continue;
     }
-    // It was queued before workers of another language came: it is placed as if it were new.
-    const isBound = scope.cluster.languageFor(task) !== undefined;
+    // It was queued before workers of another language, or a rule, came: it is placed as if it were new.
+    const isBound =
+      scope.cluster.languageFor(task) !== undefined || scope.rules?.isFiltered(task) === true;
     scope.recommend(task, isBound ? 'released' : 'processing');
     settle(scope);
     if (task.state !== 'queued') continue;
@@ -139,6 +140,7 @@ export function offerRefused(scope: KernelScope): void {
  */
 export function offerAll(scope: KernelScope): void {
   const { unrunnable, queued } = scope.cluster;
+  for (const task of unrunnable.keys()) noteRefusal(scope, task);
   const waiting = [...unrunnable.keys()].filter((task) => isSuited(scope, task));
   // The last recommendation is followed first.
   for (const task of waiting.sort((a, b) => byPriority(b, a))) scope.recommend(task, 'processing');
@@ -150,13 +152,36 @@ export function offerAll(scope: KernelScope): void {
   settle(scope);
 }
 
+/**
+ * Asks the rules again about tasks that wait because of them, in turn: a few after each stimulus in which a worker has
+ * less to do or sends measurements, and only whether they may start on that worker, so that the price does not grow with
+ * the cluster. When nothing is running, all of them, so that no task waits for ever.
+ */
+export function offerRuled(scope: KernelScope): void {
+  const { cluster, ruled, rules, changedWorker } = scope;
+  if (scope.holdsQueue || !(scope.hasFreedWorker || scope.hasNewMetrics)) return;
+  const isIdle = scope.hasFreedWorker && cluster.computingCount === 0;
+  let [left, refusals] = [ruled.size, 0];
+  while (left > 0 && (isIdle || refusals < REFUSALS_MAX)) {
+    const [task] = ruled.nextInTurn(1);
+    if (task === undefined) return;
+    left--;
+    refusals++;
+    if (rules?.holderOf(task) !== undefined) continue;
+    if (changedWorker !== undefined && rules?.allows(task, changedWorker) === false) continue;
+    scope.recommend(task, 'processing');
+    settle(scope);
+    if (!ruled.has(task)) refusals--;
+  }
+}
+
 function offer(scope: KernelScope, tasks: Iterable<TaskState>): void {
-  const { cluster, refused } = scope;
+  const { cluster } = scope;
   let refusals = 0;
   for (const task of tasks) {
     if (task.state !== 'no-worker') continue;
     if (!isSuited(scope, task)) {
-      refused.delete(task);
+      noteRefusal(scope, task);
       continue;
     }
     scope.recommend(task, 'processing');

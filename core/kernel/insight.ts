@@ -12,6 +12,7 @@ import { nextInRing } from '../util/collections.ts';
 import { knownTasks } from './graph-table.ts';
 import {
   candidatesFor,
+  combinedScores,
   isUnconstrained,
   selectionPlacesRootish,
   slotCandidates,
@@ -141,14 +142,20 @@ function explainPlacement(scope: KernelScope, event: PlacementEvent): Decision {
     ? explainQueuing(scope, event)
     : explainSelection(scope, event);
   const outcome = typeof placement === 'string' ? placement : placement.address;
-  const scorer = isQueuing ? undefined : ports.workerSelection.policy;
-  const candidates = workers.map((worker) => describe(scope, task, worker, scorer));
+  const { policy } = ports.workerSelection;
+  const scorer = isQueuing ? undefined : policy;
+  const sums = isQueuing ? undefined : combinedScores(policy, scope, task, workers);
+  const candidates = workers.map((worker, index) => {
+    const described = describe(scope, task, worker, scorer);
+    return sums === undefined ? described : { ...described, score: sums[index] };
+  });
+  const vetoes = scope.rules?.vetoes(task);
   return {
     kind: 'placement',
     key: task.key,
     policy: (isQueuing ? ports.queuing : ports.workerSelection).name,
     outcome,
-    rule,
+    rule: vetoes === undefined || placement === 'no-worker' ? rule : `${rule}; ${vetoes}`,
     candidates: candidates
       .sort((a, b) => Number(b.worker === outcome) - Number(a.worker === outcome) || byScore(a, b))
       .slice(0, CANDIDATES_MAX),
@@ -159,11 +166,9 @@ function explainPlacement(scope: KernelScope, event: PlacementEvent): Decision {
 }
 
 /** True when the worker selection policy was asked about a root-ish task: there was an open slot. */
-function isPlacedBySelection(
-  { cluster, ports }: KernelScope,
-  { placement }: PlacementEvent,
-): boolean {
-  return selectionPlacesRootish(ports) && (placement !== 'queued' || cluster.openSlots.size > 0);
+function isPlacedBySelection(scope: KernelScope, { task, placement }: PlacementEvent): boolean {
+  if (!selectionPlacesRootish(scope, task)) return false;
+  return placement !== 'queued' || scope.cluster.openSlots.size > 0;
 }
 
 function explainQueuing(scope: KernelScope, event: PlacementEvent): Explanation {
@@ -195,7 +200,7 @@ function explainQueuing(scope: KernelScope, event: PlacementEvent): Explanation 
 
 function explainSelection(scope: KernelScope, { task, placement }: PlacementEvent): Explanation {
   const { cluster, ports } = scope;
-  const { policy } = ports.workerSelection;
+  const { name, policy } = ports.workerSelection;
   if (cluster.running.size === 0) return { rule: 'no worker is running', workers: [] };
   const valid = validWorkers(cluster, task);
   if (valid?.size === 0 && !isLoose(cluster, task)) {
@@ -213,13 +218,18 @@ function explainSelection(scope: KernelScope, { task, placement }: PlacementEven
   }
   const among = amongWhom(task, workers.length, valid !== undefined);
   if (workers.length === 1) return { rule: `the only candidate: ${among}`, workers };
+  const scorers = scope.rules?.scorersOf(task) ?? [];
+  if (scorers.length > 0) {
+    const all = policy.score === undefined ? scorers : [...scorers, name];
+    return { rule: `lowest sum of the scores of ${all.join(' + ')} ${among}`, workers };
+  }
   if (policy.select !== undefined) return { rule: `chosen by the policy ${among}`, workers };
   return { rule: `${scoreRule(scope, task, placement as WorkerState, workers)} ${among}`, workers };
 }
 
 function amongWhom(task: TaskState, count: number, isRestricted: boolean): string {
   const holders = task.dependencies.length > 0 && !task.isActor ? ' that hold inputs' : '';
-  const restricted = isRestricted ? ' and satisfy its restrictions' : '';
+  const restricted = isRestricted ? ' and may run it' : '';
   return `among ${count} worker${count === 1 ? '' : 's'}${holders}${restricted}`;
 }
 
@@ -323,10 +333,11 @@ function aboutLimit({ name, max, runningCount, queuedCount }: TaskLimit): string
   return `waits for its limit, one of ${queuedCount}: ${runningCount} of ${max} of ${name} run`;
 }
 
-function whyNoWorker({ cluster, ports }: KernelScope, task: TaskState): string {
+function whyNoWorker({ cluster, ports, rules }: KernelScope, task: TaskState): string {
   if (cluster.running.size === 0) return 'no worker is running';
   const valid = validWorkers(cluster, task);
-  if (valid?.size === 0) return unsatisfied(cluster, task);
+  const holder = rules?.holderOf(task);
+  if (valid?.size === 0 || holder !== undefined) return unsatisfied(cluster, task);
   return `the policy ${ports.workerSelection.name} refused every worker; it is asked again when one has less to do`;
 }
 

@@ -1,7 +1,7 @@
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
 import type { WorkerState } from '../state/task.ts';
-import { offerAll, offerRefused, refillFromQueue, startLimited } from './fill-slots.ts';
+import { offerAll, offerRefused, offerRuled, refillFromQueue, startLimited } from './fill-slots.ts';
 import { showKnownTasks } from './graph-table.ts';
 import { Insight } from './insight.ts';
 import { checkIdleSaturated } from './occupancy.ts';
@@ -195,6 +195,7 @@ export class SchedulerKernel {
     // Downstream tasks of this stimulus are placed by now, so queued tasks come after them.
     if (scope.cluster.queued.size > 0) refillFromQueue(scope);
     if (scope.refused.size > 0) offerRefused(scope);
+    if (scope.ruled.size > 0) offerRuled(scope);
     const { running, noWorkersSinceMs } = scope.cluster;
     if (running.size === 0 || noWorkersSinceMs !== undefined) refreshNoWorkersClock(scope);
   }
@@ -204,6 +205,7 @@ export class SchedulerKernel {
     const { scope } = this;
     const before = scope.ports;
     scope.ports = ports;
+    scope.takeRules();
     showKnownTasks(scope, before);
     for (const worker of scope.cluster.workersByRank) {
       worker.slotLimit = slotLimitOf(scope, worker);

@@ -24,13 +24,7 @@ import { keepRun } from './assignment.ts';
 import { checkIdleSaturated } from './occupancy.ts';
 import { slotLimitOf } from './placement.ts';
 import { schedulerFailure } from './ports.ts';
-import {
-  avoidWorker,
-  describeRestrictions,
-  isLoose,
-  unsatisfied,
-  validWorkers,
-} from './restrictions.ts';
+import { avoidWorker, describeRestrictions, unsatisfied } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
 import { addToMemory, becomeInactive, takeBackRun } from './task-effects.ts';
 import { settle, transition } from './transitions.ts';
@@ -232,6 +226,7 @@ export function onCheckNoWorkersTimeout(scope: KernelScope): void {
   const noWorkersSinceMs = refreshNoWorkersClock(scope);
   for (const [task, sinceMs] of cluster.unrunnable) {
     if (scope.nowMs - sinceMs < noWorkersTimeoutMs) continue;
+    if (scope.rules?.holderOf(task) !== undefined) continue;
     failWithoutWorker(scope, task, noWorkersSinceMs !== undefined);
   }
   if (noWorkersSinceMs === undefined) return;
@@ -262,6 +257,7 @@ function takeMetrics(
   worker.deafMs = 0;
   worker.metrics = metrics;
   scope.hasNewMetrics = true;
+  scope.changedWorker = worker;
   worker.measuredNbytes = worker.nbytes;
   const unmanaged = metrics.memoryBytes - worker.nbytes + metrics.spilledMemoryBytes;
   const { recentToOldMs } = scope.options;
@@ -275,11 +271,8 @@ function takeMetrics(
 /** Tasks that waited for a worker like this one, the best last, so that it is taken first. */
 function recommendUnrunnable(scope: KernelScope, worker: WorkerState): void {
   const { cluster } = scope;
-  const fitting = [...cluster.unrunnable.keys()].filter((task) => {
-    const valid = validWorkers(cluster, task);
-    if (valid === undefined || valid.has(worker)) return true;
-    return valid.size === 0 && isLoose(cluster, task);
-  });
+  const waiting = [...cluster.unrunnable.keys()];
+  const fitting = waiting.filter((task) => cluster.suits(task, worker) !== 'no');
   for (const task of fitting.sort((a, b) => byPriority(b, a))) {
     scope.recommend(task, 'processing');
   }

@@ -82,6 +82,7 @@ export function onRunsOver(scope: KernelScope, report: RunsOver): void {
   if (worker === undefined) return;
   for (const runId of report.runIds) endRun(scope.cluster, worker, runId);
   scope.hasFreedWorker = true;
+  scope.changedWorker = worker;
   checkIdleSaturated(scope, worker);
 }
 
@@ -229,7 +230,7 @@ function settleSteal(scope: KernelScope, task: TaskState, state: string): Outcom
     return 'refused';
   }
   const isAsked = steal?.state === 'asked';
-  if (isAsked && GIVEN_UP.has(state) && canTake(scope, task, steal.thief)) {
+  if (isAsked && GIVEN_UP.has(state) && canTake(scope, task, steal.victim, steal.thief)) {
     stepToWorker(scope, task, steal.thief);
     rememberSteal(task, steal);
     return 'moved';
@@ -247,12 +248,17 @@ function mayAsk(
 ): boolean {
   if (thief === victim || victim.longRunning.has(task)) return false;
   const isFree = task.steal === undefined || task.steal.state === 'moved';
-  return isFree && canTake(scope, task, thief);
+  return isFree && canTake(scope, task, victim, thief);
 }
 
-/** Registered, running, within the restrictions of the task, and with memory for its inputs. */
-function canTake(scope: KernelScope, task: TaskState, thief: WorkerState): boolean {
+/** The thief is registered and running, suits the task by restrictions and rules, and has memory for its inputs. */
+function canTake(
+  scope: KernelScope,
+  task: TaskState,
+  victim: WorkerState,
+  thief: WorkerState,
+): boolean {
   const { cluster } = scope;
   if (cluster.workers.get(thief.address) !== thief || thief.status !== 'running') return false;
-  return cluster.suits(task, thief) !== 'no' && fitsInto(scope, task, thief);
+  return cluster.suits(task, thief, victim) !== 'no' && fitsInto(scope, task, thief);
 }

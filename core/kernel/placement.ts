@@ -1,4 +1,4 @@
-import type { Reach, WorkerPool, WorkerSelection } from '../api/policies.ts';
+import type { Reach, ScoringSelection, WorkerPool, WorkerSelection } from '../api/policies.ts';
 import type { WorkerView } from '../api/views.ts';
 import type { ReplicaLocations } from '../messages/to-worker.ts';
 import type { ClusterState } from '../state/cluster.ts';
@@ -7,8 +7,9 @@ import type { TaskState, WorkerState } from '../state/task.ts';
 import type { SmallSet } from '../util/collections.ts';
 import { empty } from '../util/values.ts';
 import { askPolicy, nameAnswer, type Question } from './ask-policy.ts';
-import type { KernelPorts, Placement } from './ports.ts';
-import { isLoose, validWorkers } from './restrictions.ts';
+import type { Placement } from './ports.ts';
+import { isLoose, suitableWorkers, validWorkers } from './restrictions.ts';
+import { addScores } from './rules.ts';
 import type { KernelScope } from './scope.ts';
 
 // Which worker computes a task: restrictions and holders of inputs narrow the workers down, the
@@ -68,30 +69,36 @@ export function isRootish(scope: KernelScope, task: TaskState): boolean {
   if (task.limit !== undefined) return false;
   if (scope.cluster.languageFor(task) !== undefined) return false;
   // It is not as free as the others: it avoids workers.
-  if (task.usedWorkers !== undefined && validWorkers(scope.cluster, task) !== undefined)
+  if (task.usedWorkers !== undefined && suitableWorkers(scope.cluster, task) !== undefined)
     return false;
+  if (scope.rules?.isFiltered(task) === true) return false;
   return askPolicy(scope, IS_ROOTISH, task);
 }
 
 /** Chooses a worker for a root-ish task; undefined when it should wait. */
 function placeRootish(scope: KernelScope, task: TaskState): WorkerState | undefined {
-  if (!selectionPlacesRootish(scope.ports)) {
+  if (!selectionPlacesRootish(scope, task)) {
     return askPolicy(scope, SELECT_ROOTISH, task) as WorkerState | undefined;
   }
-  const { reach } = scope.ports.workerSelection.policy;
-  scope.inputs.locate(scope.cluster, task, copiesMax(reach));
+  scope.inputs.locate(scope.cluster, task, copiesMax(reachFor(scope, task)));
   return chooseForSlot(scope, task, slotCandidates(scope, task));
 }
 
-/** True when the queuing policy decides only when a root-ish task starts, and worker selection where. */
-export function selectionPlacesRootish({ queuing, workerSelection }: KernelPorts): boolean {
-  return queuing.policy.leavesPlacement === true && workerSelection.policy.placesRootish !== false;
+/** True when the queuing policy decides only when a root-ish task starts, and worker selection, or rules with scores, where. */
+export function selectionPlacesRootish({ ports, rules }: KernelScope, task: TaskState): boolean {
+  if (ports.queuing.policy.leavesPlacement !== true) return false;
+  return ports.workerSelection.policy.placesRootish !== false || rules?.isScored(task) === true;
+}
+
+/** Rules score all workers that may run a task. */
+function reachFor({ ports, rules }: KernelScope, task: TaskState): Reach | 'all' | undefined {
+  return rules?.isScored(task) === true ? 'all' : ports.workerSelection.policy.reach;
 }
 
 /** Workers with an open slot; within the reach of the policy if it has one. The inputs are located. */
 export function slotCandidates(scope: KernelScope, task: TaskState): readonly WorkerState[] {
   const { openSlots } = scope.cluster;
-  const { reach } = scope.ports.workerSelection.policy;
+  const reach = reachFor(scope, task);
   if (reach === undefined || reach === 'all') return [...openSlots];
   const reached = reachedWorkers(scope, task, undefined, reach).filter((one) => one.openSlots > 0);
   const leastBusy = openSlots.peek();
@@ -110,11 +117,22 @@ export function slotLimitOf(scope: KernelScope, worker: WorkerState): number {
 
 /** Chooses by inputs and restrictions, without regard to slots; undefined when no worker will do. */
 function placeUnqueued(scope: KernelScope, task: TaskState): WorkerState | undefined {
-  const { cluster } = scope;
+  const { cluster, rules } = scope;
   if (cluster.running.size === 0) return undefined;
-  const valid = validWorkers(cluster, task);
-  const { reach } = scope.ports.workerSelection.policy;
-  scope.inputs.locate(cluster, task, copiesMax(reach));
+  scope.inputs.locate(cluster, task, copiesMax(reachFor(scope, task)));
+  if (rules?.isFiltered(task) === true && !rules.isScored(task)) {
+    // Most choices are ones that no rule refuses: the rules are asked about one worker, and not about all of them.
+    const worker = chooseAmong(scope, task, suitableWorkers(cluster, task));
+    if (worker !== undefined && rules.allows(task, worker)) return worker;
+  }
+  return chooseAmong(scope, task, validWorkers(cluster, task));
+}
+
+function chooseAmong(
+  scope: KernelScope,
+  task: TaskState,
+  valid: ReadonlySet<WorkerState> | undefined,
+): WorkerState | undefined {
   if (isUnconstrained(scope, task, valid)) return chooseFromPool(scope, task);
   return chooseCandidate(scope, task, candidatesFor(scope, task, valid));
 }
@@ -124,11 +142,12 @@ function placeUnqueued(scope: KernelScope, task: TaskState): WorkerState | undef
  * run anywhere, and all workers are running (Dask compares start times when one is paused).
  */
 export function isUnconstrained(
-  { cluster, ports }: KernelScope,
+  { cluster, ports, rules }: KernelScope,
   task: TaskState,
   valid: ReadonlySet<WorkerState> | undefined,
 ): boolean {
   if (ports.workerSelection.policy.pickFromPool === undefined) return false;
+  if (rules?.isScored(task) === true) return false;
   if (task.dependencies.length > 0 || valid !== undefined) return false;
   return cluster.running.size === cluster.workersByRank.length;
 }
@@ -143,7 +162,7 @@ export function candidatesFor(
   if (valid?.size === 0) {
     return isLoose(cluster, task) ? candidatesFor(scope, task, undefined) : [];
   }
-  const { reach } = scope.ports.workerSelection.policy;
+  const reach = reachFor(scope, task);
   if (reach === 'all') return [...(valid ?? cluster.running)];
   if (reach !== undefined && !task.isActor) return reachedWorkers(scope, task, valid, reach);
   const { holders } = inputs;
@@ -254,7 +273,8 @@ type CandidateQuestion = Question<
 const SELECT_FOR_SLOT: CandidateQuestion = {
   slot: 'workerSelection',
   ask: (policy, scope, task, candidates) => {
-    if (policy.pickFromPool === undefined || task.dependencies.length > 0) {
+    const isScored = scope.rules?.isScored(task) === true;
+    if (policy.pickFromPool === undefined || isScored || task.dependencies.length > 0) {
       return selectBest(policy, scope, task, candidates);
     }
     return policy.pickFromPool(task, new CandidatePool(candidates), scope.cluster);
@@ -299,23 +319,52 @@ function selectBest(
       ? candidates
       : candidates.filter((worker) => policy.admits?.(task, worker) === true);
   if (admitted.length === 0) return undefined;
+  const sums = combinedScores(policy, scope, task, admitted);
   if (policy.select !== undefined) {
-    return policy.select(task, admitted.toSorted(byRank), inputs.missingBytes, cluster);
+    const least = sums === undefined ? 0 : Math.min(...sums);
+    const chosen = sums === undefined ? admitted : admitted.filter((_, at) => sums[at] === least);
+    return policy.select(task, chosen.toSorted(byRank), inputs.missingBytes, cluster);
   }
   const byLoad = task.dependencies.length === 0 && policy.pickFromPool === undefined;
   let best: WorkerState | undefined;
   let bestScore = 0;
-  for (const worker of admitted) {
-    const score = policy.score(task, worker, inputs.missingBytes(worker), cluster);
-    if (!Number.isFinite(score)) {
-      throw new RangeError(`score of worker ${worker.address} for task ${task.key} is ${score}`);
-    }
+  for (let index = 0; index < admitted.length; index++) {
+    const worker = admitted[index] as WorkerState;
+    const score = sums?.[index] ?? scoreOf(policy, scope, task, worker);
     if (best === undefined || comesBefore(task, worker, score, best, bestScore, byLoad)) {
       best = worker;
       bestScore = score;
     }
   }
   return best;
+}
+
+function scoreOf(
+  policy: ScoringSelection,
+  { cluster, inputs }: KernelScope,
+  task: TaskState,
+  worker: WorkerState,
+): number {
+  const score = policy.score(task, worker, inputs.missingBytes(worker), cluster);
+  if (Number.isFinite(score)) return score;
+  throw new RangeError(`score of worker ${worker.address} for task ${task.key} is ${score}`);
+}
+
+/** The sums of the scores of the rules and of the policy; undefined when no rule scores the task. The inputs are located. */
+export function combinedScores(
+  policy: WorkerSelection,
+  scope: KernelScope,
+  task: TaskState,
+  workers: readonly WorkerState[],
+): readonly number[] | undefined {
+  const { rules } = scope;
+  if (rules?.isScored(task) !== true) return undefined;
+  const sums = rules.scores(task, workers);
+  if (policy.score !== undefined) {
+    const own = workers.map((worker) => scoreOf(policy, scope, task, worker));
+    addScores(sums, own, 1);
+  }
+  return sums;
 }
 
 /**

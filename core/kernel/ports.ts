@@ -1,6 +1,7 @@
 import { type ErrorCode, YardmasterError } from '../api/errors.ts';
 import type { SchedulerHooks } from '../api/hooks.ts';
 import type { UseEntry } from '../api/plugin.ts';
+import type { Rule } from '../api/rules.ts';
 import type {
   Fairness,
   GraphLinks,
@@ -44,6 +45,11 @@ export interface Named<T> {
   readonly entry?: UseEntry;
 }
 
+/** A rule with the weight of its scores. */
+export interface NamedRule extends Named<Rule> {
+  readonly weight: number;
+}
+
 /** The observers of each hook: functions of plugins, each already isolated from the others. */
 export type HookCalls<Hooks = SchedulerHooks> = {
   readonly [Name in keyof Hooks]: readonly Hooks[Name][];
@@ -58,6 +64,8 @@ export interface KernelPorts {
   readonly queuing: Named<Queuing>;
   readonly ordering: Named<Ordering>;
   readonly fairness: Named<Fairness>;
+  /** In the order in which they are asked. */
+  readonly rules: readonly NamedRule[];
   /** The policies that decide when one of these throws or gives an unusable answer. */
   readonly fallbacks: Readonly<KernelSlots>;
   /**

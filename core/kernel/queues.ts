@@ -22,19 +22,23 @@ export function leaveQueue({ cluster }: KernelScope, task: TaskState): void {
   else cluster.limits.dequeue(task.limit, task);
 }
 
-// Tasks in `no-worker`: which of them wait for another worker, and which for another answer of a policy.
+// Tasks in `no-worker`: which of them wait for another worker, and which for another answer of a policy or rule.
 
 /**
- * Records whether a policy refused the task: there is a running worker that satisfies its restrictions.
- * A task that no worker suits waits for another worker instead. Called when it enters or stays in
- * `no-worker`.
+ * Records whether a rule or a policy refused the task. A task whose restrictions no worker satisfies waits for another
+ * worker instead. Called when it enters or stays in `no-worker`.
  */
 export function noteRefusal(scope: KernelScope, task: TaskState): void {
-  if (isSuited(scope, task)) scope.refused.add(task);
-  else scope.refused.delete(task);
+  const { rules, refused, ruled } = scope;
+  const suits = isSuited(scope, task);
+  const isHeld = rules?.holderOf(task) !== undefined;
+  if (isHeld || (!suits && rules?.isFiltered(task) === true)) ruled.add(task);
+  else ruled.delete(task);
+  if (suits && !isHeld) refused.add(task);
+  else refused.delete(task);
 }
 
-/** The task waits for a suitable worker, or for another answer of a policy. */
+/** The task waits for a suitable worker, or for another answer of a policy or rule. */
 export function park(scope: KernelScope, task: TaskState): void {
   setTaskState(task, 'no-worker');
   scope.cluster.unrunnable.set(task, scope.nowMs);
@@ -42,12 +46,13 @@ export function park(scope: KernelScope, task: TaskState): void {
 }
 
 /** Takes a task out of the list of those that wait for a suitable worker. */
-export function leaveUnrunnable({ cluster, refused }: KernelScope, task: TaskState): void {
-  cluster.unrunnable.delete(task);
-  refused.delete(task);
+export function leaveUnrunnable(scope: KernelScope, task: TaskState): void {
+  scope.cluster.unrunnable.delete(task);
+  scope.refused.delete(task);
+  scope.ruled.delete(task);
 }
 
-/** True when any running worker satisfies the restrictions. */
+/** True when any running worker satisfies the restrictions and the rules. */
 export function isSuited({ cluster }: KernelScope, task: TaskState): boolean {
   if (cluster.running.size === 0) return false;
   const valid = validWorkers(cluster, task);

@@ -451,11 +451,13 @@ class Repair {
     scope.recommendations.clear();
     for (const work of scope.agenda) work.clear();
     scope.refused.clear();
+    scope.ruled.clear();
     scope.unproven.length = 0;
     scope.sliceEnd = Infinity;
     scope.isRefillLeft = false;
     scope.holdsQueue = false;
     scope.hasFreedWorker = true;
+    scope.changedWorker = undefined;
     const { recovery } = scope;
     for (const worker of leaving) recovery?.forget(worker);
   }

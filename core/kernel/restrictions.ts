@@ -4,23 +4,40 @@ import type { Restrictions, TaskState, WorkerState } from '../state/task.ts';
 // Where a task may run at all. Source: Dask's `valid_workers`.
 
 /**
- * Running workers that satisfy the task's restrictions, in no order that matters, or undefined when
- * any worker does. Resources are compared with what a worker offers in all, not with what is free: the
- * task waits there. O(workers that satisfy them).
+ * Running workers that satisfy the task's restrictions and that no rule refuses, in no order that matters, or undefined
+ * when any worker does. Resources are compared with what a worker offers in all, not with what is free: the task waits
+ * there. O(workers that satisfy the restrictions), times the rules that filter them.
  */
 export function validWorkers(
   cluster: ClusterState,
   task: TaskState,
 ): ReadonlySet<WorkerState> | undefined {
-  const { restrictions, usedWorkers } = task;
-  const language = cluster.languageFor(task);
-  if (language !== undefined) return speaking(cluster, language, task);
-  if (usedWorkers !== undefined) return unusedWorkers(cluster, usedWorkers, restrictions);
-  return restrictions === undefined ? undefined : satisfying(cluster, restrictions);
+  const { rules, running } = cluster;
+  if (rules?.isFiltered(task) !== true) return suitableWorkers(cluster, task);
+  const allowed = (workers: Iterable<WorkerState>): ReadonlySet<WorkerState> =>
+    new Set([...workers].filter((worker) => rules.allows(task, worker)));
+  let valid = allowed(satisfying(cluster, task) ?? running);
+  if (valid.size === 0 && hasPreferences(cluster, task)) valid = allowed(running);
+  return task.usedWorkers === undefined ? valid : (unusedOf(valid, task.usedWorkers) ?? valid);
 }
 
-/** True when any worker will do when none satisfies the restrictions. */
+/** As {@link validWorkers}, without regard to rules. */
+export function suitableWorkers(
+  cluster: ClusterState,
+  task: TaskState,
+): ReadonlySet<WorkerState> | undefined {
+  const { usedWorkers } = task;
+  const valid = satisfying(cluster, task);
+  if (usedWorkers === undefined) return valid;
+  return unusedOf(valid ?? cluster.running, usedWorkers) ?? valid;
+}
+
+/** True when any worker will do when none is valid. */
 export function isLoose(cluster: ClusterState, task: TaskState): boolean {
+  return hasPreferences(cluster, task) && cluster.rules?.isFiltered(task) !== true;
+}
+
+function hasPreferences(cluster: ClusterState, task: TaskState): boolean {
   return task.restrictions?.loose === true && cluster.languageFor(task) === undefined;
 }
 
@@ -38,32 +55,15 @@ export function hasUntriedWorker(cluster: ClusterState, task: TaskState): boolea
   return false;
 }
 
-/** Of those that speak a language the ones that satisfy the rest, or all if the rest is a preference. */
-function speaking(
-  cluster: ClusterState,
-  language: string,
-  { restrictions, usedWorkers }: TaskState,
-): ReadonlySet<WorkerState> {
-  const speakers = new Set<WorkerState>();
-  for (const worker of cluster.running) if (worker.language === language) speakers.add(worker);
-  const satisfied = restrictions === undefined ? undefined : satisfying(cluster, restrictions);
-  let valid = satisfied === undefined ? speakers : intersection(speakers, satisfied);
-  if (valid.size === 0 && restrictions?.loose === true) valid = speakers;
-  return usedWorkers === undefined ? valid : (unusedOf(valid, usedWorkers) ?? valid);
-}
-
-function intersection<T>(some: ReadonlySet<T>, others: ReadonlySet<T>): Set<T> {
-  return new Set([...some].filter((item) => others.has(item)));
-}
-
-/** Those that the task does not avoid, unless there are no others. O(workers). */
-function unusedWorkers(
-  cluster: ClusterState,
-  used: ReadonlySet<string>,
-  restrictions: Restrictions | undefined,
-): ReadonlySet<WorkerState> | undefined {
-  const valid = restrictions === undefined ? undefined : satisfying(cluster, restrictions);
-  return unusedOf(valid ?? cluster.running, used) ?? valid;
+/** Of those that speak the language of the task the ones that satisfy the rest, or all if the rest is a preference. */
+function satisfying(cluster: ClusterState, task: TaskState): ReadonlySet<WorkerState> | undefined {
+  const { restrictions } = task;
+  const language = cluster.languageFor(task);
+  const named = restrictions && runningAt(cluster, restrictions);
+  if (language === undefined) return named;
+  const speakers = [...cluster.running].filter((worker) => worker.language === language);
+  const valid = new Set(speakers.filter((worker) => named?.has(worker) !== false));
+  return valid.size === 0 && restrictions?.loose === true ? new Set(speakers) : valid;
 }
 
 /** The part of them that the task does not avoid; undefined: it is none, or all. */
@@ -76,7 +76,7 @@ function unusedOf(
   return unused.length === 0 || unused.length === pool.length ? undefined : new Set(unused);
 }
 
-function satisfying(
+function runningAt(
   cluster: ClusterState,
   restrictions: Restrictions,
 ): ReadonlySet<WorkerState> | undefined {
@@ -151,8 +151,10 @@ export function describeRestrictions(cluster: ClusterState, task: TaskState): st
   return demands.join(', ');
 }
 
-/** The reason why a task that has restrictions finds no worker among those that run. */
+/** The reason why a task that has restrictions, or that rules concern, finds no worker among those that run. */
 export function unsatisfied(cluster: ClusterState, task: TaskState): string {
+  const reason = cluster.whyWaits(task);
+  if (reason !== undefined) return reason;
   return `no running worker satisfies its restrictions: ${describeRestrictions(cluster, task)}`;
 }
 

@@ -18,6 +18,7 @@ import type { Recovery } from './on-recovery.ts';
 import { OutboxWriter } from './outbox.ts';
 import { InputLocations, InputTable } from './placement.ts';
 import type { KernelOptions, KernelPorts } from './ports.ts';
+import { RuleBook } from './rules.ts';
 import { Story } from './story.ts';
 
 /** The reason why keys were cancelled: a short one for programs, and one for people. */
@@ -73,8 +74,14 @@ export class KernelScope {
   hasFreedWorker = false;
   /** True when this stimulus brought measurements of a worker. */
   hasNewMetrics = false;
+  /** The last worker that one of these two is about. */
+  changedWorker: WorkerState | undefined = undefined;
   /** Tasks in `no-worker` because a policy refused them. */
   readonly refused = new RefusedTasks();
+  /** Tasks in `no-worker` because a rule holds them back, or rules refuse all workers that suit them. */
+  readonly ruled = new RefusedTasks();
+  /** Undefined when there are no rules. */
+  rules: RuleBook | undefined = undefined;
   /** The queuing policy left a slot open in this stimulus although tasks are queued. */
   isQueueRefused = false;
   /** Set while workers are awaited that a journal knows. */
@@ -118,6 +125,14 @@ export class KernelScope {
       options.workerOrder === 'address' ? byAddress : byRegistration,
       nowMs,
     );
+    this.takeRules();
+  }
+
+  /** Asks the rules of the ports from here on. */
+  takeRules(): void {
+    const { rules } = this.ports;
+    this.rules = rules.length === 0 ? undefined : new RuleBook(this, rules);
+    this.cluster.rules = this.rules;
   }
 
   /** The task fails by itself; what cannot be computed without it shares this. */

@@ -1,6 +1,6 @@
 import { messageOf, YardmasterError } from '../api/errors.ts';
 import { type Disagreement, SHADOW_FAILURES_MAX, type ShadowReport } from '../api/insight.ts';
-import type { KernelSlotName, KernelSlots, Submission, WorkerSelection } from '../api/policies.ts';
+import type { KernelSlotName, KernelSlots, Submission } from '../api/policies.ts';
 import type { GraphTask } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
 import { nbytesOf } from '../state/relations.ts';
@@ -51,7 +51,7 @@ export class Shadow implements Watcher {
   placed({ task, placement, isRootish: asRootish }: PlacementEvent): void {
     const { scope } = this;
     if (this.slot === 'workerSelection') {
-      if (asRootish && !this.placesRootish()) return;
+      if (asRootish && !this.placesRootish(task)) return;
       this.comparePlacement(task, placement, () => choosePlacement(scope, task, asRootish));
     } else if (this.slot === 'queuing') {
       this.comparePlacement(task, placement, () =>
@@ -107,12 +107,11 @@ export class Shadow implements Watcher {
     };
   }
 
-  /** True when the policy in charge or this one places root-ish tasks. */
-  private placesRootish(): boolean {
-    const { ports } = this.scope;
-    if (selectionPlacesRootish(ports)) return true;
-    const candidate = this.candidate as Named<WorkerSelection>;
-    return selectionPlacesRootish({ ...ports, workerSelection: candidate });
+  /** True when the policy in charge or this one places the root-ish task. */
+  private placesRootish(task: TaskState): boolean {
+    const { scope } = this;
+    if (selectionPlacesRootish(scope, task)) return true;
+    return this.ask(() => selectionPlacesRootish(scope, task)) === true;
   }
 
   private comparePlacement(task: TaskState, active: Placement, choose: () => Placement): void {

@@ -674,7 +674,7 @@ const CLUSTER = cluster.table(
   {
     ...unsaved('records of their own', 'tasks', 'groups', 'prefixes', 'clients'),
     ...unsaved('filled with what workers are processing', 'runs'),
-    ...unsaved('set by the maker of the kernel', 'languageOf'),
+    ...unsaved('set by the maker of the kernel', 'languageOf', 'rules'),
     ...unsaved('of one stimulus', 'nowMs'),
     ...unsaved('computed', 'memory', 'totalOccupancyS', 'isIdle'),
   },
@@ -688,13 +688,20 @@ const SCOPE = scope.table(
       transitions: scope.as('transitionCounter'),
     },
     holdings: {
-      ...scope.filled(TASK_AT, 'refused'),
+      ...scope.filled(TASK_AT, 'refused', 'ruled'),
       /** The number of refused tasks that have had their turn in this round. */
       refusedSeen: scope.row(
         [],
         ({ refused }) => refused.seenCount,
         ({ refused }, count) => {
           if (count > 0) refused.skip(count);
+        },
+      ),
+      ruledSeen: scope.row(
+        [],
+        ({ ruled }) => ruled.seenCount,
+        ({ ruled }, count) => {
+          if (count > 0) ruled.skip(count);
         },
       ),
     },
@@ -714,11 +721,18 @@ const SCOPE = scope.table(
   },
   {
     ...unsaved('a record of its own', 'cluster'),
-    ...unsaved('set by the maker of the kernel', 'options', 'watchers'),
+    ...unsaved('set by the maker of the kernel', 'options', 'watchers', 'rules'),
     ...unsaved('no decision depends on it', 'story', 'inputs', 'locations', 'reached'),
     ...unsaved('of one stimulus', 'outbox', 'recommendations', 'stimulusId', 'nowMs', 'stimulus'),
     ...unsaved('of one stimulus', 'startsAtOnce', 'unproven', 'killTimeoutMs', 'hasFreedWorker'),
-    ...unsaved('of one stimulus', 'hasNewMetrics', 'isQueueRefused', 'holdsQueue', 'stepping'),
+    ...unsaved(
+      'of one stimulus',
+      'hasNewMetrics',
+      'changedWorker',
+      'isQueueRefused',
+      'holdsQueue',
+      'stepping',
+    ),
     ...unsaved('of one stimulus', 'firstRunId', 'isHandled', 'sliceEnd', 'isSliceOver'),
     ...unsaved('of work that is left', 'agenda', 'present', 'intakes', 'isRefillLeft', 'hasLeft'),
     ...unsaved('of work that is left', 'recovery'),

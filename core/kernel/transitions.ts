@@ -12,7 +12,7 @@ import { NO_TASKS, type TaskState, type WorkerState } from '../state/task.ts';
 import { isRelease, targetOfSuperfluous, type Work } from './agenda.ts';
 import { assignToWorker, reassign } from './assignment.ts';
 import { checkIdleSaturated, recountSlots } from './occupancy.ts';
-import { placeParked, placeQueued, placeTask } from './placement.ts';
+import { isRootish, placeParked, placeQueued, placeTask } from './placement.ts';
 import { invariantError, schedulerFailure } from './ports.ts';
 import { enqueue, leaveQueue, leaveUnrunnable, noteRefusal, park } from './queues.ts';
 import type { KernelScope } from './scope.ts';
@@ -376,12 +376,13 @@ function waitingToProcessing(scope: KernelScope, task: TaskState): void {
     scope.recommend(task, 'queued');
     return;
   }
-  const placement = placeTask(scope, task);
+  const isHeld = scope.rules?.holderOf(task) !== undefined;
+  const placement = isHeld ? 'no-worker' : placeTask(scope, task);
   if (typeof placement === 'string') scope.recommend(task, placement);
   else assignToWorker(scope, task, placement);
 }
 
-/** No acceptable worker is running, or the policy rejects all of them now. */
+/** No acceptable worker is running, the policy rejects all of them now, or a rule holds the task back. */
 function waitingToNoWorker(scope: KernelScope, task: TaskState): void {
   checkReady(scope, task);
   park(scope, task);
@@ -407,9 +408,9 @@ function noWorkerToReleased(scope: KernelScope, task: TaskState): void {
 }
 
 /**
- * A suitable worker came, or one has less to do. The task stays when the policy refuses it again, and is queued when
- * its limit has no room. It
- * needs no open slot, even if its group has become root-ish, because slots are offered to queued tasks.
+ * A suitable worker came, or one has less to do. The task stays when the policy or a rule refuses it again, and is queued
+ * when its limit has no room. It needs no open slot, even if its group has become root-ish, because slots are offered to
+ * queued tasks; but one that a rule held back starts as if it were new.
  */
 function noWorkerToProcessing(scope: KernelScope, task: TaskState): void {
   if (task.limit?.holdsBack === true) {
@@ -417,7 +418,12 @@ function noWorkerToProcessing(scope: KernelScope, task: TaskState): void {
     enqueue(scope, task);
     return;
   }
-  const worker = placeParked(scope, task);
+  const isHeld = scope.rules?.holderOf(task) !== undefined;
+  if (!isHeld && scope.ruled.has(task) && isRootish(scope, task)) {
+    scope.recommend(task, 'released');
+    return;
+  }
+  const worker = isHeld ? undefined : placeParked(scope, task);
   if (worker === undefined) {
     noteRefusal(scope, task);
     return;
@@ -439,11 +445,12 @@ function queuedToReleased(scope: KernelScope, task: TaskState): void {
 
 /**
  * A worker has an open slot, or the limit of the task has room. A task without a limit stays queued when the policy finds
- * no slot after all; one with a limit must not stand in the way of others that have it.
+ * no slot after all; one with a limit, or one that a rule holds back, must not stand in the way of others.
  */
 function queuedToProcessing(scope: KernelScope, task: TaskState): void {
-  if (task.limit !== undefined) {
-    const placement = placeTask(scope, task);
+  const isHeld = scope.rules?.holderOf(task) !== undefined;
+  if (isHeld || task.limit !== undefined) {
+    const placement = isHeld ? 'no-worker' : placeTask(scope, task);
     leaveQueue(scope, task);
     if (typeof placement === 'string') park(scope, task);
     else assignToWorker(scope, task, placement);
@@ -509,6 +516,7 @@ function processingToErred(scope: KernelScope, task: TaskState, details: Transit
 function exitProcessing(scope: KernelScope, task: TaskState): WorkerState | undefined {
   const worker = removeFromProcessing(scope.cluster, task);
   scope.hasFreedWorker = true;
+  scope.changedWorker = worker;
   if (!scope.cluster.isRegistered(worker)) return undefined;
   worker.occupyAll(task.restrictions?.resources, -1);
   checkIdleSaturated(scope, worker);

@@ -302,7 +302,7 @@ function validateContainers(scope: KernelScope): void {
     if (sinceMs < previousMs) fail('unrunnable tasks are not in the order of their times');
     previousMs = sinceMs;
   }
-  for (const task of scope.refused) {
+  for (const task of [...scope.refused, ...scope.ruled]) {
     if (!cluster.unrunnable.has(task)) fail(`${task.key} is refused in state ${task.state}`);
   }
   for (const task of cluster.queued) {

@@ -58,7 +58,7 @@ export interface LogHeader {
   readonly segment: number;
 }
 
-/** The policies in charge of each slot from here on. */
+/** What decides from here on: the policies by slot, and the rules as `rules[0]`, `rules[1]` and so on. */
 export type LoggedPolicies = Readonly<Record<string, LoggedPolicy>>;
 
 /** A policy as a log names it. */
@@ -66,6 +66,8 @@ interface LoggedPolicy {
   readonly name: string;
   /** Its configuration; absent for what is built in by default, and for what was given as an object or has objects as options. */
   readonly entry?: UseEntry;
+  /** Of a rule. */
+  readonly weight?: number;
 }
 
 /** A digest of what the kernel has done up to here, so that a replay can be compared. */

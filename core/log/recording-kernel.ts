@@ -1,5 +1,5 @@
 import { KERNEL_SLOT_NAMES } from '../api/policies.ts';
-import type { HookCalls, KernelOptions, KernelPorts } from '../kernel/ports.ts';
+import type { HookCalls, KernelOptions, KernelPorts, Named } from '../kernel/ports.ts';
 import type { Outbox } from '../kernel/outbox.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
 import { StateError, type StatePart } from '../kernel/snapshot.ts';
@@ -208,10 +208,12 @@ export function restoreCheckpoint(
 }
 
 function policiesOf(ports: KernelPorts): LoggedPolicies {
-  return Object.fromEntries(
-    KERNEL_SLOT_NAMES.map((slot) => {
-      const { name, entry } = ports[slot];
-      return [slot, entry === undefined ? { name } : { name, entry }];
+  const logged = ({ name, entry }: Named<unknown>): LoggedPolicies[string] =>
+    entry === undefined ? { name } : { name, entry };
+  return Object.fromEntries([
+    ...KERNEL_SLOT_NAMES.map((slot) => [slot, logged(ports[slot])] as const),
+    ...ports.rules.map((rule, index) => {
+      return [`rules[${index}]`, { ...logged(rule), weight: rule.weight }] as const;
     }),
-  );
+  ]);
 }

@@ -10,12 +10,8 @@ import type { ExecutionResult, Executor } from '../api/executor.ts';
 import { type EventName, HOOK_NAMES } from '../api/hooks.ts';
 import type { NannyHooks, WorkerHooks } from '../api/local-plugins.ts';
 import { type ExtensionKind, type PluginDefinition } from '../api/plugin.ts';
-import {
-  type PolicyDefinition,
-  type PolicySlots,
-  SLOT_NAMES,
-  type SlotName,
-} from '../api/policies.ts';
+import { type PolicyDefinition, SLOT_NAMES, type SlotName } from '../api/policies.ts';
+import type { PolicyRoles, RoleName } from '../api/rules.ts';
 import type { Transport, TransportDefinition } from '../api/transport.ts';
 import {
   ANY,
@@ -64,7 +60,8 @@ const POLICY_FIELDS: Rules<keyof PolicyDefinition> = {
   ...{ kind: ANY, slot: ANY, name: TEXT, apiVersion: ANY, optionsSchema: SCHEMA },
   create: FUNCTION,
 };
-const TRANSPORT_FIELDS: Rules<keyof TransportDefinition> = {
+/** Of a transport, or a rule. */
+const MADE_FIELDS: Rules<keyof TransportDefinition> = {
   ...{ kind: ANY, name: TEXT, apiVersion: ANY, optionsSchema: SCHEMA, create: FUNCTION },
 };
 const REQUIRED_FIELDS: readonly string[] = ['name', 'setup', 'create'];
@@ -79,8 +76,8 @@ const REACH: Schema = {
 };
 const MEMORY = { snapshot: FUNCTION, restore: FUNCTION } as const;
 
-/** The contract of a policy slot. */
-interface SlotRow<Member extends PropertyKey> {
+/** The contract of a policy slot, or of rules. */
+interface RoleRow<Member extends PropertyKey> {
   /** Methods and flags. */
   readonly members: Rules<Member>;
   /** The methods without which nothing can fill the slot; one of each inner list. */
@@ -89,7 +86,7 @@ interface SlotRow<Member extends PropertyKey> {
   readonly excludes?: readonly (readonly [string, string])[];
 }
 
-const SLOTS: { readonly [Slot in SlotName]: SlotRow<NamesOf<PolicySlots[Slot]>> } = {
+const ROLES: { readonly [Role in RoleName]: RoleRow<NamesOf<PolicyRoles[Role]>> } = {
   workerSelection: {
     members: {
       ...{ reach: REACH, weighsResources: FLAG, placesRootish: FLAG },
@@ -122,12 +119,19 @@ const SLOTS: { readonly [Slot in SlotName]: SlotRow<NamesOf<PolicySlots[Slot]>> 
     },
     needs: [['mayTake', 'victims', 'levelOf', 'order', 'pays']],
   },
+  rules: {
+    members: {
+      ...{ concerns: FUNCTION, filter: FUNCTION, score: FUNCTION, holds: FUNCTION },
+      mayMove: FUNCTION,
+    },
+    needs: [['filter', 'score', 'holds', 'mayMove']],
+  },
 };
 
 /** The slot that a method makes a policy one for. */
 const SLOT_OF_METHOD = new Map<string, SlotName>();
 for (const slot of SLOT_NAMES) {
-  for (const method of SLOTS[slot].needs.flat()) {
+  for (const method of ROLES[slot].needs.flat()) {
     if (!SLOT_OF_METHOD.has(method)) SLOT_OF_METHOD.set(method, slot);
   }
 }
@@ -135,12 +139,12 @@ for (const slot of SLOT_NAMES) {
 /** One object may fill several slots. */
 const IN_ANY_SLOT: ReadonlySet<string> = new Set([
   'name',
-  ...Object.values(SLOTS).flatMap(({ members }) => Object.keys(members)),
+  ...Object.values(ROLES).flatMap(({ members }) => Object.keys(members)),
 ]);
 
-/** Names of the methods and flags of a policy. */
-export function membersOf(slot: SlotName): readonly string[] {
-  return Object.keys(SLOTS[slot].members);
+/** Names of the methods and flags of a policy or rule. */
+export function membersOf(role: RoleName): readonly string[] {
+  return Object.keys(ROLES[role].members);
 }
 
 /** A kind of extension. */
@@ -218,12 +222,17 @@ const KINDS: Readonly<Record<ExtensionKind, KindRow>> = {
   },
   transport: {
     ...{ noun: 'a transport', madeBy: 'defineTransport', place: 'scheduler.transport' },
-    ...{ call: 'createScheduler({ transports })', fields: TRANSPORT_FIELDS, marks: ['listen'] },
+    ...{ call: 'createScheduler({ transports })', fields: MADE_FIELDS, marks: ['listen'] },
   },
   policy: {
     ...{ noun: 'a policy', madeBy: 'definePolicy', place: 'scheduler.policies.<slot>' },
     ...{ call: 'scheduler.replacePolicy(slot, policy)', fields: POLICY_FIELDS },
     marks: [...SLOT_OF_METHOD.keys()],
+  },
+  rule: {
+    ...{ noun: 'a rule', madeBy: 'defineRule', place: 'scheduler.policies.rules' },
+    ...{ call: "context.providePolicy('rules', rule)", fields: MADE_FIELDS },
+    marks: ROLES.rules.needs.flat(),
   },
   ...PLUGINS,
 };
@@ -465,18 +474,18 @@ function complaintAbout(name: string, kind: PluginKind, isPlain: boolean): strin
 }
 
 /**
- * Checks what fills a slot. What would silently never be asked is refused, too: misspelt methods and flags, and
+ * Checks what fills a slot, or a rule. What would silently never be asked is refused, too: misspelt methods and flags, and
  * in a plain object methods that no slot has. A class may have further methods; names that begin with `_` are
  * free.
  * @throws YardmasterError `ERR_SLOT`
  */
-export function checkPolicy(slot: SlotName, policy: unknown, source: string): void {
+export function checkPolicy(role: RoleName, policy: unknown, source: string): void {
   const methods = (policy ?? {}) as Fields;
-  const { members, needs, excludes = [] }: SlotRow<string> = SLOTS[slot];
+  const { members, needs, excludes = [] }: RoleRow<string> = ROLES[role];
   const known = Object.keys(members);
   const refuse = (what: string, data: object): never => {
-    const message = `${source} cannot fill the slot ${slot}: ${what}`;
-    throw new YardmasterError('ERR_SLOT', message, { slot, ...data });
+    const use = role === 'rules' ? 'be a rule' : `fill the slot ${role}`;
+    throw new YardmasterError('ERR_SLOT', `${source} cannot ${use}: ${what}`, { role, ...data });
   };
   const [name, advice] = neverAsked(methods, known) ?? [];
   if (name !== undefined)

@@ -26,6 +26,7 @@ import {
   SLOT_NAMES,
   type SlotName,
 } from '../api/policies.ts';
+import type { PolicyRoles, RoleName, Rule, RuleDefinition, RuleEntry } from '../api/rules.ts';
 import type { Provider } from '../api/token.ts';
 import type { Transport, TransportDefinition } from '../api/transport.ts';
 import { type ConfigOrigin, IN_CODE } from '../config/problems.ts';
@@ -33,7 +34,7 @@ import type { LoadedConfig } from '../config/load.ts';
 import { DEFAULT_POLICIES } from '../config/schema.ts';
 import type { OnError } from '../config/types.ts';
 import { withTimeout } from '../host/answers.ts';
-import type { HookCalls, KernelPorts, Named } from '../kernel/ports.ts';
+import type { HookCalls, KernelPorts, Named, NamedRule } from '../kernel/ports.ts';
 import { isTrusted } from '../shared/read-only.ts';
 import { pathText, type Segment } from '../shared/schema.ts';
 import { show } from '../shared/words.ts';
@@ -473,32 +474,40 @@ export function byScheme(transports: readonly Transport[]): Map<string, Transpor
 // Policies.
 
 /**
- * Makes what fills a slot out of a definition, a class (its options go to the constructor), or an
+ * Makes what fills a slot, or a rule, out of a definition, a class (its options go to the constructor), or an
  * instance that has the methods of the slot.
  * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_SLOT`
  */
-export async function loadPolicy<Slot extends SlotName>(
+export async function loadPolicy<Role extends RoleName>(
   resolver: PluginResolver,
-  slot: Slot,
+  role: Role,
   entry: UseEntry,
   place: Place,
-): Promise<Named<PolicySlots[Slot]>> {
-  const resolved = await resolver.resolve(entry.use, 'policy', slot);
-  const { name, policy } = makePolicy(slot, resolved, entry.options, place);
-  checkPolicy(slot, policy, `${name} (${resolved.source})`);
-  const shielded = isTrusted(resolved.exported) ? policy : shieldedPolicy(slot, policy);
-  const named = { name, policy: shielded as PolicySlots[Slot] };
+): Promise<Named<PolicyRoles[Role]>> {
+  const resolved = await resolver.resolve(entry.use, role === 'rules' ? 'rule' : 'policy', role);
+  const { name, policy } = makePolicy(role, resolved, entry.options, place);
+  checkPolicy(role, policy, `${name} (${resolved.source})`);
+  const shielded = isTrusted(resolved.exported) ? policy : shieldedPolicy(role, policy);
+  const named = { name, policy: shielded as PolicyRoles[Role] };
   return isPlain(entry) ? { ...named, entry } : named;
 }
 
+async function loadRule(
+  resolver: PluginResolver,
+  entry: RuleEntry,
+  place: Place,
+): Promise<NamedRule> {
+  return { ...(await loadPolicy(resolver, 'rules', entry, place)), weight: entry.weight };
+}
+
 function makePolicy(
-  slot: SlotName,
+  role: RoleName,
   resolved: Resolved,
   options: Options | undefined,
   place: Place,
 ): { readonly name: string; readonly policy: object } {
   const { exported, source } = resolved;
-  const form = formOf(resolved, 'policy');
+  const form = formOf(resolved, role === 'rules' ? 'rule' : 'policy');
   if (form === 'class') {
     const { instance } = instanceOf(resolved, options, place);
     return { name: (exported as ExtensionClass).name, policy: instance };
@@ -510,13 +519,13 @@ function makePolicy(
     noOptions(options, place, shown);
     return { name: shown, policy };
   }
-  const definition = exported as PolicyDefinition;
-  const { name, optionsSchema, slot: own } = definition;
-  if (own !== slot) {
+  const definition = exported as PolicyDefinition | RuleDefinition;
+  const { name, optionsSchema } = definition;
+  if (definition.kind === 'policy' && definition.slot !== role) {
     throw new YardmasterError(
       'ERR_SLOT',
-      `${name} (${source}) is a policy for ${own} and cannot fill ${slot}`,
-      { slot, policy: name },
+      `${name} (${source}) is a policy for ${definition.slot} and cannot fill ${role}`,
+      { slot: role, policy: name },
     );
   }
   const shown = `${name} from ${source}`;
@@ -525,7 +534,7 @@ function makePolicy(
 }
 
 /**
- * Fills the slots: what is built in, and what the configuration names.
+ * Fills the slots: what is built in, and what the configuration names. Loads its rules.
  * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_SLOT`
  */
 export async function loadPolicies(
@@ -545,8 +554,15 @@ export async function loadPolicies(
       slots.provide(slot, await loadPolicy(resolver, slot, entry, place), CONFIGURATION);
     });
   }
+  const rules: NamedRule[] = [];
+  for (const [index, entry] of config.scheduler.policies.rules.entries()) {
+    const at = ['scheduler', 'policies', 'rules', index];
+    const place = { origin, optionsAt: [...at, 'options'] };
+    await problems.attempt(at, async () => rules.push(await loadRule(resolver, entry, place)));
+  }
   problems.throwIfAny();
   slots.setBuiltin(builtin as never);
+  slots.provideRules(rules, CONFIGURATION);
 }
 
 /**
@@ -584,23 +600,26 @@ export async function loadOtherPolicies(
   return shadows;
 }
 
-type SlotPolicy = Named<KernelSlots[KernelSlotName]>;
-
-/** Policies for slots whose recorded ones were given as objects in code: their definitions, or instances of them. */
+/** Policies for slots, and rules by name, whose recorded ones were given as objects in code: definitions, or instances. */
 export type GivenPolicies = Readonly<{
   [Slot in KernelSlotName]?: KernelSlots[Slot] | PolicyDefinition<Slot>;
-}>;
+}> & { readonly rules?: Readonly<Record<string, Rule | RuleDefinition>> };
 
-/** A policy that a recording names. */
+/** A policy or rule that a recording names. */
 interface RecordedPolicy {
   readonly name: string;
   readonly entry?: UseEntry;
+  /** Of a rule. */
+  readonly weight?: number;
 }
+
+type LoadedRole = Named<PolicyRoles[RoleName]>;
 
 /** Loads the policies that a recording names. There are no plugins, so there are no hooks. */
 export class RecordedPolicies {
   private readonly resolver: PluginResolver;
-  private readonly loaded = new Map<KernelSlotName, SlotPolicy>();
+  /** By slot, and rules by their place. */
+  private readonly loaded = new Map<string, LoadedRole>();
 
   /**
    * @param folder - that relative paths are resolved from
@@ -621,37 +640,50 @@ export class RecordedPolicies {
    * @throws YardmasterError `ERR_REPLAY` for a policy that has to be given; `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
    */
   async ports(recorded: Readonly<Record<string, RecordedPolicy>>): Promise<KernelPorts> {
-    const policies: Partial<Record<KernelSlotName, SlotPolicy>> = {};
+    const policies: Partial<Record<KernelSlotName, LoadedRole>> = {};
     const fallbacks: Partial<Record<KernelSlotName, unknown>> = {};
     for (const slot of KERNEL_SLOT_NAMES) {
-      policies[slot] = await this.load(slot, recorded[slot]);
+      policies[slot] = await this.load(slot, slot, recorded[slot], this.given[slot]);
       const builtin = { use: DEFAULT_POLICIES[slot] };
       const { policy } = await loadPolicy(this.resolver, slot, builtin, AT_RUN_TIME);
       fallbacks[slot] = policy;
     }
+    const rules: NamedRule[] = [];
+    for (const [key, rule] of Object.entries(recorded)) {
+      if (rule.weight === undefined) continue;
+      const loaded = await this.load(key, 'rules', rule, this.given.rules?.[rule.name]);
+      rules.push({ name: rule.name, policy: loaded.policy as Rule, weight: rule.weight });
+    }
     return {
       ...(policies as Pick<KernelPorts, KernelSlotName>),
+      rules,
       fallbacks: fallbacks as unknown as KernelSlots,
       hooks: NO_HOOKS,
       onPolicyFailure: () => undefined,
     };
   }
 
-  private async load(slot: KernelSlotName, recorded?: RecordedPolicy): Promise<SlotPolicy> {
+  /** @param key - under which the recording names it */
+  private async load(
+    key: string,
+    role: KernelSlotName | 'rules',
+    recorded: RecordedPolicy | undefined,
+    given: object | undefined,
+  ): Promise<LoadedRole> {
+    const slot = role === 'rules' ? `rules["${recorded?.name}"]` : role;
     if (recorded === undefined) throw missing(slot, 'no policy');
     const { name, entry } = recorded;
-    const before = this.loaded.get(slot);
+    const before = this.loaded.get(key);
     if (before?.name === name && isSame(before.entry, entry)) return before;
-    const given = this.given[slot];
-    let policy: SlotPolicy;
+    let policy: LoadedRole;
     if (given !== undefined) {
-      const { policy: made } = await loadPolicy(this.resolver, slot, { use: given }, AT_RUN_TIME);
+      const { policy: made } = await loadPolicy(this.resolver, role, { use: given }, AT_RUN_TIME);
       policy = { name, policy: made };
-    } else if (entry === undefined) throw missing(slot, `the policy "${name}", an object in code`);
-    else if (!this.allowsModules && !this.resolver.isBuiltin(entry.use, slot)) {
+    } else if (entry === undefined) throw missing(slot, `"${name}", an object in code`);
+    else if (!this.allowsModules && !this.resolver.isBuiltin(entry.use, role)) {
       throw refused(slot, show(entry.use), this.folder);
-    } else policy = await loadPolicy(this.resolver, slot, entry, AT_RUN_TIME);
-    this.loaded.set(slot, policy);
+    } else policy = await loadPolicy(this.resolver, role, entry, AT_RUN_TIME);
+    this.loaded.set(key, policy);
     return policy;
   }
 }
@@ -665,7 +697,7 @@ function isSame(a: UseEntry | undefined, b: UseEntry | undefined): boolean {
 function refused(slot: string, use: string, folder: string): YardmasterError {
   return new YardmasterError(
     'ERR_REPLAY',
-    `the recording names the policy ${use} in the slot ${slot}, which is not built in; to replay it would run code from ${folder}. If you trust the recording, say --allow-policies (in code allowPolicies: true), or give the policy as policies.${slot}`,
+    `the recording names ${use} as ${slot}, which is not built in; to replay it would run code from ${folder}. If you trust the recording, say --allow-policies (in code allowPolicies: true), or give the policy as policies.${slot}`,
     { slot, use, folder },
   );
 }
@@ -673,7 +705,7 @@ function refused(slot: string, use: string, folder: string): YardmasterError {
 function missing(slot: string, what: string): YardmasterError {
   return new YardmasterError(
     'ERR_REPLAY',
-    `the recording has ${what} in the slot ${slot}; give it to the replay as policies.${slot}`,
+    `the recording has ${what} as ${slot}; give it to the replay as policies.${slot}`,
     { slot },
   );
 }

@@ -10,7 +10,8 @@ import {
 } from '../api/policies.ts';
 import { original, readOnly } from '../shared/read-only.ts';
 import { hint } from '../shared/words.ts';
-import type { Named } from '../kernel/ports.ts';
+import type { RoleName } from '../api/rules.ts';
+import type { Named, NamedRule } from '../kernel/ports.ts';
 import { checkPolicy, membersOf } from './contracts.ts';
 
 interface Provider {
@@ -21,6 +22,9 @@ interface Provider {
   readonly entry?: UseEntry;
 }
 
+/** What decides, by slot. */
+export type PolicyNames = Readonly<Record<SlotName, string>> & { readonly rules?: string };
+
 /** Policies for all slots. */
 export type Policies = { readonly [Slot in SlotName]: Named<PolicySlots[Slot]> };
 
@@ -28,6 +32,8 @@ export type Policies = { readonly [Slot in SlotName]: Named<PolicySlots[Slot]> }
 @collaborator
 export class PolicySlotTable {
   private readonly providers = new Map<SlotName, Provider>();
+  /** Rules of each owner. */
+  private readonly owned = new Map<string, readonly NamedRule[]>();
   private builtin: Policies | undefined;
 
   /** The built-in policies: they fill empty slots and stand in when a policy fails. */
@@ -60,9 +66,19 @@ export class PolicySlotTable {
     this.providers.set(slot, { owner, ...policy, policy: shielded });
   }
 
-  /** Empties the slots that an owner has filled. Returns whether there were any. */
+  /** Takes rules in the place of those that the owner had; they are checked, and see what they should. */
+  provideRules(rules: readonly NamedRule[], owner: string): void {
+    this.owned.set(owner, rules);
+  }
+
+  /** Those of the configuration, and then those of plugins. */
+  get rules(): readonly NamedRule[] {
+    return [...this.owned.values()].flat();
+  }
+
+  /** Takes away the rules of an owner, and empties the slots that it has filled. Returns whether there were any. */
   withdraw(owner: string): boolean {
-    let any = false;
+    let any = this.owned.delete(owner);
     for (const [slot, provider] of this.providers) {
       if (provider.owner !== owner) continue;
       this.providers.delete(slot);
@@ -97,10 +113,12 @@ export class PolicySlotTable {
     return entry === undefined ? named : { ...named, entry };
   }
 
-  /** Names of what fills the slots. */
-  get names(): Readonly<Record<SlotName, string>> {
+  /** Names of what fills the slots, and of the rules if there are any. */
+  get names(): PolicyNames {
     const names = SLOT_NAMES.map((slot) => [slot, this.inCharge(slot).name] as const);
-    return Object.fromEntries(names) as Record<SlotName, string>;
+    const rules = this.rules.map(({ name }) => name).join(', ');
+    const inCharge = Object.fromEntries(names) as Record<SlotName, string>;
+    return rules === '' ? inCharge : { ...inCharge, rules };
   }
 
   private builtins(): Policies {
@@ -128,20 +146,20 @@ export function checkSlot(slot: unknown, owner?: string): asserts slot is SlotNa
 }
 
 /**
- * A policy that is not part of this package: it sees views of the state, which it cannot change, and its answers are
+ * A policy or rule that is not part of this package: it sees views of the state, which it cannot change, and its answers are
  * taken back from views. An ordering policy gets a copy of the links, which are read too often for views. What it
  * remembers is its own, so `restore` is given that itself.
  */
-export function shieldedPolicy<Policy extends object>(slot: SlotName, policy: Policy): Policy {
+export function shieldedPolicy<Policy extends object>(role: RoleName, policy: Policy): Policy {
   const methods = policy as Readonly<Record<string, (...args: unknown[]) => unknown>>;
   const shielded: Record<string, unknown> = {};
-  for (const name of membersOf(slot)) {
+  for (const name of membersOf(role)) {
     if (typeof methods[name] !== 'function') {
       if (name in policy) Object.defineProperty(shielded, name, { get: () => methods[name] });
     } else if (name === 'restore') {
       shielded[name] = (memory: unknown, cluster: unknown) =>
         methods[name]!(memory, readOnly(cluster));
-    } else if (name === 'order' && slot === 'ordering') {
+    } else if (name === 'order' && role === 'ordering') {
       shielded[name] = (tasks: unknown, keys: unknown, links: GraphLinks | undefined) =>
         original(methods[name]!(readOnly(tasks), readOnly(keys), links && copyOf(links)));
     } else {

@@ -38,6 +38,7 @@ export class PortsCompiler {
       queuing: slots.inCharge('queuing'),
       ordering: slots.inCharge('ordering'),
       fairness: slots.inCharge('fairness'),
+      rules: slots.rules,
       fallbacks: slots.fallbacks,
       hooks: this.hooks.compile(own),
       onPolicyFailure: (failure: PolicyFailure) => this.errors.policyFailed(failure),

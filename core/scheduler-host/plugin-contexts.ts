@@ -69,8 +69,8 @@ export class PluginContexts {
       command: (command: string, ...declared: DeclaredCommand) => {
         plugin.commands.set(command, readCommand(plugin, plugin.commands, command, declared));
       },
-      providePolicy: (slot, policy) => {
-        plugin.providePolicy(slot, policy);
+      providePolicy: (role, policy) => {
+        plugin.providePolicy(role, policy);
         if (plugin.isAttached) this.ports.request();
       },
       provide: (service, value) => {

@@ -1,9 +1,11 @@
 import { YardmasterError } from '../api/errors.ts';
 import type { HookName } from '../api/hooks.ts';
 import { type Token } from '../api/plugin.ts';
-import type { PolicySlots, SlotName } from '../api/policies.ts';
+import type { SlotName } from '../api/policies.ts';
+import type { PolicyRoles, RoleName, Rule } from '../api/rules.ts';
 import type { Connection } from '../api/transport.ts';
 import { PendingAnswers } from '../host/answers.ts';
+import { checkPolicy } from '../plugin-host/contracts.ts';
 import { collaborator, nameOf } from '../plugin-host/injection.ts';
 import type { Blueprint } from '../plugin-host/load-extensions.ts';
 import {
@@ -11,7 +13,7 @@ import {
   type PluginInfo,
   type PluginSurroundings,
 } from '../plugin-host/plugin-host.ts';
-import { checkSlot, PolicySlotTable } from '../plugin-host/policy-slots.ts';
+import { checkSlot, PolicySlotTable, shieldedPolicy } from '../plugin-host/policy-slots.ts';
 import type { PluginCommand } from './commands.ts';
 
 /** An owner that provides services for a while. One that replaces another has the same name. */
@@ -166,7 +168,7 @@ export class LoadedPlugin extends HostedPlugin {
   /** Of its commands. */
   readonly answers = new PendingAnswers();
   /** Policies that it offers; they fill their slots once the plugin is attached. */
-  readonly policies = new Map<SlotName, PolicySlots[SlotName]>();
+  readonly policies = new Map<RoleName, PolicyRoles[RoleName]>();
   /** Connections to its own scheduler that it has opened. */
   readonly connections = new Set<Connection>();
   private readonly provided: (() => void)[] = [];
@@ -199,16 +201,23 @@ export class LoadedPlugin extends HostedPlugin {
     if (this.isAttached) provide();
   }
 
-  /** Fills a slot, from the moment at which the plugin is attached. */
-  providePolicy<Slot extends SlotName>(slot: Slot, given: PolicySlots[Slot]): void {
-    checkSlot(slot, this.owner);
-    if (this.isAttached) this.fill(slot, given);
-    this.policies.set(slot, given);
+  /** Fills a slot or adds a rule, from the moment at which the plugin is attached. */
+  providePolicy<Role extends RoleName>(role: Role, given: PolicyRoles[Role]): void {
+    if (role !== 'rules') checkSlot(role, this.owner);
+    if (this.isAttached) this.fill(role, given);
+    this.policies.set(role, given);
   }
 
-  private fill<Slot extends SlotName>(slot: Slot, policy: PolicySlots[Slot]): void {
+  private fill(role: RoleName, policy: PolicyRoles[RoleName]): void {
     const { name, owner, blueprint } = this;
-    this.registers.slots.provide(slot, { name, policy }, owner, !blueprint.isTrusted);
+    const { slots } = this.registers;
+    if (role !== 'rules') {
+      slots.provide(role, { name, policy: policy as never }, owner, !blueprint.isTrusted);
+      return;
+    }
+    checkPolicy(role, policy, `${name} from ${owner}`);
+    const rule = blueprint.isTrusted ? policy : shieldedPolicy(role, policy);
+    slots.provideRules([{ name, policy: rule as Rule, weight: 1 }], owner);
   }
 
   override attach(): void {

@@ -497,8 +497,16 @@ class ShownCluster
     return shownBy<ClusterView>(this).memory;
   }
 
-  suits(task: TaskView, worker: WorkerView): 'no' | 'tolerably' | 'well' {
-    return shownBy<ClusterView>(this).suits(original(task), original(worker));
+  suits(task: TaskView, worker: WorkerView, victim?: WorkerView): 'no' | 'tolerably' | 'well' {
+    return shownBy<ClusterView>(this).suits(original(task), original(worker), original(victim));
+  }
+
+  suitsAnywhere(task: TaskView): boolean {
+    return shownBy<ClusterView>(this).suitsAnywhere(original(task));
+  }
+
+  whyWaits(task: TaskView): string | undefined {
+    return shownBy<ClusterView>(this).whyWaits(original(task));
   }
 
   [NAME](): string {

@@ -20,6 +20,18 @@ export interface ErredTask {
 /** The language of a run specification; undefined: any worker will do. */
 export type LanguageOf = (runSpec: unknown) => string | undefined;
 
+/** The rules of extensions, as far as they say where a task may run. */
+export interface TaskRules {
+  /** True when a rule may refuse workers for the task. */
+  isFiltered(task: TaskState): boolean;
+  /** True when a rule may refuse to let the task move from one worker to another. */
+  isTied(task: TaskState): boolean;
+  allows(task: TaskState, worker: WorkerState): boolean;
+  mayMove(task: TaskState, victim: WorkerState, thief: WorkerState): boolean;
+  /** Names the rules because of which the task waits for a worker, in a sentence; undefined when none does. */
+  reasonOf(task: TaskState): string | undefined;
+}
+
 /** A total order of workers: negative when `a` comes first. It breaks every tie between workers. */
 export type WorkerOrder = (a: WorkerState, b: WorkerState) => number;
 
@@ -57,6 +69,8 @@ export class ClusterState {
   readonly languages = new Map<string, number>();
   /** Returns the language of a task by its run specification; undefined: languages are not used. */
   languageOf: LanguageOf | undefined = undefined;
+  /** Undefined when there are none. */
+  rules: TaskRules | undefined = undefined;
   /** Workers that have a translation of a result, by task. */
   readonly translations = new Map<TaskState, Set<WorkerState>>();
 
@@ -212,13 +226,27 @@ export class ClusterState {
     return holder !== undefined && holder.language !== worker.language;
   }
 
-  /**
-   * Says whether a worker suits this task, whatever its status: `tolerably` when it breaks restrictions
-   * that are only preferences. O(restrictions of the task).
-   */
-  suits(task: TaskState, worker: WorkerState): 'no' | 'tolerably' | 'well' {
+  /** True when every worker suits the task. O(rules). */
+  suitsAnywhere(task: TaskState): boolean {
+    const { rules } = this;
+    if (task.restrictions !== undefined || this.languageFor(task) !== undefined) return false;
+    return rules === undefined || (!rules.isFiltered(task) && !rules.isTied(task));
+  }
+
+  /** See `ClusterView.whyWaits`. */
+  whyWaits(task: TaskState): string | undefined {
+    return this.rules?.reasonOf(task);
+  }
+
+  /** See `ClusterView.suits`. */
+  suits(task: TaskState, worker: WorkerState, victim?: WorkerState): 'no' | 'tolerably' | 'well' {
     const { restrictions } = task;
+    const { rules } = this;
     if ((this.languageFor(task) ?? worker.language) !== worker.language) return 'no';
+    if (rules !== undefined) {
+      if (!rules.allows(task, worker)) return 'no';
+      if (victim !== undefined && !rules.mayMove(task, victim, worker)) return 'no';
+    }
     if (restrictions === undefined) return 'well';
     const { workers, names, hosts, resources } = restrictions;
     for (const [resource, amount] of resources ?? []) {
@@ -490,6 +518,10 @@ export class RefusedTasks implements Iterable<TaskState> {
   /** No-op for a task that is already in it, which keeps its place. */
   add(task: TaskState): void {
     this.tasks.add(task);
+  }
+
+  has(task: TaskState): boolean {
+    return this.tasks.has(task);
   }
 
   delete(task: TaskState): void {

@@ -61,9 +61,8 @@ export class Thieves {
    */
   choose(theft: MutableTheft): boolean {
     const { task } = theft;
-    const { restrictions } = task;
     let best: Load | undefined;
-    if (restrictions !== undefined || task.isActor) {
+    if (task.isActor || !this.cluster.suitsAnywhere(task)) {
       best = this.chooseSuited(theft);
     } else if (task.dependencies.length === 0) {
       best = this.all.top();
@@ -78,13 +77,13 @@ export class Thieves {
 
   private chooseSuited(theft: MutableTheft): Load | undefined {
     const { cluster } = this;
-    const { task } = theft;
-    const suitsWell: Test = ({ worker }) => cluster.suits(task, worker) === 'well';
+    const { task, victim } = theft;
+    const suitsWell: Test = ({ worker }) => cluster.suits(task, worker, victim.worker) === 'well';
     this.addNamed(task, suitsWell);
     const best = this.compare(theft, suitsWell);
     if (best !== undefined || task.restrictions?.loose !== true) return best;
     // None of the preferred workers steals, so any worker with the resources will do.
-    const suitsAtAll: Test = ({ worker }) => cluster.suits(task, worker) !== 'no';
+    const suitsAtAll: Test = ({ worker }) => cluster.suits(task, worker, victim.worker) !== 'no';
     this.add(this.poolFor(task).find(suitsAtAll));
     return this.compare(theft, suitsAtAll);
   }

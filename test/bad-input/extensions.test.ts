@@ -110,7 +110,7 @@ test('when a policy refuses every worker, the log says so', async () => {
   const error = client.submit(bad.echo, 1).error();
   await client.identity();
   expect(log.text).toMatch(
-    /the policy "never" \(workerSelection\) gives echo-\w+ to no worker, although all of them are idle/,
+    /echo-\w+ waits although all workers are idle, perhaps for ever: the policy "never" \(workerSelection\)/,
   );
   await cluster.close();
   expect(await error).toMatchObject({ code: 'ERR_CLOSED' });

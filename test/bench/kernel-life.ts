@@ -1,3 +1,5 @@
+import type { Rule } from '../../core/api/rules.ts';
+import type { NamedRule } from '../../core/kernel/ports.ts';
 import { noHooks } from '../kit/ports.ts';
 import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import { shieldedPolicy } from '../../core/plugin-host/policy-slots.ts';
@@ -44,6 +46,8 @@ export interface LifeOptions {
   readonly parts?: number;
   /** Worker selection is loaded as a policy of a user, which sees views of the state. */
   readonly isOwn?: boolean;
+  /** Three rules with filters, which concern no task or every task; loaded as those of a user. Default: no rules. */
+  readonly filters?: string | undefined;
 }
 
 /**
@@ -73,7 +77,7 @@ export function measureLife(
   if (make === undefined) {
     throw new Error(`unknown shape ${shapeName}; there are ${Object.keys(SHAPES).join(', ')}`);
   }
-  const kernel = makeKernel(options.saturation, options.isOwn === true);
+  const kernel = makeKernel(options.saturation, options.isOwn === true, options.filters);
   addWorkers(kernel, workerCount, options.threads);
   // In the same kernel: compiled code knows the objects that it was compiled for.
   const warmUpTasks = options.warmUpTasks ?? WARM_UP_TASKS;
@@ -303,7 +307,23 @@ function rank(shape: Shape): number {
   });
 }
 
-function makeKernel(workerSaturation: number, isOwn: boolean): SchedulerKernel {
+function filterRules(tasks: string | undefined): NamedRule[] {
+  if (tasks === undefined) return [];
+  const names = ['one', 'two', 'three'];
+  return names.map((name) => {
+    const rule: Rule = {
+      concerns: ({ key }) => tasks === 'all' || key === name,
+      filter: (_task, worker) => worker.threadCount > 0,
+    };
+    return { name, weight: 1, policy: shieldedPolicy('rules', rule) };
+  });
+}
+
+function makeKernel(
+  workerSaturation: number,
+  isOwn: boolean,
+  filters: string | undefined,
+): SchedulerKernel {
   const selection = made(earliestStart);
   const policies = {
     workerSelection: isOwn ? shieldedPolicy('workerSelection', selection) : selection,
@@ -318,6 +338,7 @@ function makeKernel(workerSaturation: number, isOwn: boolean): SchedulerKernel {
       queuing: { name: rootish.name, policy: policies.queuing },
       ordering: { name: depthFirst.name, policy: policies.ordering },
       fairness: { name: fifo.name, policy: policies.fairness },
+      rules: filterRules(filters),
       fallbacks: policies,
       hooks: noHooks(),
       onPolicyFailure: ({ error }) => {

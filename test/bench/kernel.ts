@@ -19,6 +19,7 @@ interface BenchOptions {
   readonly python: string;
   readonly once?: boolean;
   readonly own?: boolean;
+  readonly filters?: string;
   readonly parts: string;
 }
 
@@ -43,6 +44,7 @@ const program = new Command('npm run bench -- kernel')
     '--own',
     'worker selection is loaded as a policy of a user, which sees views of the state',
   )
+  .option('--filters <tasks>', 'three rules with filters that concern no task, or every task')
   .option('--vs-dask', "run Dask's scheduler on the same graph and print the ratio")
   .option('--python <path>', 'interpreter with distributed installed', '/usr/bin/python3')
   .parse();
@@ -61,7 +63,8 @@ function measure(): Record<string, unknown> {
   const warmUpTasks = Number(options.warmUp);
   const parts = Number(options.parts);
   const isOwn = options.own === true;
-  const how = { saturation, threads, warmUpTasks, isOnly, parts, isOwn };
+  const { filters } = options;
+  const how = { saturation, threads, warmUpTasks, isOnly, parts, isOwn, filters };
   const life = measureLife(shape, Number(tasks), Number(workers), how);
   return {
     bench: 'kernel',
@@ -70,6 +73,7 @@ function measure(): Record<string, unknown> {
     saturation: options.saturation,
     threads,
     ...(isOwn ? { own: true } : {}),
+    ...(filters === undefined ? {} : { filters }),
     ...life,
     node: process.version,
     load: round(loadavg()[0] ?? 0),
@@ -98,6 +102,7 @@ function runSelf(): Record<string, unknown> {
   const args = [shape, tasks, workers, '--saturation', saturation, '--threads', threads];
   args.push('--warm-up', warmUp);
   if (options.own === true) args.push('--own');
+  if (options.filters !== undefined) args.push('--filters', options.filters);
   const script = fileURLToPath(import.meta.url);
   return run(process.execPath, ['--expose-gc', script, ...args]);
 }

@@ -53,6 +53,7 @@ export class TraceKernel {
         queuing: { name: 'root-ish', policy: policies.queuing },
         ordering: { name: 'depth-first', policy: policies.ordering },
         fairness: { name: 'fifo', policy: policies.fairness },
+        rules: [],
         fallbacks: policies,
         hooks: noHooks(),
         onPolicyFailure: ({ error }) => {

@@ -1,6 +1,6 @@
 import { HOOK_NAMES, type HookName } from '../../core/api/hooks.ts';
 import type { KernelSlots } from '../../core/api/policies.ts';
-import type { HookCalls, KernelPorts, PolicyFailure } from '../../core/kernel/ports.ts';
+import type { HookCalls, KernelPorts, NamedRule, PolicyFailure } from '../../core/kernel/ports.ts';
 import { fifo } from '../../policies/fairness/fifo.ts';
 import { depthFirst } from '../../policies/ordering/depth-first.ts';
 import { rootish } from '../../policies/queuing/root-ish.ts';
@@ -24,10 +24,15 @@ export function noHooks(): HookCalls {
   return Object.fromEntries(HOOK_NAMES.map((name) => [name, []])) as unknown as HookCalls;
 }
 
+/** Policies by slot, and rules, which have the weight 1 by default. */
+export interface OwnPolicies extends Partial<KernelSlots> {
+  readonly rules?: readonly (Omit<NamedRule, 'weight'> & Partial<NamedRule>)[];
+}
+
 export interface PortsOptions {
   readonly queuing?: Partial<Parameters<typeof rootish.create>[0]>;
-  /** Policies that replace the built-in ones, which remain as fallbacks. */
-  readonly policies?: Partial<KernelSlots>;
+  /** Policies that replace the built-in ones, which remain as fallbacks, and rules. */
+  readonly policies?: OwnPolicies;
   readonly hooks?: Partial<HookCalls>;
   readonly onPolicyFailure?: (failure: PolicyFailure) => void;
 }
@@ -35,7 +40,7 @@ export interface PortsOptions {
 /** Ports with the real policies; replaced ones are called `custom`. */
 export function makePorts(options: PortsOptions = {}): KernelPorts {
   const fallbacks = builtinPolicies(options.queuing);
-  const { workerSelection, queuing, ordering, fairness } = options.policies ?? {};
+  const { workerSelection, queuing, ordering, fairness, rules } = options.policies ?? {};
   return {
     workerSelection: {
       name: workerSelection ? 'custom' : 'earliest-start',
@@ -44,6 +49,7 @@ export function makePorts(options: PortsOptions = {}): KernelPorts {
     queuing: { name: queuing ? 'custom' : 'root-ish', policy: queuing ?? fallbacks.queuing },
     ordering: { name: ordering ? 'custom' : 'depth-first', policy: ordering ?? fallbacks.ordering },
     fairness: { name: fairness ? 'custom' : 'fifo', policy: fairness ?? fallbacks.fairness },
+    rules: (rules ?? []).map((rule) => ({ weight: 1, ...rule })),
     fallbacks,
     hooks: { ...noHooks(), ...options.hooks },
     onPolicyFailure:

@@ -1,14 +1,14 @@
-import type { KernelSlots } from '../../core/api/policies.ts';
-import { validWorkers } from '../../core/kernel/restrictions.ts';
+import { isLoose, validWorkers } from '../../core/kernel/restrictions.ts';
 import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import { FIRE_AND_FORGET } from '../../core/state/cluster.ts';
-import type { TaskState } from '../../core/state/task.ts';
+import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
+import type { TaskState, WorkerState } from '../../core/state/task.ts';
 import { check } from './check.ts';
 import { failureOf, NO_METRICS, type Unnamed } from './env.ts';
 import { addressOf, recordInShort } from './in-short.ts';
 import { MessageChecks } from './message-checks.ts';
 import { type Assignment, ClientMirror, deliver, WorkerMirror } from './mirrors.ts';
-import { makePorts } from './ports.ts';
+import { makePorts, type OwnPolicies } from './ports.ts';
 import {
   ALL_KEYS,
   CLIENTS,
@@ -466,10 +466,20 @@ export class RandomWorld {
     this.transcript.push(stimulusId);
     for (const { worker, message } of outbox.toWorkers) this.note(worker.address, message);
     for (const { client, message } of outbox.toClients) this.note(client.key, message);
+    for (const { worker, message } of outbox.toWorkers) this.checkPlace(worker, message);
     deliver(outbox, this.workers, this.clients);
     this.compare();
     this.checkLimit();
     if (this.pauses === 'alone' && stimulus.op !== 'continue') this.continue(Infinity);
+  }
+
+  /** Neither restrictions nor rules forbid the worker to which a task is sent. */
+  private checkPlace(worker: WorkerState, message: ToWorkerMessage): void {
+    const { cluster } = this.kernel;
+    const task = message.op === 'compute-task' ? cluster.tasks.get(message.key) : undefined;
+    if (task?.processingOn !== worker) return;
+    const suits = cluster.suits(task, worker);
+    check(suits !== 'no', () => `${task.key} was sent to ${worker.address}, where it must not run`);
   }
 
   private checkLimit(): void {
@@ -510,8 +520,11 @@ export class RandomWorld {
     const { cluster } = this.kernel;
     for (const task of cluster.unrunnable.keys()) {
       const valid = validWorkers(cluster, task);
-      const isLoose = valid === undefined || task.restrictions?.loose === true;
-      const count = isLoose ? cluster.running.size : valid.size;
+      const isAnywhere = valid === undefined || isLoose(cluster, task);
+      // A rule that holds it back is asked again in its turn.
+      const { ruled, rules } = this.kernel['scope'];
+      if (ruled.has(task) && rules?.isFiltered(task) !== true) continue;
+      const count = isAnywhere ? cluster.running.size : valid.size;
       check(count === 0, () => `${task.key} waits for a worker, and ${count} would do`);
     }
   }
@@ -521,7 +534,7 @@ export class RandomWorld {
 export type Pauses = 'interleaved' | 'alone';
 
 /** Policies other than the built-in ones, anew for each kernel. */
-export type MakePolicies = (saturation: number) => Partial<KernelSlots>;
+export type MakePolicies = (saturation: number) => OwnPolicies;
 
 /** A kernel in validate mode for a scenario. */
 export function kernelFor(

@@ -15,6 +15,7 @@ import {
   ActiveMemoryManagerPolicy,
   defineAmmPolicy,
   definePolicy,
+  defineRule,
   drop,
   type SuggestionGenerator,
   type TaskView,
@@ -195,6 +196,20 @@ export const oneCandidate = defineAmmPolicy({
     // @ts-expect-error 20: candidates are a list
     if (worker !== undefined && task !== undefined) yield drop(task, worker);
   },
+});
+
+export const misspeltQuestion = defineRule({
+  name: 'misspelt-question',
+  apiVersion: 1,
+  // @ts-expect-error 20: it is called filter
+  create: () => ({ holds: () => false, fliter: () => true }),
+});
+
+export const otherVerdict = defineRule({
+  name: 'other-verdict',
+  apiVersion: 1,
+  // @ts-expect-error 20: a veto is { refuse: reason }
+  create: () => ({ filter: () => ({ reason: 'it is full' }) }),
 });
 
 // Plugins.

@@ -23,6 +23,7 @@ export {
   type WorkerPool,
   type WorkerSelection,
 } from '../../../core/api/policies.ts';
+export { defineRule, type Rule, type RuleDefinition } from '../../../core/api/rules.ts';
 export {
   ActiveMemoryManagerPolicy,
   type AmmRound,

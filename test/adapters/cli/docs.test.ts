@@ -54,7 +54,9 @@ const POLICY_MAIN = `import { LocalCluster } from 'yardmaster';
 import { load, total } from './tasks.js';
 
 for (const [file, slot] of SLOTS) {
-  const config = { scheduler: { validate: true, policies: { [slot]: { use: process.cwd() + '/' + file } } } };
+  const entry = { use: process.cwd() + '/' + file };
+  const policies = { [slot]: slot === 'rules' ? [entry] : entry };
+  const config = { scheduler: { validate: true, policies } };
   const cluster = await LocalCluster.start({ workers: 2, mode: 'inline', config });
   const client = await cluster.client({ name: 'nightly' });
   const sum = await client.submit(total, client.map(load, [0, 1, 2, 3, 4])).result();
@@ -117,8 +119,9 @@ describe('the code in', () => {
       'loaders.js': 'queuing',
       'by-day.js': 'fairness',
       'long-tasks.js': 'stealing',
+      'on-gpu.js': 'rules',
     }).filter(([file]) => files.has(file));
-    expect(slots).toHaveLength(5);
+    expect(slots).toHaveLength(6);
     files.set('tasks.js', POLICY_TASKS);
     files.set('main.js', POLICY_MAIN.replace('SLOTS', JSON.stringify(slots)));
     const cwd = install('policies', files);
@@ -130,6 +133,7 @@ describe('the code in', () => {
       '- queuing: loaders 30',
       '- fairness: by-day 30',
       '- stealing: long-tasks 30',
+      '- rules: on-gpu 30',
     ]);
   });
 

@@ -11,7 +11,8 @@ import {
   VirtualCluster,
   type VirtualClusterOptions,
 } from '../../../adapters/testing/index.ts';
-import { type Connection, definePlugin } from '../../../core/api/index.ts';
+import { type Connection, definePlugin, defineRule } from '../../../core/api/index.ts';
+import type { ClusterState } from '../../../core/state/cluster.ts';
 import { never, slow } from '../client/tasks.ts';
 import { bad } from '../../bad-input/fixtures/bad-tasks.js';
 
@@ -101,6 +102,28 @@ describe('a cluster in virtual time', () => {
     const client = await cluster.client();
     const future = client.with({ resources: { GPU: 1 } }).submit(bad.echo, 7);
     expect(await cluster.drive(future.result())).toBe(7);
+  });
+
+  it('asks the rules of its configuration', async () => {
+    const pinned = defineRule({
+      name: 'pinned',
+      apiVersion: 1,
+      create: () => ({
+        concerns: ({ annotations }) => annotations?.['pinned'] === true,
+        filter: (_task, { rank }) => rank === 1 || { refuse: 'it is not the second worker' },
+      }),
+    });
+    const config = { scheduler: { policies: { rules: [pinned] } } };
+    const cluster = await start({ workers: 3, config });
+    const client = await cluster.client();
+    const futures = client.with({ annotations: { pinned: true } }).map(
+      bad.echo,
+      Array.from({ length: 12 }, (_, index) => index),
+    );
+    await cluster.drive(client.gather(futures));
+    const { tasks, workersByRank } = cluster.scheduler.cluster as unknown as ClusterState;
+    const holders = new Set(futures.flatMap(({ key }) => tasks.get(key)!.whoHas.items));
+    expect([...holders]).toEqual([workersByRank[1]]);
   });
 
   it('says what a test waited for in vain', async () => {

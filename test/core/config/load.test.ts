@@ -91,7 +91,7 @@ describe('a valid configuration', () => {
         eventLogLength: 1000,
         erredTaskLogLength: 100,
         decisionLogLength: 0,
-        policies: {},
+        policies: { rules: [] },
         shadows: {},
         clientPolicies: {},
         activeMemoryManager: {
@@ -160,6 +160,7 @@ worker:
     expect(config.scheduler.policies).toEqual({
       queuing: { use: 'root-ish', options: { workerSaturation: Infinity } },
       ordering: { use: 'depth-first' },
+      rules: [],
     });
     expect(config.scheduler.plugins).toEqual([
       { use: 'metrics', onError: 'log' },

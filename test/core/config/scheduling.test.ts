@@ -118,7 +118,7 @@ it('the preset mars fills the slots and words that are not written', () => {
     return { policies, slotWork };
   };
   const rules = {
-    policies: { queuing: { use: 'mars' }, ordering: { use: 'mars' } },
+    policies: { queuing: { use: 'mars' }, ordering: { use: 'mars' }, rules: [] },
     slotWork: 0,
   };
   expect(schedulerOf({ scheduling: 'mars' })).toEqual(rules);
@@ -128,7 +128,10 @@ it('the preset mars fills the slots and words that are not written', () => {
       scheduling: 'mars',
       scheduler: { policies: { ordering: 'best' }, slotWork: '2 ms' },
     }),
-  ).toEqual({ policies: { queuing: { use: 'mars' }, ordering: { use: 'best' } }, slotWork: 2 });
+  ).toEqual({
+    policies: { queuing: { use: 'mars' }, ordering: { use: 'best' }, rules: [] },
+    slotWork: 2,
+  });
   expect(() => configuration.loadObject({ scheduling: 'marz' as 'mars' })).toThrow(/preset.*mars/);
 });
 

@@ -1,6 +1,7 @@
 import { Balancer } from '../../../plugins/work-stealing/round.ts';
 import { SchedulerEnv, type WorkerSpec } from '../../kit/env.ts';
 import { nameOf } from '../../kit/in-short.ts';
+import type { OwnPolicies } from '../../kit/ports.ts';
 import type {
   PolicyInCharge,
   Stealing,
@@ -12,7 +13,7 @@ import { graphTasks, type TerseGraph } from '../../kit/graph.ts';
 /** Tasks go to the workers that they prefer: none is held back. */
 const UNHELD = { queuing: { workerSaturation: Infinity } };
 
-export interface StealOptions {
+export interface StealOptions extends Pick<OwnPolicies, 'rules'> {
   /** Default: Dask's rules. */
   readonly policy?: Stealing;
   /** Called when the policy fails. Default: that is an error. */
@@ -39,9 +40,11 @@ export class StealEnv extends SchedulerEnv {
   /** Proposals of each call, that is of each slice with any. */
   readonly enacted: (readonly StealProposal[])[] = [];
 
-  constructor({ policy = {}, failed, spared = [], durationsS = {} }: StealOptions = {}) {
+  constructor({ policy = {}, rules = [], ...options }: StealOptions = {}) {
+    const { failed, spared = [], durationsS = {} } = options;
     super({
       ...UNHELD,
+      policies: { rules },
       kernel: {
         bandwidth: 1e8,
         defaultTaskDurationsS: new Map(Object.entries(durationsS)),

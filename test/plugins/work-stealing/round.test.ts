@@ -164,6 +164,24 @@ describe('who steals', () => {
     expect(proposals.every((proposal) => / (w70|other)$/.test(proposal))).toBe(true);
   });
 
+  it('only whom the rules let have the task, and they are found among many others', () => {
+    const env = new StealEnv({
+      rules: [
+        { name: 'gpu', policy: { filter: (_task, { name }) => !name.startsWith('cpu') } },
+        { name: 'near', policy: { mayMove: (_task, victim, thief) => victim.host === thief.host } },
+      ],
+    });
+    env.addWorker('w1', { host: 'here' });
+    env.load('w1', numbered('x', 12));
+    for (let index = 2; index < 20; index++) env.addWorker(`cpu-${index}`, { host: 'here' });
+    env.addWorker('far');
+    expect(env.balance()).toEqual([]);
+    env.addWorker('good', { host: 'here' });
+    const proposals = env.balance();
+    expect(proposals[0]).toBe('x-11 w1 -> good');
+    expect(proposals.every((proposal) => proposal.endsWith(' -> good'))).toBe(true);
+  });
+
   it('a preferred worker rather than the least busy one', () => {
     const env = new StealEnv();
     env.addWorkers(2);

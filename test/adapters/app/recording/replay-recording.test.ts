@@ -9,6 +9,7 @@ import {
   type ReplayResult,
 } from '../../../../adapters/app/past.ts';
 import type { TaskFunctionOf } from '../../../../adapters/tasks/index.ts';
+import type { Rule } from '../../../../core/api/rules.ts';
 import { fifo } from '../../../../policies/ordering/fifo.ts';
 import { tasks } from '../fixtures/memory-tasks.mjs';
 import { made } from '../../../kit/made.ts';
@@ -93,6 +94,27 @@ describe('a recording of a cluster', () => {
     await expect(
       replay(record, { policies: { ordering: { sort: () => [] } as never } }),
     ).rejects.toMatchObject({ code: 'ERR_SLOT' });
+  });
+
+  it('is replayed with its rules; those that were given in code are given again by name', async () => {
+    const file = join(folder, 'rules.mjs');
+    const first = `{ name: 'first', filter: (task, worker) => worker.rank === 0 || { refuse: 'it came later' } }`;
+    writeFileSync(file, `export const first = ${first};`);
+    const fewest: Rule & { name: string } = {
+      name: 'fewest',
+      score: (_task, { nbytes }) => nbytes,
+    };
+    const rules = [{ use: `${file}#first` }, { use: fewest, weight: 3 }];
+    const record = await recordWork({ config: { scheduler: { policies: { rules } } } });
+    await expect(replay(record)).rejects.toMatchObject({
+      code: 'ERR_REPLAY',
+      message: expect.stringContaining('as rules["first"], which is not built in') as string,
+    });
+    const allowed = { allowPolicies: true, policies: { rules: { fewest } } };
+    const result = await replay(record, allowed);
+    expect(result.difference).toBeUndefined();
+    const other = { ...allowed, policies: { rules: { fewest, first: { filter: () => true } } } };
+    expect((await replay(record, other)).difference).toBeDefined();
   });
 
   it('can be stopped at any frame, and asked why', async () => {

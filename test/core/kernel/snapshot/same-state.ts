@@ -6,7 +6,16 @@ import type { SchedulerKernel } from '../../../../core/kernel/kernel.ts';
  */
 const MAY_DIFFER: ReadonlySet<string> = new Set([
   ...['ports', 'story', 'outbox', 'inputs', 'locations', 'watchers', 'reached', 'stimulusId'],
-  ...['nowMs', 'sliceEnd', 'hasFreedWorker', 'hasNewMetrics', 'isQueueRefused', 'killTimeoutMs'],
+  ...[
+    'nowMs',
+    'sliceEnd',
+    'rules',
+    'changedWorker',
+    'hasFreedWorker',
+    'hasNewMetrics',
+    'isQueueRefused',
+    'killTimeoutMs',
+  ],
   ...['runSpec', 'graphIndex', 'recentGroups', 'runs', 'latestDependency', 'cursor', 'options'],
   ...['place', 'copies', 'optionalFields', 'firstRunId', 'isHandled', 'stepping', 'failureNumber'],
 ]);

@@ -8,22 +8,22 @@ import { mars } from '../../../../policies/queuing/mars.ts';
 import { balanced } from '../../../../policies/worker-selection/balanced.ts';
 import { localityFirst } from '../../../../policies/worker-selection/locality-first.ts';
 import { weightedFairShare } from '../../../../policies/fairness/weighted-fair-share.ts';
-import type { KernelSlots } from '../../../../core/api/policies.ts';
 import type { Outbox } from '../../../../core/kernel/outbox.ts';
 import { SchedulerKernel } from '../../../../core/kernel/kernel.ts';
 import type { StatePart } from '../../../../core/kernel/snapshot.ts';
 import { digestOfState } from '../../../../core/log/digest.ts';
 import type { Stimulus } from '../../../../core/messages/stimulus.ts';
 import { effort } from '../../../kit/effort.ts';
-import { makePorts } from '../../../kit/ports.ts';
+import { makePorts, type OwnPolicies } from '../../../kit/ports.ts';
 import { scenario, type Scenario } from '../../../kit/random-scenario.ts';
 import { play } from '../../../kit/random-world.ts';
+import { RULES } from '../../../kit/rules.ts';
 import { differenceOf } from './same-state.ts';
 import { made } from '../../../kit/made.ts';
 
-type Make = () => Partial<KernelSlots>;
+type Make = () => OwnPolicies;
 
-const POLICIES: Readonly<Record<string, (saturation: number) => Partial<KernelSlots>>> = {
+const POLICIES: Readonly<Record<string, (saturation: number) => OwnPolicies>> = {
   'the default ones': () => ({}),
   'families and shares': (saturation) => ({
     queuing: made(family, {
@@ -38,6 +38,7 @@ const POLICIES: Readonly<Record<string, (saturation: number) => Partial<KernelSl
     workerSelection: made(localityFirst),
     ordering: made(best),
   }),
+  'rules of several extensions': () => ({ rules: RULES }),
   'those of Mars': () => ({ queuing: made(mars), workerSelection: made(localityFirst) }),
 };
 
@@ -123,7 +124,7 @@ describe('a kernel that is restored from a snapshot', () => {
         fc.constantFrom(Infinity, 2, 8),
         (next, copyEvery, slices) => {
           const steps = next.steps.filter(({ what }) => what !== 'replace-policies');
-          const make = (): Partial<KernelSlots> => POLICIES[name]!(next.saturation);
+          const make = (): OwnPolicies => POLICIES[name]!(next.saturation);
           const kernel = new CopiedKernel(next, make, copyEvery, slices);
           play({ ...next, steps }, kernel);
           kernel.compareNow();

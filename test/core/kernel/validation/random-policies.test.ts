@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { shieldedPolicy } from '../../../../core/plugin-host/policy-slots.ts';
 import { weightedFairShare } from '../../../../policies/fairness/weighted-fair-share.ts';
 import { direct } from '../../../../policies/queuing/direct.ts';
 import { family } from '../../../../policies/queuing/family.ts';
@@ -10,6 +11,7 @@ import { effort } from '../../../kit/effort.ts';
 import { scenario } from '../../../kit/random-scenario.ts';
 import { kernelFor, type MakePolicies, play } from '../../../kit/random-world.ts';
 import { made } from '../../../kit/made.ts';
+import { RULES } from '../../../kit/rules.ts';
 
 const POLICIES: readonly (readonly [string, MakePolicies])[] = [
   [
@@ -23,6 +25,15 @@ const POLICIES: readonly (readonly [string, MakePolicies])[] = [
   [
     'locality-first, direct',
     () => ({ workerSelection: made(localityFirst), queuing: made(direct) }),
+  ],
+  ['rules of several extensions', () => ({ rules: RULES })],
+  [
+    'locality-first, co-assign and rules of several extensions',
+    () => ({
+      workerSelection: made(localityFirst),
+      queuing: made(coAssign),
+      rules: RULES.map((rule) => ({ ...rule, policy: shieldedPolicy('rules', rule.policy) })),
+    }),
   ],
   [
     'balanced, co-assign',

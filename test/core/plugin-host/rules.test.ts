@@ -1,0 +1,148 @@
+/** Rules come from configurations and from plugins, beside the policies of the slots. */
+import { describe, expect, it } from 'vitest';
+import {
+  definePlugin,
+  definePolicy,
+  defineRule,
+  defineTransport,
+  type Rule,
+} from '../../../core/api/index.ts';
+import { startHost, type TestHost } from '../../kit/test-host.ts';
+
+const zone = defineRule({
+  name: 'zone',
+  apiVersion: 1,
+  optionsSchema: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['letter'],
+    properties: { letter: { type: 'string' } },
+  },
+  create: ({ letter }) => ({ filter: (_task, { name }) => name.includes(letter) }),
+});
+
+class Cheapest implements Rule {
+  static readonly optionsSchema = {
+    type: 'object',
+    properties: { unit: { type: 'number', default: 1 } },
+  };
+  constructor(private readonly options: { readonly unit: number }) {}
+  score(_task: unknown, { nbytes }: { readonly nbytes: number }): number {
+    return this.options.unit * nbytes;
+  }
+}
+
+const startWith = (...rules: unknown[]): Promise<TestHost> =>
+  startHost({ policies: { rules: rules as never } });
+
+describe('a configuration', () => {
+  it('names rules as definitions, classes and objects, each with options and a weight', async () => {
+    const host = await startWith(
+      { use: zone, options: { letter: 'n' } },
+      { use: Cheapest, weight: 2.5 },
+      { use: { name: 'quiet', holds: () => false } },
+    );
+    expect(host.scheduler.policies.current).toMatchObject({ rules: 'zone, Cheapest, quiet' });
+    expect(host.scheduler.bootReport()).toContain('- rules: zone, Cheapest, quiet');
+    expect(host.scheduler.bootReport()).toContain('- workerSelection: earliest-start');
+  });
+
+  it('without rules has no line about them', async () => {
+    const host = await startHost();
+    expect(host.scheduler.policies.current).not.toHaveProperty('rules');
+  });
+
+  const setup = (): void => undefined;
+  it.each<[string, unknown, RegExp]>([
+    ['a misspelt member', { name: 'x', fliter: () => true }, /cannot be a rule: .*fliter.*filter/],
+    [
+      'no member',
+      { name: 'x', concerns: () => true },
+      /has no method filter or score or holds or m/,
+    ],
+    ['a member of another type', { name: 'x', filter: true }, /its filter must be a function/],
+    [
+      'a policy',
+      definePolicy('fairness', {
+        name: 'f',
+        apiVersion: 1,
+        create: () => ({ generations: () => 1 }),
+      }),
+      /is a policy of the slot fairness, and a rule is wanted here: .*make a rule with defineRule/,
+    ],
+    [
+      'a plugin',
+      definePlugin({ name: 'p', apiVersion: 1, setup }),
+      /is a plugin, and a rule is wanted here/,
+    ],
+    [
+      'a transport',
+      defineTransport({ name: 't', apiVersion: 1, create: () => null as never }),
+      /is a transport, and a rule/,
+    ],
+    ['another version', { ...zone, apiVersion: 9 }, /is written for version 9 of the contract/],
+    [
+      'a misspelt field',
+      { ...zone, optionSchema: {} },
+      /the definition of the rule zone .*optionSchema/,
+    ],
+    [
+      'create that makes none',
+      defineRule({ name: 'x', apiVersion: 1, create: () => null as never }),
+      /create of x from .* returned null/,
+    ],
+    ['a list', [], /use must be a name, a path or a package/],
+  ])('refuses %s', async (_what, use, message) => {
+    await expect(startWith({ use })).rejects.toMatchObject({
+      message: expect.stringMatching(message) as string,
+    });
+  });
+
+  it.each<[string, object, RegExp]>([
+    ['an option that is missing', { use: zone }, /policies\.rules\[0\]\.options\.letter/],
+    ['a weight below 0', { use: Cheapest, weight: -1 }, /policies\.rules\[0\]\.weight must be/],
+    ['an unknown field', { use: Cheapest, wieght: 1 }, /wieght.*weight/],
+  ])('refuses %s, and says where', async (_what, entry, message) => {
+    await expect(startWith(entry)).rejects.toMatchObject({
+      code: 'ERR_CONFIG',
+      message: expect.stringMatching(message) as string,
+    });
+  });
+
+  it('refuses a rule in the place of a policy, and says where it belongs', async () => {
+    await expect(startHost({ policies: { fairness: { use: zone } } })).rejects.toMatchObject({
+      message: expect.stringContaining('name it under scheduler.policies.rules') as string,
+    });
+  });
+});
+
+describe('a plugin', () => {
+  const quota = definePlugin({
+    name: 'quota',
+    apiVersion: 1,
+    setup: ({ providePolicy }) => providePolicy('rules', { holds: ({ key }) => key === 'held' }),
+  });
+
+  it('adds a rule under its own name, for as long as it is there', async () => {
+    const host = await startHost({
+      policies: { rules: [{ use: zone, options: { letter: 'n' } }] },
+      plugins: [{ use: quota }],
+    });
+    expect(host.scheduler.policies.current).toMatchObject({ rules: 'zone, quota' });
+    await host.scheduler.removePlugin('quota');
+    expect(host.scheduler.policies.current).toMatchObject({ rules: 'zone' });
+  });
+
+  it('cannot add what is no rule', async () => {
+    const wrong = definePlugin({
+      name: 'wrong',
+      apiVersion: 1,
+      setup: ({ providePolicy }) => providePolicy('rules', { hold: () => true } as never),
+    });
+    await expect(startHost({ plugins: [{ use: wrong }] })).rejects.toMatchObject({
+      message: expect.stringMatching(
+        /cannot be a rule: it has "hold".*did you mean "holds"/,
+      ) as string,
+    });
+  });
+});

@@ -99,10 +99,7 @@ test('a fairness policy without its method is refused at the start', async () =>
 
 test('when a policy refuses every worker, the log says so', async () => {
   const log = new MemoryLog();
-  const create = (): { admits: () => boolean; score: () => number } => ({
-    admits: () => false,
-    score: () => 1,
-  });
+  const create = (): { select: () => undefined } => ({ select: () => undefined });
   const policy = definePolicy('workerSelection', { name: 'never', apiVersion: 1, create });
   const config = { scheduler: { policies: { workerSelection: { use: policy } } } };
   const cluster = await LocalCluster.start({ mode: 'inline', workers: 1, log, config });

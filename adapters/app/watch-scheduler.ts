@@ -1,10 +1,4 @@
-import type {
-  ClusterView,
-  Logger,
-  TaskView,
-  WorkerLoss,
-  WorkerView,
-} from '../../core/api/index.ts';
+import type { ClusterView, Logger, WorkerLoss, WorkerView } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { countOf } from '../../core/util/values.ts';
 
@@ -88,6 +82,9 @@ function toll({ processing, recomputed }: WorkerLoss): string {
   return parts.length === 0 ? '' : `; to be computed again: ${parts.join(' and ')}`;
 }
 
+/** Tasks that are looked at for why they wait. */
+const LOOKED_AT = 100;
+
 interface Waiting {
   readonly why: 'no worker' | 'no such worker' | 'policy';
   readonly text: string;
@@ -105,47 +102,27 @@ export function findWaiting(cluster: ClusterView, policy: string): Waiting | und
     const text = `there is no worker for ${countOf(waiting, 'task')}; start one, or set scheduler.noWorkersTimeout to have them fail`;
     return { why: 'no worker', text };
   }
-  let refused: TaskView | undefined;
-  for (const task of unrunnable.keys()) {
-    const demand = demandOf(task);
-    if (demand === undefined) refused ??= task;
-    else {
-      const text = `no worker may run ${task.key}: it asks for ${demand}; start one like that, or set scheduler.noWorkersTimeout to have such tasks fail`;
-      return { why: 'no such worker', text };
-    }
-  }
-  if (refused === undefined) return undefined;
-  // Without restrictions only rules and its language keep a task from every worker.
   const all = [...workers.values()];
-  const rules = cluster.whyWaits(refused);
-  if (all.every((worker) => cluster.suits(refused, worker) === 'no')) {
-    if (rules !== undefined) {
-      return { why: 'no such worker', text: `no worker may run ${refused.key}: ${rules}` };
-    }
-    const spoken = [...new Set(all.map(({ language }) => language))].join(', ');
-    const text = `no worker may run ${refused.key}: its language is not that of the workers (${spoken}); start a worker of its language`;
-    return { why: 'no such worker', text };
-  }
-  // The task is offered to the policy again when a worker has less to do, or is taken into service. When all workers are in
+  // What is refused is offered again when a worker has less to do, or is taken into service. When all workers are in
   // service and idle, that never happens.
-  const isIdle = all.every(
+  const areIdle = all.every(
     ({ processing, status }) => processing.size === 0 && status === 'running',
   );
-  if (!isIdle) return undefined;
-  const who = rules ?? `the policy "${policy}" (workerSelection) gives it to no worker`;
-  const text = `${refused.key} waits although all workers are idle, perhaps for ever: ${who}`;
-  return { why: 'policy', text };
-}
-
-function demandOf({ restrictions }: TaskView): string | undefined {
-  const { workers, names, hosts, resources } = restrictions ?? {};
-  const demands = [
-    ...[...(workers ?? [])].map((address) => `the worker ${address}`),
-    ...[...(names ?? [])].map((name) => `the worker or host ${name}`),
-    ...[...(hosts ?? [])].map((host) => `the host ${host}`),
-    ...[...(resources ?? [])].map(([name, amount]) => `${name}=${amount}`),
-  ];
-  return demands.length === 0 ? undefined : demands.join(', ');
+  let waiting: Waiting | undefined;
+  let looked = 0;
+  for (const task of unrunnable.keys()) {
+    if (looked++ === LOOKED_AT) break;
+    const reason = cluster.whyWaits(task);
+    if (reason !== undefined && all.every((worker) => cluster.suits(task, worker) === 'no')) {
+      const text = `${task.key} waits: ${reason}; start a worker that may run it, or set scheduler.noWorkersTimeout to have such tasks fail`;
+      return { why: 'no such worker', text };
+    }
+    if (!areIdle) continue;
+    const who = reason ?? `the policy "${policy}" (workerSelection) gives it to no worker`;
+    const text = `${task.key} waits although all workers are idle, perhaps for ever: ${who}`;
+    waiting ??= { why: 'policy', text };
+  }
+  return waiting;
 }
 
 function some(keys: readonly string[]): string {

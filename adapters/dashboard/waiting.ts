@@ -30,22 +30,20 @@ function* withoutWorker(cluster: ClusterView): Iterable<Sentence> {
       );
     return;
   }
-  const demands = new Map<string, { readonly example: TaskView; tasks: number }>();
+  const reasons = new Map<string, { readonly example: TaskView; tasks: number }>();
   let looked = 0;
   for (const task of unrunnable.keys()) {
     if (looked++ === LOOKED_AT) break;
-    const demand = demandOf(task);
-    const known = demands.get(demand);
-    if (known === undefined) demands.set(demand, { example: task, tasks: 1 });
+    const reason = cluster.whyWaits(task) ?? 'the policy gives it to no worker';
+    const known = reasons.get(reason);
+    if (known === undefined) reasons.set(reason, { example: task, tasks: 1 });
     else known.tasks++;
   }
-  for (const [demand, { example, tasks }] of demands) {
+  for (const [reason, { example, tasks }] of reasons) {
     const more = unrunnable.size > LOOKED_AT ? ' at least' : '';
-    const unwanted = cluster.whyWaits(example) ?? 'the policy gives it to no worker';
-    const why = demand === '' ? unwanted : `it asks for ${demand}`;
     const { key } = example;
     yield sentence(
-      `No worker takes${more} ${countOf(tasks, 'task')}, such as ${key}: ${why}.`,
+      `No worker takes${more} ${countOf(tasks, 'task')}, such as ${key}: ${reason}.`,
       key,
     );
   }
@@ -124,15 +122,4 @@ function waitingPair(
     }
   }
   return undefined;
-}
-
-/** '' when it asks for nothing. */
-function demandOf({ restrictions }: TaskView): string {
-  const { workers, names, hosts, resources } = restrictions ?? {};
-  return [
-    ...[...(workers ?? [])].map((address) => `the worker ${address}`),
-    ...[...(names ?? [])].map((name) => `the worker or host ${name}`),
-    ...[...(hosts ?? [])].map((host) => `the host ${host}`),
-    ...[...(resources ?? [])].map(([name, amount]) => `${name}=${amount}`),
-  ].join(', ');
 }

@@ -218,7 +218,10 @@ export interface ClusterView {
   suits(task: TaskView, worker: WorkerView, victim?: WorkerView): 'no' | 'tolerably' | 'well';
   /** True when every worker suits the task: it has no restrictions, and no rule refuses workers or moves. */
   suitsAnywhere(task: TaskView): boolean;
-  /** Names the rules because of which the task waits for a worker; undefined when none does. O(workers * rules). */
+  /**
+   * The restrictions that no running worker satisfies, and the rules because of which the task waits, in words; undefined
+   * when neither keeps it from every worker. O(workers * rules).
+   */
   whyWaits(task: TaskView): string | undefined;
   readonly totalThreads: number;
   /** The memory of all workers, summed. O(workers). */

@@ -4,7 +4,8 @@ import { byPriority, type TaskState, type WorkerState } from '../state/task.ts';
 import { targetOfSuperfluous, workOn } from './agenda.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
 import { isRootish } from './placement.ts';
-import { isSuited, noteRefusal } from './queues.ts';
+import { noteRefusal } from './queues.ts';
+import { isSuited } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
 import { settle, transition } from './transitions.ts';
 
@@ -34,8 +35,7 @@ export function refillFromQueue(scope: KernelScope): void {
       continue;
     }
     // It was queued before workers of another language, or a rule, came: it is placed as if it were new.
-    const isBound =
-      scope.cluster.languageFor(task) !== undefined || scope.rules?.isFiltered(task) === true;
+    const isBound = scope.cluster.languageFor(task) !== undefined || scope.rules.isFiltered(task);
     scope.recommend(task, isBound ? 'released' : 'processing');
     settle(scope);
     if (task.state !== 'queued') continue;
@@ -141,7 +141,7 @@ export function offerRefused(scope: KernelScope): void {
 export function offerAll(scope: KernelScope): void {
   const { unrunnable, queued } = scope.cluster;
   for (const task of unrunnable.keys()) noteRefusal(scope, task);
-  const waiting = [...unrunnable.keys()].filter((task) => isSuited(scope, task));
+  const waiting = [...unrunnable.keys()].filter((task) => isSuited(scope.cluster, task));
   // The last recommendation is followed first.
   for (const task of waiting.sort((a, b) => byPriority(b, a))) scope.recommend(task, 'processing');
   settle(scope);
@@ -162,16 +162,16 @@ export function offerRuled(scope: KernelScope): void {
   if (scope.holdsQueue || !(scope.hasFreedWorker || scope.hasNewMetrics)) return;
   const isIdle = scope.hasFreedWorker && cluster.computingCount === 0;
   let [left, refusals] = [ruled.size, 0];
-  while (left > 0 && (isIdle || refusals < REFUSALS_MAX)) {
-    const [task] = ruled.nextInTurn(1);
-    if (task === undefined) return;
-    left--;
+  for (const task of ruled) {
+    if (left-- === 0 || (!isIdle && refusals === REFUSALS_MAX)) return;
+    const mayStart = changedWorker === undefined || rules.allows(task, changedWorker);
+    if (mayStart && rules.holderOf(task) === undefined) {
+      scope.recommend(task, 'processing');
+      settle(scope);
+    }
+    if (!ruled.delete(task)) continue;
+    ruled.add(task);
     refusals++;
-    if (rules?.holderOf(task) !== undefined) continue;
-    if (changedWorker !== undefined && rules?.allows(task, changedWorker) === false) continue;
-    scope.recommend(task, 'processing');
-    settle(scope);
-    if (!ruled.has(task)) refusals--;
   }
 }
 
@@ -180,7 +180,7 @@ function offer(scope: KernelScope, tasks: Iterable<TaskState>): void {
   let refusals = 0;
   for (const task of tasks) {
     if (task.state !== 'no-worker') continue;
-    if (!isSuited(scope, task)) {
+    if (!isSuited(scope.cluster, task)) {
       noteRefusal(scope, task);
       continue;
     }

@@ -18,7 +18,7 @@ import {
   slotCandidates,
 } from './placement.ts';
 import type { Named, OrderSubject, Placement } from './ports.ts';
-import { isLoose, unsatisfied, validWorkers } from './restrictions.ts';
+import { validWorkers } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
 import { missingBytes, Shadow } from './shadow.ts';
 
@@ -149,7 +149,7 @@ function explainPlacement(scope: KernelScope, event: PlacementEvent): Decision {
     const described = describe(scope, task, worker, scorer);
     return sums === undefined ? described : { ...described, score: sums[index] };
   });
-  const vetoes = scope.rules?.vetoes(task);
+  const vetoes = scope.rules.vetoes(task);
   return {
     kind: 'placement',
     key: task.key,
@@ -201,11 +201,9 @@ function explainQueuing(scope: KernelScope, event: PlacementEvent): Explanation 
 function explainSelection(scope: KernelScope, { task, placement }: PlacementEvent): Explanation {
   const { cluster, ports } = scope;
   const { name, policy } = ports.workerSelection;
-  if (cluster.running.size === 0) return { rule: 'no worker is running', workers: [] };
+  const reason = scope.rules.reasonOf(task);
+  if (reason !== undefined) return { rule: reason, workers: [] };
   const valid = validWorkers(cluster, task);
-  if (valid?.size === 0 && !isLoose(cluster, task)) {
-    return { rule: unsatisfied(cluster, task), workers: [] };
-  }
   if (isUnconstrained(scope, task, valid)) {
     const isIdle = cluster.idle.size > 0;
     const workers = isIdle ? [...cluster.idle] : [...cluster.running];
@@ -218,7 +216,7 @@ function explainSelection(scope: KernelScope, { task, placement }: PlacementEven
   }
   const among = amongWhom(task, workers.length, valid !== undefined);
   if (workers.length === 1) return { rule: `the only candidate: ${among}`, workers };
-  const scorers = scope.rules?.scorersOf(task) ?? [];
+  const scorers = scope.rules.scorersOf(task);
   if (scorers.length > 0) {
     const all = policy.score === undefined ? scorers : [...scorers, name];
     return { rule: `lowest sum of the scores of ${all.join(' + ')} ${among}`, workers };
@@ -333,12 +331,9 @@ function aboutLimit({ name, max, runningCount, queuedCount }: TaskLimit): string
   return `waits for its limit, one of ${queuedCount}: ${runningCount} of ${max} of ${name} run`;
 }
 
-function whyNoWorker({ cluster, ports, rules }: KernelScope, task: TaskState): string {
-  if (cluster.running.size === 0) return 'no worker is running';
-  const valid = validWorkers(cluster, task);
-  const holder = rules?.holderOf(task);
-  if (valid?.size === 0 || holder !== undefined) return unsatisfied(cluster, task);
-  return `the policy ${ports.workerSelection.name} refused every worker; it is asked again when one has less to do`;
+function whyNoWorker({ ports, rules }: KernelScope, task: TaskState): string {
+  const refused = `the policy ${ports.workerSelection.name} refused every worker; it is asked again when one has less to do`;
+  return rules.reasonOf(task) ?? refused;
 }
 
 function aboutProcessing(task: TaskState): string[] {

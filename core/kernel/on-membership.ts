@@ -24,7 +24,7 @@ import { keepRun } from './assignment.ts';
 import { checkIdleSaturated } from './occupancy.ts';
 import { slotLimitOf } from './placement.ts';
 import { schedulerFailure } from './ports.ts';
-import { avoidWorker, describeRestrictions, unsatisfied } from './restrictions.ts';
+import { avoidWorker, describeRestrictions } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
 import { addToMemory, becomeInactive, takeBackRun } from './task-effects.ts';
 import { settle, transition } from './transitions.ts';
@@ -226,7 +226,7 @@ export function onCheckNoWorkersTimeout(scope: KernelScope): void {
   const noWorkersSinceMs = refreshNoWorkersClock(scope);
   for (const [task, sinceMs] of cluster.unrunnable) {
     if (scope.nowMs - sinceMs < noWorkersTimeoutMs) continue;
-    if (scope.rules?.holderOf(task) !== undefined) continue;
+    if (scope.rules.holderOf(task) !== undefined) continue;
     failWithoutWorker(scope, task, noWorkersSinceMs !== undefined);
   }
   if (noWorkersSinceMs === undefined) return;
@@ -334,7 +334,8 @@ function failKilled(scope: KernelScope, task: TaskState, worker: WorkerState): v
 function failWithoutWorker(scope: KernelScope, task: TaskState, noneAtAll: boolean): void {
   const { noWorkersTimeoutMs } = scope.options;
   const restrictions = describeRestrictions(scope.cluster, task);
-  const why = noneAtAll ? 'there was no running worker' : unsatisfied(scope.cluster, task);
+  const reason = scope.rules.reasonOf(task) ?? 'the policy wanted none of the workers';
+  const why = noneAtAll ? 'there was no running worker' : reason;
   const failure = schedulerFailure(
     'ERR_NO_WORKER',
     `${task.key} waited ${noWorkersTimeoutMs} ms and ${why}. Start one, or raise noWorkersTimeout.`,

@@ -71,7 +71,7 @@ export function isRootish(scope: KernelScope, task: TaskState): boolean {
   // It is not as free as the others: it avoids workers.
   if (task.usedWorkers !== undefined && suitableWorkers(scope.cluster, task) !== undefined)
     return false;
-  if (scope.rules?.isFiltered(task) === true) return false;
+  if (scope.rules.isFiltered(task)) return false;
   return askPolicy(scope, IS_ROOTISH, task);
 }
 
@@ -87,12 +87,12 @@ function placeRootish(scope: KernelScope, task: TaskState): WorkerState | undefi
 /** True when the queuing policy decides only when a root-ish task starts, and worker selection, or rules with scores, where. */
 export function selectionPlacesRootish({ ports, rules }: KernelScope, task: TaskState): boolean {
   if (ports.queuing.policy.leavesPlacement !== true) return false;
-  return ports.workerSelection.policy.placesRootish !== false || rules?.isScored(task) === true;
+  return ports.workerSelection.policy.placesRootish !== false || rules.isScored(task);
 }
 
 /** Rules score all workers that may run a task. */
 function reachFor({ ports, rules }: KernelScope, task: TaskState): Reach | 'all' | undefined {
-  return rules?.isScored(task) === true ? 'all' : ports.workerSelection.policy.reach;
+  return rules.isScored(task) ? 'all' : ports.workerSelection.policy.reach;
 }
 
 /** Workers with an open slot; within the reach of the policy if it has one. The inputs are located. */
@@ -120,7 +120,7 @@ function placeUnqueued(scope: KernelScope, task: TaskState): WorkerState | undef
   const { cluster, rules } = scope;
   if (cluster.running.size === 0) return undefined;
   scope.inputs.locate(cluster, task, copiesMax(reachFor(scope, task)));
-  if (rules?.isFiltered(task) === true && !rules.isScored(task)) {
+  if (rules.isFiltered(task) && !rules.isScored(task)) {
     // Most choices are ones that no rule refuses: the rules are asked about one worker, and not about all of them.
     const worker = chooseAmong(scope, task, suitableWorkers(cluster, task));
     if (worker !== undefined && rules.allows(task, worker)) return worker;
@@ -147,7 +147,7 @@ export function isUnconstrained(
   valid: ReadonlySet<WorkerState> | undefined,
 ): boolean {
   if (ports.workerSelection.policy.pickFromPool === undefined) return false;
-  if (rules?.isScored(task) === true) return false;
+  if (rules.isScored(task)) return false;
   if (task.dependencies.length > 0 || valid !== undefined) return false;
   return cluster.running.size === cluster.workersByRank.length;
 }
@@ -272,7 +272,7 @@ type CandidateQuestion = Question<
 const SELECT_FOR_SLOT: CandidateQuestion = {
   slot: 'workerSelection',
   ask: (policy, scope, task, candidates) => {
-    const isScored = scope.rules?.isScored(task) === true;
+    const isScored = scope.rules.isScored(task);
     if (policy.pickFromPool === undefined || isScored || task.dependencies.length > 0) {
       return selectBest(policy, scope, task, candidates);
     }
@@ -352,7 +352,7 @@ export function combinedScores(
   workers: readonly WorkerState[],
 ): readonly number[] | undefined {
   const { rules } = scope;
-  if (rules?.isScored(task) !== true) return undefined;
+  if (!rules.isScored(task)) return undefined;
   const sums = rules.scores(task, workers);
   if (policy.score !== undefined) {
     const own = workers.map((worker) => scoreOf(policy, scope, task, worker));

@@ -1,7 +1,7 @@
 import { setTaskState } from '../state/relations.ts';
 import type { TaskQueue } from '../state/task-queue.ts';
 import type { TaskState } from '../state/task.ts';
-import { isLoose, validWorkers } from './restrictions.ts';
+import { isSuited } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
 
 // The queues of tasks in `queued`: one for open slots, and one for each limit.
@@ -30,9 +30,9 @@ export function leaveQueue({ cluster }: KernelScope, task: TaskState): void {
  */
 export function noteRefusal(scope: KernelScope, task: TaskState): void {
   const { rules, refused, ruled } = scope;
-  const suits = isSuited(scope, task);
-  const isHeld = rules?.holderOf(task) !== undefined;
-  if (isHeld || (!suits && rules?.isFiltered(task) === true)) ruled.add(task);
+  const suits = isSuited(scope.cluster, task);
+  const isHeld = rules.holderOf(task) !== undefined;
+  if (isHeld || (!suits && rules.isFiltered(task))) ruled.add(task);
   else ruled.delete(task);
   if (suits && !isHeld) refused.add(task);
   else refused.delete(task);
@@ -50,11 +50,4 @@ export function leaveUnrunnable(scope: KernelScope, task: TaskState): void {
   scope.cluster.unrunnable.delete(task);
   scope.refused.delete(task);
   scope.ruled.delete(task);
-}
-
-/** True when any running worker satisfies the restrictions and the rules. */
-export function isSuited({ cluster }: KernelScope, task: TaskState): boolean {
-  if (cluster.running.size === 0) return false;
-  const valid = validWorkers(cluster, task);
-  return valid === undefined || valid.size > 0 || isLoose(cluster, task);
 }

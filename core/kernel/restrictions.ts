@@ -41,6 +41,13 @@ function hasPreferences(cluster: ClusterState, task: TaskState): boolean {
   return task.restrictions?.loose === true && cluster.languageFor(task) === undefined;
 }
 
+/** True when any running worker satisfies the restrictions and the rules. */
+export function isSuited(cluster: ClusterState, task: TaskState): boolean {
+  if (cluster.running.size === 0) return false;
+  const valid = validWorkers(cluster, task);
+  return valid === undefined || valid.size > 0 || isLoose(cluster, task);
+}
+
 /** From now on the task goes to other workers, as long as there are any. */
 export function avoidWorker(task: TaskState, { name, address }: WorkerState): void {
   task.usedWorkers = new Set([...(task.usedWorkers ?? []), name, address]);
@@ -149,13 +156,6 @@ export function describeRestrictions(cluster: ClusterState, task: TaskState): st
     demands.push(`${amount} ${resource} (${most})`);
   }
   return demands.join(', ');
-}
-
-/** The reason why a task that has restrictions, or that rules concern, finds no worker among those that run. */
-export function unsatisfied(cluster: ClusterState, task: TaskState): string {
-  const reason = cluster.whyWaits(task);
-  if (reason !== undefined) return reason;
-  return `no running worker satisfies its restrictions: ${describeRestrictions(cluster, task)}`;
 }
 
 function list(names: ReadonlySet<string>): string {

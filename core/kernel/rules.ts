@@ -4,6 +4,7 @@ import type { TaskRules } from '../state/cluster.ts';
 import type { TaskState, WorkerState } from '../state/task.ts';
 import { nameAnswer } from './ask-policy.ts';
 import type { NamedRule } from './ports.ts';
+import { describeRestrictions, isSuited, suitableWorkers } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
 
 // The rules of extensions, which are asked beside the policies.
@@ -28,10 +29,9 @@ export class RuleBook implements TaskRules {
 
   constructor(
     private readonly scope: KernelScope,
-    rules: readonly NamedRule[],
     private readonly ports = scope.ports,
   ) {
-    this.members = rules.map((rule) => ({ ...rule, isConcerned: true }));
+    this.members = ports.rules.map((rule) => ({ ...rule, isConcerned: true }));
     const having = (question: keyof Rule): readonly Member[] =>
       this.members.filter(({ policy }) => policy[question] !== undefined);
     this.filters = having('filter');
@@ -107,8 +107,17 @@ export class RuleBook implements TaskRules {
   }
 
   reasonOf(task: TaskState): string | undefined {
+    const { cluster } = this.scope;
     const holder = this.holderOf(task);
-    return holder === undefined ? this.vetoes(task) : `the rule ${holder} holds it back`;
+    if (holder !== undefined) return `the rule ${holder} holds it back`;
+    if (cluster.running.size === 0) return 'no worker is running';
+    if (isSuited(cluster, task)) return undefined;
+    const reasons: string[] = [];
+    if (suitableWorkers(cluster, task)?.size === 0) {
+      const demands = describeRestrictions(cluster, task);
+      reasons.push(`no running worker satisfies its restrictions: ${demands}`);
+    }
+    return reasons.concat(this.vetoes(task) ?? []).join(', ');
   }
 
   /** Names each rule that refuses running workers for the task; undefined when none does. O(workers * rules). */
@@ -131,16 +140,18 @@ export class RuleBook implements TaskRules {
   private anyConcerned(rules: readonly Member[], task: TaskState): boolean {
     if (rules.length === 0) return false;
     const { stimulus } = this.scope;
-    if (task !== this.task || stimulus !== this.stimulus || stimulus === undefined) {
-      this.task = task;
-      this.stimulus = stimulus;
-      for (const rule of this.members) {
-        const hasSay = rule.policy.concerns !== undefined;
-        rule.isConcerned = !hasSay || this.ask(rule, 'concerns', isFlag, task) === true;
-      }
-    }
+    if (task !== this.task || stimulus !== this.stimulus || stimulus === undefined) this.look(task);
     for (const { isConcerned } of rules) if (isConcerned) return true;
     return false;
+  }
+
+  private look(task: TaskState): void {
+    this.task = task;
+    this.stimulus = this.scope.stimulus;
+    for (const rule of this.members) {
+      const hasSay = rule.policy.concerns !== undefined;
+      rule.isConcerned = !hasSay || this.ask(rule, 'concerns', isFlag, task) === true;
+    }
   }
 
   /** The reason why a rule refuses the worker, perhaps an empty one; undefined when it does not. */
@@ -155,7 +166,7 @@ export class RuleBook implements TaskRules {
     rule: Member,
     question: keyof Rule,
     isUsable: (answer: unknown) => boolean,
-    a: unknown,
+    task: TaskState,
     b?: unknown,
     c?: unknown,
     d?: unknown,
@@ -164,7 +175,9 @@ export class RuleBook implements TaskRules {
     let cause: unknown;
     try {
       const { policy } = rule;
-      const answer: unknown = (policy[question] as Method).call(policy, a, b, c, d);
+      const answer: unknown = (policy[question] as Method).call(policy, task, b, c, d);
+      // It may have asked the cluster which workers suit another task.
+      if (task !== this.task) this.look(task);
       if (isUsable(answer)) {
         this.ports.onPolicyAnswer?.(rule);
         return answer;

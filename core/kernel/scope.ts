@@ -78,10 +78,9 @@ export class KernelScope {
   changedWorker: WorkerState | undefined = undefined;
   /** Tasks in `no-worker` because a policy refused them. */
   readonly refused = new RefusedTasks();
-  /** Tasks in `no-worker` because a rule holds them back, or rules refuse all workers that suit them. */
-  readonly ruled = new RefusedTasks();
-  /** Undefined when there are no rules. */
-  rules: RuleBook | undefined = undefined;
+  /** Tasks in `no-worker` that a rule holds back, or to which rules refuse all workers; those asked about last come last. */
+  readonly ruled = new Set<TaskState>();
+  rules!: RuleBook;
   /** The queuing policy left a slot open in this stimulus although tasks are queued. */
   isQueueRefused = false;
   /** Set while workers are awaited that a journal knows. */
@@ -130,8 +129,7 @@ export class KernelScope {
 
   /** Asks the rules of the ports from here on. */
   takeRules(): void {
-    const { rules } = this.ports;
-    this.rules = rules.length === 0 ? undefined : new RuleBook(this, rules);
+    this.rules = new RuleBook(this);
     this.cluster.rules = this.rules;
   }
 

@@ -697,13 +697,6 @@ const SCOPE = scope.table(
           if (count > 0) refused.skip(count);
         },
       ),
-      ruledSeen: scope.row(
-        [],
-        ({ ruled }) => ruled.seenCount,
-        ({ ruled }, count) => {
-          if (count > 0) ruled.skip(count);
-        },
-      ),
     },
     /** The memory of policies, by slot; those that have none are left out. */
     policies: {

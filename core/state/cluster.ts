@@ -28,7 +28,7 @@ export interface TaskRules {
   isTied(task: TaskState): boolean;
   allows(task: TaskState, worker: WorkerState): boolean;
   mayMove(task: TaskState, victim: WorkerState, thief: WorkerState): boolean;
-  /** Names the rules because of which the task waits for a worker, in a sentence; undefined when none does. */
+  /** See `ClusterView.whyWaits`. */
   reasonOf(task: TaskState): string | undefined;
 }
 
@@ -69,7 +69,7 @@ export class ClusterState {
   readonly languages = new Map<string, number>();
   /** Returns the language of a task by its run specification; undefined: languages are not used. */
   languageOf: LanguageOf | undefined = undefined;
-  /** Undefined when there are none. */
+  /** Set by the kernel. */
   rules: TaskRules | undefined = undefined;
   /** Workers that have a translation of a result, by task. */
   readonly translations = new Map<TaskState, Set<WorkerState>>();
@@ -518,10 +518,6 @@ export class RefusedTasks implements Iterable<TaskState> {
   /** No-op for a task that is already in it, which keeps its place. */
   add(task: TaskState): void {
     this.tasks.add(task);
-  }
-
-  has(task: TaskState): boolean {
-    return this.tasks.has(task);
   }
 
   delete(task: TaskState): void {

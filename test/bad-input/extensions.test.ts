@@ -124,7 +124,7 @@ test('when no worker has what a task asks for, the log says so once', async () =
   await client.identity();
   expect(log.lines).toEqual([
     expect.stringMatching(
-      /^no worker may run echo-.*: it asks for the worker or host gpu-host, GPU=2; start one/,
+      /^echo-.* waits: no running worker satisfies its restrictions: worker or host gpu-host, 2 GPU .*; start/,
     ),
   ]);
   await cluster.close();

@@ -33,7 +33,7 @@ it('rules that refuse every worker are named, and one that holds a task back is 
   env.addWorkers(2);
   env.submit({ train: {} });
   const text = 'the rule gpu refuses 2 of 2 workers';
-  expect(findWaiting(env.cluster, 'p')?.text).toBe(`no worker may run train: ${text}`);
+  expect(findWaiting(env.cluster, 'p')?.text).toContain(`train waits: ${text}; start a worker`);
   expect(waitingIn(env.cluster)[0]?.text).toContain(`such as train: ${text}`);
   env.cancel(['train']);
   env.submit({ later: {} });

@@ -61,7 +61,7 @@ it('a task whose language no worker speaks is warned of with that reason', async
   await close();
   expect(log.lines).toContainEqual(
     expect.stringMatching(
-      /no worker may run a: its language is not that of the workers \(python\)/,
+      /a waits: no running worker satisfies its restrictions: a worker whose language is javascript; start/,
     ),
   );
 });

@@ -83,7 +83,7 @@ describe('the feed of the pages', () => {
     await expect
       .poll(() => viewer.frames.at(-1)?.waiting)
       .toContainEqual({
-        text: 'No worker takes 1 task, such as gpu-1: it asks for GPU=1.',
+        text: 'No worker takes 1 task, such as gpu-1: no running worker satisfies its restrictions: 1 GPU (no worker offers any).',
         keys: ['gpu-1'],
       });
     await expect

@@ -102,6 +102,18 @@ describe('filter', () => {
     expect(env.worker('w1').processing.size).toBe(1);
   });
 
+  it('a rule may ask which workers suit another task', () => {
+    const asking: Rule = {
+      concerns: isFor('train'),
+      filter: (_task, worker, cluster) =>
+        cluster.suits(cluster.tasks.get('other')!, worker) === 'well',
+    };
+    const env = withRules({ asking, gpu });
+    for (const name of ['cpu-1', 'gpu-1']) env.addWorker(name);
+    env.submit({ other: [], 'train-1': [] });
+    expect(env.states['train-1']).toBe('processing gpu-1');
+  });
+
   it('a task that fails for want of a worker names the rules', () => {
     const env = withRules({ gpu }, { kernel: { noWorkersTimeoutMs: 1000 } });
     env.addWorker('cpu-1');

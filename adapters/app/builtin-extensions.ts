@@ -53,4 +53,8 @@ export const builtins: Builtins = {
   tcp: async () => (await import('../peers/tcp.ts')).tcp,
   tls: async () => (await import('../transports/tls.ts')).tls,
   inmemory: async () => (await import('../transports/memory.ts')).inMemory,
+
+  // Executors.
+  'executor/threads': async () => (await import('../executors/threads/index.ts')).threads,
+  'executor/inline': async () => (await import('../executors/inline.ts')).inline,
 };

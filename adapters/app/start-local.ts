@@ -134,10 +134,17 @@ async function defaultTcp(clock: Clock): Promise<Transport> {
   return tcp.create({ clock }, {});
 }
 
-/** The shape of each worker: as the options say, else as the configuration says, else with one thread. */
-function workerConfig({ scheduler }: RunningScheduler): WorkerConfig {
+/**
+ * The shape of each worker: as the options say, else as the configuration says, else with one thread, and the executor
+ * of the mode.
+ */
+function workerConfig(
+  { scheduler }: RunningScheduler,
+  { mode }: LocalClusterOptions,
+): WorkerConfig {
   const { worker } = scheduler.config;
-  return { ...worker, threads: worker.threads ?? 1 };
+  const { threads = 1, executor = mode === 'inline' ? { use: 'inline' } : undefined } = worker;
+  return { ...worker, threads, executor };
 }
 
 /** Workers in this process. */
@@ -146,12 +153,11 @@ function guestStarter(
   options: LocalClusterOptions,
   { clock, transport }: { readonly clock: Clock; readonly transport: Transport },
 ): WorkerStarter {
-  const { mode, log, codeRoot } = options;
-  const config = workerConfig(running);
+  const { log, codeRoot } = options;
+  const config = workerConfig(running, options);
   return async (name) => {
     const worker = await runWorker(running.address, config, {
       name,
-      executor: mode === 'inline' ? 'inline' : 'threads',
       isGuest: true,
       folder: folderOf(options),
       codeRoot,
@@ -182,7 +188,7 @@ function processStarter(
   clock: Clock,
   access: string | undefined,
 ): WorkerStarter {
-  const config = workerConfig(running);
+  const config = workerConfig(running, options);
   const { stuckAfter, nannyPlugins, nannyPreload, allowModules } = config;
   const folder = folderOf(options);
   const codeRoot = options.codeRoot === undefined ? undefined : codeRootAt(options.codeRoot);

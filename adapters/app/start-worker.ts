@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import {
   type Clock,
   type Executor,
@@ -9,26 +10,24 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { type OptionsOf, rulesOf, withoutSettings, writtenOf } from '../../core/shared/settings.ts';
+import { IN_CODE } from '../../core/config/problems.ts';
 import { WORKER_SCHEMA } from '../../core/config/schema.ts';
 import type { WorkerConfig } from '../../core/config/types.ts';
-import { checkExecutor } from '../../core/plugin-host/contracts.ts';
 import {
   type LocalEntry,
   LocalPlugins,
   RemotePlugins,
 } from '../../core/plugin-host/plugin-host.ts';
 import { PluginResolver } from '../../core/plugin-host/plugin-resolver.ts';
-import { byScheme, Preloads } from '../../core/plugin-host/load-extensions.ts';
+import { byScheme, loadExecutor, Preloads } from '../../core/plugin-host/load-extensions.ts';
 import {
   ANY,
   checkCall,
   CLOCK,
-  either,
   FIELDS,
   FLAG,
   LIST,
   LOG,
-  oneOf,
   type Rules,
   TEXT,
 } from '../../core/shared/schema.ts';
@@ -43,10 +42,12 @@ import {
 import type { WorkerMemoryOptions } from '../../core/worker-host/worker-options.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { collectGarbage, collectYoungGarbage } from '../executors/collect-garbage.ts';
+import { WorkerContext } from '../executors/worker-context.ts';
 import { MemoryStore, removeAbandoned, SpillFolder } from '../stores/index.ts';
-import { AllowedModules, type ClusterReach } from '../tasks/index.ts';
+import { AllowedModules } from '../tasks/index.ts';
 import { hostTowards } from '../transports/tcp/index.ts';
 import type { CertificateFiles } from '../transports/tls.ts';
+import { builtins } from './builtin-extensions.ts';
 import { limitLifetime } from './lifetime.ts';
 import { type LogLevel, textLogger } from './text-log.ts';
 import { configuration } from './config.ts';
@@ -107,18 +108,29 @@ export async function runWorker(
   const transports = await transportsFor(scheduler, parts, clock);
   const preloads = await loadPreloads(config, parts, clock, log);
   await preloads?.setUp();
+  let context: WorkerContext | undefined;
   let executor: Executor | undefined;
+  const close = async (): Promise<void> => {
+    context?.close();
+    await preloads?.close();
+  };
   try {
     const modules = allowedModules(config, parts);
     const { onSchedulerLost, reconnectTimeout, schedulerTtl: schedulerTtlMs } = config;
-    const reconnect = { timeoutMs: reconnectTimeout };
-    executor = await makeExecutor(config, parts, clock, log, {
-      scheduler,
-      transports: [...transports.values()],
-      modules,
-      reconnect: onSchedulerLost === 'reconnect' ? reconnect : undefined,
-    });
     const { resources, memoryLimit: memoryLimitBytes, ready, plugins } = config;
+    const reconnect = { timeoutMs: reconnectTimeout };
+    context = new WorkerContext({
+      ...{ clock, log, threadCount: config.threads ?? availableParallelism() },
+      killGraceMs: config.killGrace,
+      tidyBytes: memoryLimitBytes > 0 ? TIDY_RATIO * memoryLimitBytes : TIDY_BYTES,
+      cluster: {
+        scheduler,
+        transports: [...transports.values()],
+        modules,
+        reconnect: onSchedulerLost === 'reconnect' ? reconnect : undefined,
+      },
+    });
+    executor = (await executorOf(config, parts))(context);
     const { nanny, nannyPlugins, services, extra, folder, provide, validate = false } = parts;
     const host = await createWorker({
       ...{ schedulerAddress: scheduler, listenAddress: await ownAddress(scheduler, parts.host) },
@@ -133,17 +145,26 @@ export async function runWorker(
       measureMemory: parts.isGuest === true ? undefined : () => process.memoryUsage.rss(),
     });
     limitLifetime(host, config, { clock, log });
-    return running(host, preloads);
+    return running(host, close);
   } catch (error) {
     await executor?.close();
-    await preloads?.close();
+    await close();
     throw error;
   }
 }
 
-function running(host: HostedWorker, preloads: Preloads | undefined): RunningWorker {
+function executorOf(
+  { executor = { use: 'threads' } }: WorkerConfig,
+  { folder = process.cwd() }: WorkerParts,
+): ReturnType<typeof loadExecutor> {
+  const place = { origin: IN_CODE, optionsAt: ['worker', 'executor', 'options'] };
+  return loadExecutor(executor, new PluginResolver(builtins, folder), place);
+}
+
+/** @param close - to be called when the worker has closed */
+function running(host: HostedWorker, close: () => Promise<void>): RunningWorker {
   const ended = host.finished.then(async (end) => {
-    await preloads?.close();
+    await close();
     return end;
   });
   const closed = ended.then(({ error }) => {
@@ -257,26 +278,6 @@ async function transportsFor(
   return transports;
 }
 
-async function makeExecutor(
-  { threads: threadCount, killGrace: killGraceMs, memoryLimit }: WorkerConfig,
-  { executor = 'threads' }: WorkerParts,
-  clock: Clock,
-  log: Logger,
-  cluster: ClusterReach,
-): Promise<Executor> {
-  if (typeof executor === 'object') {
-    checkExecutor(executor);
-    return executor;
-  }
-  if (executor === 'inline') {
-    const { InlineExecutor } = await import('../executors/inline.ts');
-    return new InlineExecutor({ clock, cluster, threadCount });
-  }
-  const { ThreadExecutor } = await import('../executors/threads/index.ts');
-  const tidyBytes = memoryLimit > 0 ? TIDY_RATIO * memoryLimit : TIDY_BYTES;
-  return new ThreadExecutor({ clock, log, cluster, threadCount, killGraceMs, tidyBytes });
-}
-
 /** The others are of what watches a worker in a separate process, and of that process. */
 const SETTINGS = withoutSettings(
   WORKER_SCHEMA,
@@ -290,11 +291,6 @@ export interface StartWorkerOptions extends OptionsOf<typeof SETTINGS>, WorkerPa
 export interface WorkerParts {
   /** Default: its address. */
   readonly name?: string;
-  /**
-   * The executor of tasks: threads, the thread of the worker, or an executor of your own, which says
-   * how many tasks it takes at once. The worker closes it. Default `threads`.
-   */
-  readonly executor?: 'threads' | 'inline' | Executor;
   /**
    * The host under which others reach it. Default: the address by which it reaches its scheduler, which is
    * 127.0.0.1 on the machine of the scheduler; `local` in memory.
@@ -341,7 +337,6 @@ export interface WorkerParts {
 const WORKER_RULES: Rules<StartWorkerOptions> = {
   ...rulesOf(SETTINGS),
   name: TEXT,
-  executor: either(oneOf('threads', 'inline'), { methods: ['run'] }),
   host: TEXT,
   nanny: TEXT,
   nannyPlugins: ANY,
@@ -392,6 +387,7 @@ export function sendable(settings: WorkerSettings): WorkerSettings {
   const code = [
     ...named('worker.plugins', config.plugins),
     ...named('worker.preload', config.preload),
+    { field: 'worker.executor', use: config.executor?.use ?? '' },
     { field: 'scheduler.transport', use: transport?.use ?? '' },
   ].find(({ use }) => typeof use !== 'string');
   if (code !== undefined) {

@@ -2,6 +2,7 @@ import {
   type ActorCall,
   type AsidePlace,
   type Clock,
+  defineExecutor,
   type ExecutableTask,
   type ExecutionResult,
   type Executor,
@@ -136,6 +137,12 @@ export class InlineExecutor implements Executor {
     return Promise.resolve();
   }
 }
+
+export const inline = defineExecutor({
+  name: 'inline',
+  apiVersion: 1,
+  create: (context) => new InlineExecutor(context),
+});
 
 function closedResult(key: string): ExecutionResult {
   const message = `the executor closed before "${key}" was done`;

@@ -36,7 +36,7 @@ export { commonName, travellingFunction } from './modules.ts';
 export { importingTaskModule, loadFunction } from './load-function.ts';
 export { describeFailure } from './context.ts';
 export { foldStack, userFrame } from './context.ts';
-export { type RunOptions, runTask, startTask } from './run-task.ts';
+export { loadCall, type RunOptions, runTask, startTask } from './run-task.ts';
 export { ScatteredValue } from './pieces.ts';
 export { refusalBytes } from './context.ts';
 export { memoriesOf, withSharedMemory } from './small-values.ts';

@@ -5,6 +5,8 @@ import type {
   ExecutionResult,
   FunctionSpec,
   RetrySpec,
+  RunSettings,
+  TaskCall,
 } from '../../core/api/index.ts';
 import { isPromise, typeName } from '../../core/util/values.ts';
 import { SystemClock } from '../clocks/index.ts';
@@ -18,13 +20,15 @@ import {
   isReschedule,
   type RunContext,
   type TaskRun,
+  type TaskSurroundings,
 } from './context.ts';
 import type { AnyFunction } from './define-tasks.ts';
 import { keepResult, readKept, readRepeated } from './kept-result.ts';
 import { functionSpec, loadFunction } from './load-function.ts';
+import { urlOf } from './modules.ts';
 import { serialise } from './serialise.ts';
 
-export interface RunOptions extends TaskRun {
+export interface RunOptions extends TaskRun, Pick<RunSettings, 'call'> {
   /** The clock of `startMs` and `stopMs`, which enclose the call alone. */
   readonly nowMs: () => number;
 }
@@ -47,7 +51,7 @@ export function startTask(
   try {
     const spec = functionSpec(task);
     const fn = loadFunction(spec, options.surroundings);
-    const call: Call = { task, spec, context, nowMs: options.nowMs };
+    const call: Call = { task, spec, context, nowMs: options.nowMs, make: options.call };
     const result =
       typeof fn === 'function'
         ? callByRules(fn, call)
@@ -68,6 +72,7 @@ interface Call {
   readonly spec: FunctionSpec;
   readonly context: RunContext;
   readonly nowMs: () => number;
+  readonly make: RunSettings['call'];
 }
 
 /** Or several times, or from a store, when its description says so. */
@@ -88,14 +93,37 @@ function callByRules(fn: AnyFunction, call: Call): ExecutionResult | Promise<Exe
 }
 
 function callTask(fn: AnyFunction, call: Call): ExecutionResult | Promise<ExecutionResult> {
-  const { task, context, nowMs } = call;
-  const args = unpackArguments(call.spec.args, task.inputs, (bytes) =>
-    readResult(bytes, callerIn(context)),
-  ) as never[];
+  const { context, nowMs, make } = call;
+  const args = argumentsOf(call) as never[];
   const startMs = nowMs();
-  const returned = callInTask(context, () => fn(...args));
+  const returned = callInTask(context, () =>
+    make === undefined ? fn(...args) : make(callOf(fn, call.spec, args)),
+  );
   if (!isPromise(returned)) return succeeded(returned, startMs, nowMs());
   return Promise.resolve(returned).then((result) => succeeded(result, startMs, nowMs()));
+}
+
+function argumentsOf({ spec, task, context }: Pick<Call, 'spec' | 'task' | 'context'>): unknown[] {
+  return unpackArguments(spec.args, task.inputs, (bytes) => readResult(bytes, callerIn(context)));
+}
+
+function callOf(
+  fn: AnyFunction,
+  { module, name }: FunctionSpec,
+  args: readonly unknown[],
+): TaskCall {
+  return { module: urlOf(module), name, fn: fn as TaskCall['fn'], args };
+}
+
+/** The call of a task, which is not made. @throws YardmasterError as {@link loadFunction} */
+export async function loadCall(
+  task: ExecutableTask,
+  surroundings: TaskSurroundings | undefined,
+): Promise<TaskCall> {
+  const spec = functionSpec(task);
+  const fn = await loadFunction(spec, surroundings);
+  const context = contextOf(task.key, { signal: NEVER, surroundings });
+  return callOf(fn, spec, argumentsOf({ spec, task, context }));
 }
 
 function succeeded(result: unknown, startMs: number, stopMs: number): ExecutionResult {
@@ -113,6 +141,7 @@ function sharedBytes(nbytes: number): Uint8Array {
   return new Uint8Array(new SharedArrayBuffer(nbytes));
 }
 
+const NEVER = new AbortController().signal;
 const NO_ARGUMENTS = new Uint8Array(0);
 const systemClock = new SystemClock();
 

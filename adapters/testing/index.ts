@@ -5,9 +5,10 @@ export { inMemory, InMemoryTransport } from '../transports/memory.ts';
 export { VirtualCluster, type VirtualClusterOptions } from './virtual-cluster.ts';
 export { FaultyTransport, type MessageFate, type MessageOnItsWay } from './faulty-transport.ts';
 export { SocketProxy } from './socket-proxy.ts';
+export type { TestRunner } from './clauses.ts';
+export { executorConformance, type ExecutorHarness } from './executor-conformance.ts';
 export {
   type FaultProxy,
-  type TestRunner,
   transportConformance,
   type TransportHarness,
 } from './transport-conformance.ts';

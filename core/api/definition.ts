@@ -130,6 +130,22 @@ export type NoOptions = SchemaOf<Record<string, never>>;
  */
 export type OptionsOf<Schema> = unknown extends ValueOf<Schema> ? never : ValueOf<Schema>;
 
+/** The definition of an extension that its owner makes from a context and the options: a transport, an executor, a store. */
+export interface MadeDefinition<Kind extends string, Context, Made, Options> {
+  readonly kind: Kind;
+  readonly name: string;
+  readonly apiVersion: ApiVersion;
+  /** JSON schema of the options. */
+  readonly optionsSchema?: object;
+  create(context: Context, options: Options): Made;
+}
+
+/** The same as an author writes it: the schema gives the type of the options. */
+export type WrittenDefinition<Context, Made, Schema> = Omit<
+  MadeDefinition<string, Context, Made, OptionsOf<Schema>>,
+  'kind' | 'optionsSchema'
+> & { readonly optionsSchema?: Schema };
+
 /** Refuses methods that nothing would ever call. Names that begin with `_` are free. */
 export type OnlyMembers<Given, Known extends PropertyKey> = {
   readonly [Name in keyof Given]: Name extends Known | `_${string}`

@@ -135,8 +135,13 @@ function textOf(thrown: unknown, property: string): string | undefined {
   }
 }
 
+/** Also of another realm, such as a context of `node:vm`. */
+function isError(thrown: unknown): thrown is Error {
+  return thrown instanceof Error || Object.prototype.toString.call(thrown) === '[object Error]';
+}
+
 function payloadOf(thrown: unknown, depth: number): ErrorPayload {
-  if (!(thrown instanceof Error)) {
+  if (!isError(thrown)) {
     const isSmall = approximateBytes(thrown, DATA_BYTES_MAX) <= DATA_BYTES_MAX;
     const text = describe(thrown);
     return {

@@ -1,5 +1,14 @@
 import type { ErrorPayload } from '../messages/protocol.ts';
-import type { ApiVersion } from './definition.ts';
+import type { Clock } from './clock.ts';
+import {
+  type ApiVersion,
+  checkDefinition,
+  type MadeDefinition,
+  type NoOptions,
+  type OptionsOf,
+  type WrittenDefinition,
+} from './definition.ts';
+import type { Logger } from './plugin.ts';
 
 /** A task that is ready to run: its inputs are here. */
 export interface ExecutableTask {
@@ -164,6 +173,68 @@ export interface Executor {
   collectGarbage?(): void;
   /** Ends its threads. Running tasks fail. */
   close(): Promise<void>;
+}
+
+/** The call that a task asks for. */
+export interface TaskCall {
+  /** URL of the module of the function. */
+  readonly module: string;
+  /** The name under which `defineTasks` registered the function, or of the export. */
+  readonly name: string;
+  /** To be called without `this`. */
+  readonly fn: (...args: readonly unknown[]) => unknown;
+  /** The results of other tasks are in their places. They are copies, which belong to the call. */
+  readonly args: readonly unknown[];
+}
+
+/** How a task is run, besides its call. */
+export interface RunSettings {
+  /** Of the run, as `run` of the executor got it. */
+  readonly signal: AbortSignal;
+  /** As `run` of the executor got it. Default: seceding has no effect. */
+  readonly slot?: TaskSlot | undefined;
+  /** Makes the call; what it returns, or a promise of it, is the result. Default: calls the function in this thread. */
+  readonly call?: (call: TaskCall) => unknown;
+}
+
+/** The context in which an executor is made: one for each worker. */
+export interface ExecutorContext {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** `worker.threads`: the number of tasks that the executor is expected to run at once. */
+  readonly threadCount: number;
+  /** `worker.killGrace`: milliseconds that an aborted task may continue. */
+  readonly killGraceMs: number;
+  /**
+   * Finds the function of a task and puts the inputs into its arguments: only in modules that the worker permits, and of
+   * packages only what `defineTasks` registered.
+   * @throws YardmasterError `ERR_FUNCTION_MISSING`, `ERR_FUNCTION_VERSION`, `ERR_MODULE_REFUSED`
+   */
+  load(task: ExecutableTask): Promise<TaskCall>;
+  /**
+   * Runs a task as the built-in executors do: finds its call as {@link load}, makes it (`currentTask()` works within),
+   * follows its rules for retries and kept results, serialises what it returns and describes what it throws. Never rejects.
+   */
+  run(task: ExecutableTask, settings: RunSettings): Promise<ExecutionResult>;
+}
+
+/** An executor that a configuration can name. */
+export type ExecutorDefinition<Options = never> = MadeDefinition<
+  'executor',
+  ExecutorContext,
+  Executor,
+  Options
+>;
+
+/**
+ * Declares an executor; types its options.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
+ */
+export function defineExecutor<const Schema extends object = NoOptions>(
+  definition: WrittenDefinition<ExecutorContext, Executor, Schema>,
+): ExecutorDefinition<OptionsOf<Schema>> {
+  checkDefinition('defineExecutor', definition, '{ name, apiVersion: 1, create }');
+  return { kind: 'executor', ...definition };
 }
 
 /** Holds the serialised results of a worker. */

@@ -235,7 +235,14 @@ export interface WantedExtensions<T> {
 
 /** The kinds of extensions that a `use` can name. */
 export type ExtensionKind =
-  'plugin' | 'worker-plugin' | 'nanny-plugin' | 'policy' | 'rule' | 'amm-policy' | 'transport';
+  | 'plugin'
+  | 'worker-plugin'
+  | 'nanny-plugin'
+  | 'policy'
+  | 'rule'
+  | 'amm-policy'
+  | 'transport'
+  | 'executor';
 
 /**
  * Short names of what is built in, with what loads each: a definition or a class. Nothing is loaded

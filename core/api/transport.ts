@@ -1,6 +1,12 @@
 import type { Role } from '../messages/protocol.ts';
 import type { Clock } from './clock.ts';
-import { type ApiVersion, checkDefinition, type NoOptions, type OptionsOf } from './definition.ts';
+import {
+  checkDefinition,
+  type MadeDefinition,
+  type NoOptions,
+  type OptionsOf,
+  type WrittenDefinition,
+} from './definition.ts';
 
 /**
  * A message: plain data that msgpack can carry (objects, arrays, strings, numbers, booleans,
@@ -140,23 +146,19 @@ export interface TransportContext {
 }
 
 /** A transport that a config file can name. */
-export interface TransportDefinition<Options = Record<string, never>> {
-  readonly kind: 'transport';
-  readonly name: string;
-  readonly apiVersion: ApiVersion;
-  /** JSON schema of the options. */
-  readonly optionsSchema?: object;
-  create(context: TransportContext, options: Options): Transport;
-}
+export type TransportDefinition<Options = Record<string, never>> = MadeDefinition<
+  'transport',
+  TransportContext,
+  Transport,
+  Options
+>;
 
 /**
  * Declares a transport; types its options.
  * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
  */
 export function defineTransport<const Schema extends object = NoOptions>(
-  definition: Omit<TransportDefinition<OptionsOf<Schema>>, 'kind' | 'optionsSchema'> & {
-    readonly optionsSchema?: Schema;
-  },
+  definition: WrittenDefinition<TransportContext, Transport, Schema>,
 ): TransportDefinition<OptionsOf<Schema>> {
   checkDefinition('defineTransport', definition, '{ name, apiVersion: 1, create }');
   return { kind: 'transport', ...definition };

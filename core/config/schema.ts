@@ -344,6 +344,11 @@ export const WORKER_SCHEMA = section('Workers', 'Of the workers that are started
   threads: whole('Threads', 'Tasks that run at once. Default: the processors of the machine.', {
     minimum: 1,
   }),
+  executor: entry('executor', {
+    title: 'Executor',
+    description:
+      'What runs the tasks: threads, inline (the thread of the worker), or a module. Default: threads.',
+  }),
   resources: table(
     'Resources',
     'What the worker offers to tasks that ask for it, by name.',

@@ -6,7 +6,7 @@ import { distance } from 'fastest-levenshtein';
 import { AMM_POLICY_PLACE } from '../api/amm-manager.ts';
 import { checkVersion, MISSING_VERSION } from '../api/definition.ts';
 import { type ErrorCode, messageOf, toErrorPayload, YardmasterError } from '../api/errors.ts';
-import type { ExecutionResult, Executor } from '../api/executor.ts';
+import type { ExecutionResult, Executor, ExecutorDefinition } from '../api/executor.ts';
 import { type EventName, HOOK_NAMES } from '../api/hooks.ts';
 import type { NannyHooks, WorkerHooks } from '../api/local-plugins.ts';
 import { type ExtensionKind, type PluginDefinition } from '../api/plugin.ts';
@@ -60,8 +60,8 @@ const POLICY_FIELDS: Rules<keyof PolicyDefinition> = {
   ...{ kind: ANY, slot: ANY, name: TEXT, apiVersion: ANY, optionsSchema: SCHEMA },
   create: FUNCTION,
 };
-/** Of a transport, or a rule. */
-const MADE_FIELDS: Rules<keyof TransportDefinition> = {
+/** Of a transport, an executor, or a rule. */
+const MADE_FIELDS: Rules<keyof (TransportDefinition | ExecutorDefinition)> = {
   ...{ kind: ANY, name: TEXT, apiVersion: ANY, optionsSchema: SCHEMA, create: FUNCTION },
 };
 const REQUIRED_FIELDS: readonly string[] = ['name', 'setup', 'create'];
@@ -157,8 +157,10 @@ interface KindRow {
   readonly call: string;
   /** Of its definition; undefined: its plugin checks that. */
   readonly fields?: NamedRules;
-  /** Methods by which one without a definition is known. */
+  /** Methods and fields by one of which one without a definition is known. */
   readonly marks: readonly string[];
+  /** Methods without which it is none. */
+  readonly all?: readonly string[];
 }
 
 /** A kind of plugin. */
@@ -215,6 +217,11 @@ const PLUGIN_KINDS = Object.keys(PLUGINS) as PluginKind[];
 
 /** In the order in which something is taken for one by its methods. */
 const KINDS: Readonly<Record<ExtensionKind, KindRow>> = {
+  executor: {
+    ...{ noun: 'an executor', madeBy: 'defineExecutor', place: 'worker.executor' },
+    ...{ call: 'startWorker(address, { executor })', fields: MADE_FIELDS },
+    ...{ marks: ['threadCount', 'callActor'], all: ['run'] },
+  },
   'amm-policy': {
     ...{ noun: 'a policy of the Active Memory Manager', madeBy: 'defineAmmPolicy' },
     ...AMM_POLICY_PLACE,
@@ -222,7 +229,8 @@ const KINDS: Readonly<Record<ExtensionKind, KindRow>> = {
   },
   transport: {
     ...{ noun: 'a transport', madeBy: 'defineTransport', place: 'scheduler.transport' },
-    ...{ call: 'createScheduler({ transports })', fields: MADE_FIELDS, marks: ['listen'] },
+    ...{ call: 'createScheduler({ transports })', fields: MADE_FIELDS },
+    ...{ marks: ['listen'], all: ['connect'] },
   },
   policy: {
     ...{ noun: 'a policy', madeBy: 'definePolicy', place: 'scheduler.policies.<slot>' },
@@ -243,7 +251,6 @@ const NO_EXTENSIONS: readonly (readonly [is: (given: unknown) => boolean, advice
   [(given) => given === null, 'it is null; is its import right?'],
   [Array.isArray, 'it is a list; give its entries one by one'],
   [(given) => given instanceof Promise, 'it is a promise: await it first'],
-  [isExecutor, 'it is an executor, which a worker gets: startWorker(address, { executor })'],
   [
     (given) =>
       Object.prototype.toString.call(given) === '[object Module]' || isNameless(given, 'default'),
@@ -261,14 +268,6 @@ const NO_EXTENSIONS: readonly (readonly [is: (given: unknown) => boolean, advice
 
 function isNameless(given: unknown, field: string): boolean {
   return isPlainObject(given) && field in given && !('name' in given);
-}
-
-function isExecutor(given: unknown): boolean {
-  const prototype: unknown = typeof given === 'function' ? given.prototype : given;
-  if (typeof prototype !== 'object' || prototype === null) return false;
-  const methods = methodNamesOf(prototype);
-  const isOne = 'threadCount' in prototype || methods.includes('callActor');
-  return isOne && methods.includes('run') && methods.includes('close');
 }
 
 /**
@@ -325,11 +324,15 @@ function otherKind(exported: unknown, wanted: ExtensionKind): ExtensionKind | un
   const declared = declaredKind(exported);
   if (declared !== undefined) return declared === wanted ? undefined : declared;
   const methods = methodsOf(exported);
-  const hasOne = (names: readonly string[]): boolean =>
-    names.some((name) => methods.includes(name));
+  const has = (name: string): boolean =>
+    methods.includes(name) || (typeof exported === 'object' && name in exported);
+  const hasOne = (names: readonly string[]): boolean => names.some(has);
   const isLikeOne = (kind: ExtensionKind): boolean =>
-    hasOne(KINDS[kind].marks) && (kind !== 'transport' || methods.includes('connect'));
-  if (isLikeOne(wanted)) return undefined;
+    hasOne(KINDS[kind].marks) && (KINDS[kind].all ?? []).every(has);
+  // Its methods are those of others, too.
+  if (wanted !== 'executor' && isLikeOne('executor')) return 'executor';
+  // The check of its fields says what is missing.
+  if (hasOne([...KINDS[wanted].marks, ...(KINDS[wanted].all ?? [])])) return undefined;
   if (Object.hasOwn(PLUGINS, wanted) && hasOne(['start', 'beforeClose'])) return undefined;
   return (Object.keys(KINDS) as ExtensionKind[]).find(isLikeOne);
 }
@@ -533,14 +536,15 @@ const SCHEME: Schema = {
 };
 const TRANSPORT: Rules<keyof Transport> = { scheme: SCHEME, listen: FUNCTION, connect: FUNCTION };
 
-/** The fields of an executor without which no worker can use it. */
-const EXECUTOR: Rules<'threadCount' | 'run' | 'close'> & Partial<Rules<keyof Executor>> = {
+const EXECUTOR: Rules<keyof Executor> = {
   threadCount: {
     ...wholeNumber(1),
     wanted: 'a whole number of tasks that it runs at once, at least 1',
   },
-  run: FUNCTION,
-  close: FUNCTION,
+  ...{ apiVersion: ANY, hasEventLoops: FLAG, memoryBytes: ANY, onActorLost: ANY },
+  ...{ run: FUNCTION, begin: FUNCTION, runAside: FUNCTION, close: FUNCTION },
+  ...{ callActor: FUNCTION, releaseActor: FUNCTION, callStacks: FUNCTION },
+  collectGarbage: FUNCTION,
 };
 
 const MOMENT: Schema = {
@@ -572,9 +576,13 @@ export function checkTransport(value: unknown, source: string): asserts value is
 }
 
 /** @throws YardmasterError `ERR_EXECUTOR` when it cannot be used as an executor, `ERR_PLUGIN_LOAD` for its version */
-export function checkExecutor(value: unknown): asserts value is Executor {
-  checkVersion(value, `the executor ${classOf(value)}`);
-  checkObject(value, EXECUTOR, `the executor ${classOf(value)} cannot be used`, 'ERR_EXECUTOR');
+export function checkExecutor(
+  value: unknown,
+  shown = `the executor ${classOf(value)}`,
+): asserts value is Executor {
+  checkVersion(value, shown);
+  const required = ['threadCount', 'run', 'close'];
+  checkObject(value, EXECUTOR, `${shown} cannot be used`, 'ERR_EXECUTOR', required);
 }
 
 /**
@@ -636,13 +644,31 @@ function classOf(value: unknown): string {
   return name === '' || name === 'Object' ? show(value) : name;
 }
 
-function checkObject(value: unknown, rules: NamedRules, what: string, code: ErrorCode): void {
+function checkObject(
+  value: unknown,
+  rules: NamedRules,
+  what: string,
+  code: ErrorCode,
+  required = Object.keys(rules),
+): void {
   const problems =
     typeof value === 'object' && value !== null
-      ? problemsOf(value as Fields, rules, Object.keys(rules)).map((problem) => `its ${problem}`)
+      ? [
+          ...problemsOf(value as Fields, rules, required).map((problem) => `its ${problem}`),
+          ...misspeltIn(value, Object.keys(rules)),
+        ]
       : [`it is ${show(value)} and no object`];
   if (problems.length === 0) return;
   throw new YardmasterError(code, `${what}: ${problems.join('; ')}`, { problems });
+}
+
+/** Methods that nothing calls, and that have nearly the name of one that is called. */
+function misspeltIn(value: object, known: readonly string[]): string[] {
+  const isMisspelt = (name: string): boolean =>
+    name.length > 4 && !known.includes(name) && isLike(name, known);
+  return methodNamesOf(value)
+    .filter(isMisspelt)
+    .map((name) => `nothing calls its method "${name}"${hint(name, known)}`);
 }
 
 /** The faults of the fields that have rules. */

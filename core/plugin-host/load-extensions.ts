@@ -1,9 +1,10 @@
-/** Loads what a configuration, or a call at run time, names: policies, plugins, transports. Nothing is set up here. */
+/** Loads what a configuration, or a call at run time, names: policies, plugins, transports, executors. Nothing is set up here. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../api/clock.ts';
 import { isObject, isPlain, messageOf, YardmasterError } from '../api/errors.ts';
 import { HOOK_NAMES } from '../api/hooks.ts';
-import { checkVersion } from '../api/definition.ts';
+import { checkVersion, type MadeDefinition } from '../api/definition.ts';
+import type { Executor, ExecutorContext } from '../api/executor.ts';
 import type { PreloadContext, PreloadModule } from '../api/local-plugins.ts';
 import type {
   Builtins,
@@ -28,7 +29,7 @@ import {
 } from '../api/policies.ts';
 import type { PolicyRoles, RoleName, Rule, RuleDefinition, RuleEntry } from '../api/rules.ts';
 import type { Provider } from '../api/token.ts';
-import type { Transport, TransportDefinition } from '../api/transport.ts';
+import type { Transport } from '../api/transport.ts';
 import { type ConfigOrigin, IN_CODE } from '../config/problems.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { DEFAULT_POLICIES } from '../config/schema.ts';
@@ -40,6 +41,7 @@ import { pathText, type Segment } from '../shared/schema.ts';
 import { show } from '../shared/words.ts';
 import {
   checkDefinition,
+  checkExecutor,
   checkHookNames,
   checkIsCalled,
   checkKind,
@@ -387,11 +389,20 @@ function wantedPlugins({ config, origin, plugins }: LoadedConfig, builtins: Buil
  */
 export async function checkWorkerExtensions(
   { config, origin, folder }: LoadedConfig,
+  builtins: Builtins,
   around: { readonly clock: Clock; readonly log: Logger },
 ): Promise<void> {
   const { worker } = config;
   const resolver = new PluginResolver({}, folder);
   const problems = new ProblemList(origin);
+  const { executor } = worker;
+  if (executor !== undefined) {
+    const at = ['worker', 'executor'];
+    const place = { origin, optionsAt: [...at, 'options'] };
+    await problems.attempt(at, () =>
+      loadExecutor(executor, new PluginResolver(builtins, folder), place),
+    );
+  }
   for (const [field, kind] of [
     ['plugins', 'worker-plugin'],
     ['nannyPlugins', 'nanny-plugin'],
@@ -420,7 +431,39 @@ export async function checkWorkerExtensions(
   problems.throwIfAny();
 }
 
-// Transports.
+// Transports and executors.
+
+/** What an entry names, with its options checked. */
+interface Loaded {
+  /** For messages: `counting from ./counting.js`. */
+  readonly shown: string;
+  /** The subject of messages about what was made. */
+  readonly what: string;
+  /** Makes it; an instance that was given in code is taken as it is. */
+  readonly make: (context: object) => unknown;
+}
+
+async function loadMade(
+  kind: 'transport' | 'executor',
+  { use, options: given }: UseEntry,
+  resolver: PluginResolver,
+  place: Place,
+): Promise<Loaded> {
+  const resolved = await resolver.resolve(use, kind, kind);
+  const { exported, source } = resolved;
+  const form = formOf(resolved, kind);
+  if (form === 'class') throw notOfKind(kind, source);
+  if (form === 'instance') {
+    noOptions(given, place, source);
+    return { shown: source, what: source, make: () => exported };
+  }
+  const definition = exported as MadeDefinition<string, object, unknown, object>;
+  const shown = `${definition.name} from ${source}`;
+  const options = checkOptions(definition.optionsSchema, given, place, shown);
+  const make = (context: object): unknown =>
+    created(() => definition.create(context, options), shown);
+  return { shown, what: `what create of ${shown} returned`, make };
+}
 
 /**
  * Makes the transport that a configuration names.
@@ -432,21 +475,36 @@ export async function loadTransport(
   place: Place,
   clock: Clock,
 ): Promise<Transport> {
-  const resolved = await resolver.resolve(entry.use, 'transport');
-  const { exported, source } = resolved;
-  const form = formOf(resolved, 'transport');
-  if (form === 'class') throw notOfKind('transport', source);
-  if (form === 'instance') {
-    checkTransport(exported, source);
-    noOptions(entry.options, place, source);
-    return exported;
-  }
-  const definition = exported as TransportDefinition<never>;
-  const shown = `${definition.name} from ${source}`;
-  const options = checkOptions(definition.optionsSchema, entry.options, place, shown);
-  const made: unknown = created(() => definition.create({ clock }, options as never), shown);
-  checkTransport(made, `what create of ${shown} returned`);
+  const { what, make } = await loadMade('transport', entry, resolver, place);
+  const made = make({ clock });
+  checkTransport(made, what);
   return made;
+}
+
+/** Executors that were given in code as objects: each serves one worker, which closes it. */
+const taken = new WeakSet<Executor>();
+
+/**
+ * Loads the executor that a configuration names.
+ * @returns what makes it
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`; what it returns throws `ERR_EXECUTOR` as well
+ */
+export async function loadExecutor(
+  entry: UseEntry,
+  resolver: PluginResolver,
+  place: Place,
+): Promise<(context: ExecutorContext) => Executor> {
+  const { shown, what, make } = await loadMade('executor', entry, resolver, place);
+  return (context) => {
+    const made = make(context);
+    checkExecutor(made, what);
+    if (taken.has(made)) {
+      const message = `the executor ${shown} serves a worker already: give its definition (defineExecutor), with which each worker makes its own`;
+      throw new YardmasterError('ERR_EXECUTOR', message, { executor: shown });
+    }
+    taken.add(made);
+    return made;
+  };
 }
 
 /**

@@ -131,7 +131,7 @@ export async function checkConfig(options: CreateSchedulerOptions): Promise<stri
   });
   await problems.attempt(undefined, () => loading.load());
   await problems.attempt(undefined, () =>
-    checkWorkerExtensions(loaded, { clock: options.clock, log }),
+    checkWorkerExtensions(loaded, options.builtins, { clock: options.clock, log }),
   );
   // A transport that could not be loaded would be missed here once more.
   if (problems.isEmpty) await problems.attempt(undefined, () => loading.checkAddress());

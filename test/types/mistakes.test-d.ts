@@ -21,7 +21,11 @@ import {
   type TaskView,
   type WorkerView,
 } from '../../adapters/app/entries/policy.ts';
-import type { Executor, ResultStore } from '../../adapters/app/entries/executor.ts';
+import {
+  defineExecutor,
+  type Executor,
+  type ResultStore,
+} from '../../adapters/app/entries/executor.ts';
 import { defineTransport, type Transport } from '../../adapters/app/entries/transport.ts';
 
 const optionsSchema = {
@@ -32,6 +36,7 @@ const optionsSchema = {
   },
 } as const;
 declare const transport: Transport;
+declare const executor: Executor;
 
 // Options.
 
@@ -271,3 +276,30 @@ export const rawResult: Pick<Executor, 'run'> & Pick<ResultStore, 'has'> = {
   // @ts-expect-error 27: a store answers later
   has: () => true,
 };
+
+// Executors.
+
+export const optionOfExecutor = defineExecutor({
+  name: 'option-of-executor',
+  apiVersion: 1,
+  optionsSchema,
+  // @ts-expect-error 28: the schema says that it is a number
+  create: (_context, { every }) => ({ threadCount: every.length, ...executor }),
+});
+
+export const unfinished = defineExecutor({
+  name: 'unfinished',
+  apiVersion: 1,
+  // @ts-expect-error 29: an executor can be closed
+  create: ({ threadCount, run }) => ({ threadCount, run: (task, signal) => run(task, { signal }) }),
+});
+
+export const runsWithoutSignal = defineExecutor({
+  name: 'runs-without-signal',
+  apiVersion: 1,
+  create: (context) => ({
+    ...executor,
+    // @ts-expect-error 30: a run is told its signal
+    run: (task) => context.run(task, {}),
+  }),
+});

@@ -5,6 +5,7 @@ import {
   type ActorCall,
   type AsidePlace,
   type Clock,
+  defineExecutor,
   type ExecutableTask,
   type ExecutionResult,
   type Executor,
@@ -236,3 +237,9 @@ export class ThreadExecutor implements Executor {
     };
   }
 }
+
+export const threads = defineExecutor({
+  name: 'threads',
+  apiVersion: 1,
+  create: (context) => new ThreadExecutor(context),
+});

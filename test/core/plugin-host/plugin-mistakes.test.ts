@@ -273,9 +273,9 @@ describe('what is of another kind is refused, with where it belongs', () => {
     [
       'an executor',
       new InlineExecutor({ clock: new VirtualClock() }),
-      'it is an executor, which a worker gets: startWorker(address, { executor })',
+      'is an executor, and a plugin is wanted here: name it under worker.executor or use startWorker(address, { executor })',
     ],
-    ['the class of an executor', InlineExecutor, 'it is an executor'],
+    ['the class of an executor', InlineExecutor, 'is an executor'],
     ['undefined', undefined, 'it is undefined; is its import right?'],
     ['a list of plugins', [{}], 'it is a list; give its entries one by one'],
     ['a promise', Promise.resolve({}), 'it is a promise: await it first'],

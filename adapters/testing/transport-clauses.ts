@@ -10,9 +10,10 @@ import {
 import { inBackground } from '../../core/shared/timers.ts';
 import { show } from '../../core/shared/words.ts';
 import { SystemClock } from '../clocks/index.ts';
+import { type Clauses, Unproven } from './clauses.ts';
 
 /** Listening and connecting. */
-export const ADDRESSES_CLAUSES: Clauses = {
+export const ADDRESSES_CLAUSES: Clauses<Bench> = {
   async 'connecting to an address without a listener fails with ERR_CONNECT that names the address'(
     bench,
   ) {
@@ -163,18 +164,6 @@ export interface FaultProxy {
   corrupt(): void;
   close(): Promise<void> | void;
 }
-
-/** Thrown by a clause that the harness gives nothing to prove with: it is skipped. */
-export class Unproven extends Error {
-  /** @param part - of the harness */
-  constructor(part: string) {
-    super(`the harness has no "${part}" to prove this with`);
-    this.name = 'Unproven';
-  }
-}
-
-/** A clause of the contract: its name is the sentence, its body the proof. */
-export type Clauses = Readonly<Record<string, (bench: Bench) => Promise<void>>>;
 
 /** vitest gives a test five seconds, mocha two: with mocha, set `clauseMs`. */
 const CLAUSE_MS = 4000;
@@ -424,7 +413,7 @@ const VALUES: WireMessage = {
 };
 
 /** Clauses about the data that arrives. */
-export const DATA_CLAUSES: Clauses = {
+export const DATA_CLAUSES: Clauses<Bench> = {
   async 'all kinds of plain data arrive as they were sent'(bench) {
     const [client, server] = await bench.pair();
     client.connection.send(VALUES);
@@ -506,7 +495,7 @@ export const DATA_CLAUSES: Clauses = {
 };
 
 /** Clauses about the delivery of messages. */
-export const DELIVERY_CLAUSES: Clauses = {
+export const DELIVERY_CLAUSES: Clauses<Bench> = {
   async 'messages reach the other side, both ways'(bench) {
     const [client, server] = await bench.pair();
     client.act((connection) => connection.send({ op: 'hello', from: 'client' }));
@@ -680,7 +669,7 @@ function sendLater(connection: Connection, message: WireMessage): void {
 }
 
 /** Clauses about the end of connections. */
-export const ENDINGS_CLAUSES: Clauses = {
+export const ENDINGS_CLAUSES: Clauses<Bench> = {
   async 'close sends what is queued, then both sides see a close in good order'(bench) {
     const [client, server] = await bench.pair();
     const bytes = new Uint8Array(1024 * 1024);
@@ -827,7 +816,7 @@ export const ENDINGS_CLAUSES: Clauses = {
 const MIB = 1024 * 1024;
 
 /** Clauses about faults of the peer, the network or a message. Each needs a part of the harness. */
-export const FAULTS_CLAUSES: Clauses = {
+export const FAULTS_CLAUSES: Clauses<Bench> = {
   async 'a message larger than a frame may be is refused with ERR_FRAME, and nothing of that call is sent'(
     bench,
   ) {

@@ -85,7 +85,7 @@ module.exports = {
     ),
     no(
       'adapters-see-api',
-      '^adapters/(?!app/|cli/|testing/|simulator/)',
+      '^adapters/(?!app/|cli/|testing/|simulator/|stores/open-result-store)',
       '^(plugins|policies|test|core/(?!(api|shared|util)/))',
       'An adapter touches the world, not the machinery.',
     ),
@@ -128,7 +128,7 @@ module.exports = {
     },
   ],
   options: {
-    doNotFollow: { path: 'node_modules' },
+    doNotFollow: { path: '(node_modules|^dist)' },
     tsConfig: { fileName: 'tsconfig.json' },
     tsPreCompilationDeps: true,
     enhancedResolveOptions: {

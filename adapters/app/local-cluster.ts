@@ -128,7 +128,11 @@ export class LocalCluster {
     this.checkOpen();
     const { transports, clientAddress } = this.parts;
     const { clock } = this;
-    const own = this.codeRoot === undefined ? {} : { codeRoot: this.codeRoot };
+    const { resultStore } = this.parts;
+    const own = {
+      ...(this.codeRoot !== undefined && { codeRoot: this.codeRoot }),
+      ...(resultStore && { resultStore }),
+    };
     const client = await Client.connect(clientAddress, { ...own, ...options, transports, clock });
     for (const other of this.clients) if (other.isClosed) this.clients.delete(other);
     this.clients.add(client);

@@ -2,12 +2,18 @@ import { randomBytes } from 'node:crypto';
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
+import {
+  type Clock,
+  type StoreSpec,
+  type Transport,
+  YardmasterError,
+} from '../../core/api/index.ts';
 import { writtenOf } from '../../core/shared/settings.ts';
 import { DEFAULT_ADDRESS, WORKER_SCHEMA } from '../../core/config/schema.ts';
 import type { Config, WorkerConfig } from '../../core/config/types.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { checkCall } from '../../core/shared/schema.ts';
+import { type ResultStoreOption, storeSpec } from '../client/options.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { removePrivateFolder } from '../log/private-folder.ts';
 import { Nanny } from '../nanny/index.ts';
@@ -28,6 +34,8 @@ export interface LocalParts {
   readonly clientAddress: string;
   /** For clients. */
   readonly transports: readonly Transport[];
+  /** The store of results of workers, and of clients that name no other one. */
+  readonly resultStore?: StoreSpec | undefined;
 }
 
 /**
@@ -72,12 +80,17 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
         ? processStarter(running, options, clock, access)
         : guestStarter(running, { ...options, mode }, { clock, transport });
     // Workers of other processes are far; clients of this one are not, unless a transport was chosen.
+    const { resultStore } = scheduler.config.worker;
     const isWithin = mode === 'processes' && configured === undefined && chosen === undefined;
     const clientAddress = isWithin ? await scheduler.listen('inmemory://scheduler') : address;
     return {
       running,
       starter,
       clientAddress,
+      resultStore:
+        resultStore === undefined
+          ? undefined
+          : storeSpec(resultStore as ResultStoreOption, folderOf(options)),
       transports: isWithin ? [transport, within] : [transport],
     };
   } catch (error) {

@@ -5,6 +5,7 @@ import {
   type Logger,
   type NannyHooks,
   type NannyPluginContext,
+  type StoreSpec,
   type Transport,
   type UseEntry,
   YardmasterError,
@@ -40,9 +41,11 @@ import {
   type WorkerHostOptions,
 } from '../../core/worker-host/create-worker.ts';
 import type { WorkerMemoryOptions } from '../../core/worker-host/worker-options.ts';
+import { type ResultStoreOption, storeSpec } from '../client/options.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { collectGarbage, collectYoungGarbage } from '../executors/collect-garbage.ts';
 import { WorkerContext } from '../executors/worker-context.ts';
+import { openResultStore } from '../stores/open-result-store.ts';
 import { MemoryStore, removeAbandoned, SpillFolder } from '../stores/index.ts';
 import { AllowedModules } from '../tasks/index.ts';
 import { hostTowards } from '../transports/tcp/index.ts';
@@ -128,6 +131,7 @@ export async function runWorker(
         transports: [...transports.values()],
         modules,
         reconnect: onSchedulerLost === 'reconnect' ? reconnect : undefined,
+        resultStore: await storeOf(config, parts),
       },
     });
     executor = (await executorOf(config, parts))(context);
@@ -151,6 +155,17 @@ export async function runWorker(
     await close();
     throw error;
   }
+}
+
+/** The store of results for the clients of tasks; that of a module is tried. */
+async function storeOf(
+  { resultStore }: WorkerConfig,
+  { folder }: WorkerParts,
+): Promise<StoreSpec | undefined> {
+  if (resultStore === undefined) return undefined;
+  const spec = storeSpec(resultStore as ResultStoreOption, folder);
+  if ('use' in spec) await openResultStore(spec);
+  return spec;
 }
 
 function executorOf(

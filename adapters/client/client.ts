@@ -79,8 +79,8 @@ export class Client extends CoordinationAccess {
   }
 
   /** @internal The client of a task, over a connection that outlives it. */
-  static over(session: Session): Client {
-    return new Client(session, true);
+  static over(session: Session, resultStore?: ResultStoreOption): Client {
+    return new Client(session, true, resultStore);
   }
 
   /** Key under which the scheduler knows this client. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import {
   type BucketSpec,
   type FunctionSpec,
@@ -400,13 +400,13 @@ function notReproducible(
 
 /**
  * The store of results: the path of a folder; the same with a limit, of which about as much is kept; a bucket
- * of S3; or a module that exports `createResultStore`, by its URL, path or package.
+ * of S3; or a module or package whose export `defineStore` made, by its path, URL or name.
  */
 export type ResultStoreOption =
   | string
   | { readonly folder: string; readonly maxBytes?: number }
   | { readonly s3: BucketSpec }
-  | { readonly module: string; readonly options?: unknown };
+  | { readonly use: string; readonly options?: Readonly<Record<string, unknown>> };
 
 const STORE = 'resultStore';
 const BUCKET: Rules<BucketSpec> = {
@@ -418,15 +418,18 @@ const BUCKET_STORE: Schema = {
   ...{ properties: BUCKET, required: ['bucket'] },
 };
 
-/** @throws YardmasterError `ERR_GRAPH_INVALID` when it names no store */
-export function storeSpec(option: ResultStoreOption): StoreSpec {
-  if (typeof option === 'string') return { folder: resolve(option) };
+/**
+ * @param from - the folder that paths are relative to. Default: the current one
+ * @throws YardmasterError `ERR_GRAPH_INVALID` when it names no store
+ */
+export function storeSpec(option: ResultStoreOption, from = '.'): StoreSpec {
+  if (typeof option === 'string') return { folder: resolve(from, option) };
   if (!isPlainObject(option)) refuseStore(option);
-  if ('module' in option) {
-    const { module, options } = checkOptions(STORE, option, { module: TEXT, options: ANY });
-    const isPath = module.startsWith('.') || module.startsWith('/');
-    const url = isPath ? pathToFileURL(resolve(module)).href : module;
-    return options === undefined ? { module: url } : { module: url, options };
+  if ('use' in option) {
+    const { use: given, options } = checkOptions(STORE, option, { use: TEXT, options: FIELDS });
+    const use = given.startsWith('file:') ? fileURLToPath(given) : given;
+    const path = use.startsWith('.') || use.startsWith('/') ? resolve(from, use) : use;
+    return options === undefined ? { use: path } : { use: path, options };
   }
   if ('s3' in option) return checkOptions(STORE, option, { s3: BUCKET_STORE });
   const { folder, maxBytes } = checkOptions(STORE, option, {
@@ -434,14 +437,14 @@ export function storeSpec(option: ResultStoreOption): StoreSpec {
     maxBytes: wholeNumber(1),
   });
   if ((folder as string | undefined) === undefined) refuseStore(option);
-  return { folder: resolve(folder), ...(maxBytes === undefined ? {} : { maxBytes }) };
+  return { folder: resolve(from, folder), ...(maxBytes === undefined ? {} : { maxBytes }) };
 }
 
 function refuseStore(option: unknown): never {
   refuseOption(
     STORE,
     option,
-    'the path of a folder, { folder }, { s3: { bucket } }, or { module }',
+    'the path of a folder, { folder }, { s3: { bucket } }, or { use } with the name of a module',
   );
 }
 

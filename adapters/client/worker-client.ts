@@ -59,7 +59,7 @@ async function lend(run: RunContext): Promise<Client> {
     signal.removeEventListener('abort', onAbort);
     putBack(surroundings, session);
   };
-  return Client.over(session);
+  return Client.over(session, surroundings.resultStore);
 }
 
 /** @param signal - ends the attempts to reach a scheduler that is gone */

@@ -1,5 +1,5 @@
 /** The cluster, as the tasks of a worker reach it. */
-import type { Clock, Transport } from '../../core/api/index.ts';
+import type { Clock, StoreSpec, Transport } from '../../core/api/index.ts';
 import type { ModuleLimit } from '../../core/shared/limits.ts';
 import type { ReconnectRules } from '../../core/shared/reconnect.ts';
 import type { ActorCaller, ClusterReach, RunContext, TaskSurroundings } from '../tasks/index.ts';
@@ -14,15 +14,17 @@ export class Reach implements TaskSurroundings {
   readonly transports: readonly Transport[];
   readonly modules: ModuleLimit | undefined;
   readonly reconnect: ReconnectRules | undefined;
+  readonly resultStore: StoreSpec | undefined;
 
   constructor(
-    { scheduler, transports, modules, reconnect }: ClusterReach,
+    { scheduler, transports, modules, reconnect, resultStore }: ClusterReach,
     readonly clock: Clock,
   ) {
     this.scheduler = scheduler;
     this.transports = transports;
     this.modules = modules;
     this.reconnect = reconnect;
+    this.resultStore = resultStore;
   }
 
   onClose(close: () => void): void {

@@ -1,24 +1,21 @@
-import {
-  checkVersion,
-  type CreateResultStore,
-  type ResultStore,
-  type StoreSpec,
-  YardmasterError,
-} from '../../core/api/index.ts';
+import { type ResultStore, type StoreSpec, YardmasterError } from '../../core/api/index.ts';
+import type { ModuleLimit } from '../../core/shared/limits.ts';
+import { SystemClock } from '../clocks/index.ts';
 import { ResultFolder } from './result-folder.ts';
 
-/** Of this thread, by their description. */
+/** Of this thread, by their description and the modules that they may be in. */
 const open = new Map<string, Promise<ResultStore>>();
 
 /**
  * The store that a description names. Opened once in each thread.
- * @throws YardmasterError `ERR_RESULT_STORE` when its module cannot be used
+ * @param modules - where its module may be. Default: everywhere
+ * @throws YardmasterError `ERR_RESULT_STORE` when its module cannot be used, `ERR_MODULE_REFUSED`
  */
-export function openResultStore(spec: StoreSpec): Promise<ResultStore> {
-  const id = JSON.stringify(spec);
+export function openResultStore(spec: StoreSpec, modules?: ModuleLimit): Promise<ResultStore> {
+  const id = JSON.stringify([spec, modules?.folders]);
   let store = open.get(id);
   if (store === undefined) {
-    store = make(spec);
+    store = make(spec, modules);
     open.set(id, store);
     // The next task tries again.
     store.catch(() => open.delete(id));
@@ -26,30 +23,24 @@ export function openResultStore(spec: StoreSpec): Promise<ResultStore> {
   return store;
 }
 
-async function make(spec: StoreSpec): Promise<ResultStore> {
+async function make(spec: StoreSpec, modules: ModuleLimit | undefined): Promise<ResultStore> {
   if ('folder' in spec) return new ResultFolder(spec.folder, spec.maxBytes);
   if ('s3' in spec) {
     // Its package is large, and optional.
     const { ResultBucket } = await import('./result-bucket.ts');
     return ResultBucket.open(spec.s3);
   }
-  const { module, options } = spec;
+  // Every thread loads this file, and few use a store of this kind.
+  const [{ loadStore }, { PluginResolver }] = await Promise.all([
+    import('../../core/plugin-host/load-extensions.ts'),
+    import('../../core/plugin-host/plugin-resolver.ts'),
+  ]);
+  const resolver = new PluginResolver({}, process.cwd());
   try {
-    const exported = (await import(/* @vite-ignore */ /* webpackIgnore: true */ module)) as Record<
-      string,
-      unknown
-    >;
-    const create = exported['createResultStore'];
-    if (typeof create !== 'function') throw new Error('it exports no function createResultStore');
-    const store = await (create as CreateResultStore)(options);
-    checkVersion(store, `the store of ${module}`);
-    return store;
+    return await loadStore(spec, resolver, new SystemClock(), modules);
   } catch (cause) {
-    throw new YardmasterError(
-      'ERR_RESULT_STORE',
-      `the result store ${module} cannot be used: ${(cause as Error).message}`,
-      { module },
-      { cause },
-    );
+    if (YardmasterError.is(cause, 'ERR_MODULE_REFUSED')) throw cause;
+    const message = `the result store ${spec.use} cannot be used: ${(cause as Error).message}`;
+    throw new YardmasterError('ERR_RESULT_STORE', message, { use: spec.use }, { cause });
   }
 }

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   type Clock,
   type ErrorPayload,
+  type StoreSpec,
   type TaskSlot,
   toErrorPayload,
   type Transport,
@@ -42,7 +43,9 @@ export interface ClusterReach {
   /** Which modules its tasks may be in. Default: all. */
   readonly modules?: ModuleLimit;
   /** The rules by which the clients of tasks reconnect when the scheduler is gone. Default: they end. */
-  readonly reconnect?: ReconnectRules;
+  readonly reconnect?: ReconnectRules | undefined;
+  /** The store of results for the clients of tasks. Default: none. */
+  readonly resultStore?: StoreSpec | undefined;
 }
 
 /** The services with which the tasks of a worker reach the cluster that they run on. One for each thread. */

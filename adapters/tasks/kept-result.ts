@@ -85,7 +85,8 @@ export async function keepResult(
 let stores: Promise<typeof Stores> | undefined;
 
 async function opened(store: StoreSpec, { surroundings }: RunContext): Promise<ResultStore> {
-  if ('module' in store) surroundings?.modules?.check(store.module);
+  const own = surroundings?.resultStore;
+  const isOwn = own !== undefined && 'use' in own && 'use' in store && own.use === store.use;
   stores ??= import('../stores/open-result-store.ts');
-  return (await stores).openResultStore(store);
+  return (await stores).openResultStore(store, isOwn ? undefined : surroundings?.modules);
 }

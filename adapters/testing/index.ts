@@ -6,6 +6,7 @@ export { VirtualCluster, type VirtualClusterOptions } from './virtual-cluster.ts
 export { FaultyTransport, type MessageFate, type MessageOnItsWay } from './faulty-transport.ts';
 export { SocketProxy } from './socket-proxy.ts';
 export type { TestRunner } from './clauses.ts';
+export { storeConformance, type StoreHarness } from './store-conformance.ts';
 export { executorConformance, type ExecutorHarness } from './executor-conformance.ts';
 export {
   type FaultProxy,

@@ -242,7 +242,8 @@ export type ExtensionKind =
   | 'rule'
   | 'amm-policy'
   | 'transport'
-  | 'executor';
+  | 'executor'
+  | 'store';
 
 /**
  * Short names of what is built in, with what loads each: a definition or a class. Nothing is loaded

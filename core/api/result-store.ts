@@ -1,4 +1,12 @@
-import type { ApiVersion } from './definition.ts';
+import type { Clock } from './clock.ts';
+import {
+  type ApiVersion,
+  checkDefinition,
+  type MadeDefinition,
+  type NoOptions,
+  type OptionsOf,
+  type WrittenDefinition,
+} from './definition.ts';
 
 /** A result as a store keeps it. */
 export interface StoredResult {
@@ -31,5 +39,28 @@ export interface ResultStore {
   delete(key: string): Promise<void>;
 }
 
-/** The function that the module of a store exports as `createResultStore`: called once in each thread that uses the store. */
-export type CreateResultStore = (options: unknown) => ResultStore | Promise<ResultStore>;
+/** The context in which a store is made: once in each thread that uses it. */
+export interface StoreContext {
+  readonly clock: Clock;
+}
+
+type Opened = ResultStore | Promise<ResultStore>;
+
+/** A store that a configuration or a client can name. */
+export type StoreDefinition<Options = never> = MadeDefinition<
+  'store',
+  StoreContext,
+  Opened,
+  Options
+>;
+
+/**
+ * Declares a store of results; types its options.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
+ */
+export function defineStore<const Schema extends object = NoOptions>(
+  definition: WrittenDefinition<StoreContext, Opened, Schema>,
+): StoreDefinition<OptionsOf<Schema>> {
+  checkDefinition('defineStore', definition, '{ name, apiVersion: 1, create }');
+  return { kind: 'store', ...definition };
+}

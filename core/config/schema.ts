@@ -349,6 +349,12 @@ export const WORKER_SCHEMA = section('Workers', 'Of the workers that are started
     description:
       'What runs the tasks: threads, inline (the thread of the worker), or a module. Default: threads.',
   }),
+  resultStore: {
+    title: 'Store of results',
+    description:
+      'Where the clients of tasks, and those of a local cluster, keep results: a folder, { folder, maxBytes }, { s3 }, or { use, options } for a module. Default: none.',
+    type: ['string', 'object'],
+  } as object as Setting<string | object, string | object, false>,
   resources: table(
     'Resources',
     'What the worker offers to tasks that ask for it, by name.',

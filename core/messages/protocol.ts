@@ -314,11 +314,11 @@ export interface BucketSpec {
   readonly forcePathStyle?: boolean;
 }
 
-/** A store of results: a folder, a bucket, or what the `createResultStore` of a module makes. */
+/** A store of results: a folder, a bucket, or what a module or package defines, in the form of `UseEntry`. */
 export type StoreSpec =
   | { readonly folder: string; readonly maxBytes?: number }
   | { readonly s3: BucketSpec }
-  | { readonly module: string; readonly options?: unknown };
+  | { readonly use: string; readonly options?: Readonly<Record<string, unknown>> };
 
 /** The rules by which a function that has failed is called again. */
 export interface RetrySpec {

@@ -12,6 +12,7 @@ import type { NannyHooks, WorkerHooks } from '../api/local-plugins.ts';
 import { type ExtensionKind, type PluginDefinition } from '../api/plugin.ts';
 import { type PolicyDefinition, SLOT_NAMES, type SlotName } from '../api/policies.ts';
 import type { PolicyRoles, RoleName } from '../api/rules.ts';
+import type { ResultStore, StoreDefinition } from '../api/result-store.ts';
 import type { Transport, TransportDefinition } from '../api/transport.ts';
 import {
   ANY,
@@ -60,8 +61,8 @@ const POLICY_FIELDS: Rules<keyof PolicyDefinition> = {
   ...{ kind: ANY, slot: ANY, name: TEXT, apiVersion: ANY, optionsSchema: SCHEMA },
   create: FUNCTION,
 };
-/** Of a transport, an executor, or a rule. */
-const MADE_FIELDS: Rules<keyof (TransportDefinition | ExecutorDefinition)> = {
+/** Of a transport, an executor, a store, or a rule. */
+const MADE_FIELDS: Rules<keyof (TransportDefinition | ExecutorDefinition | StoreDefinition)> = {
   ...{ kind: ANY, name: TEXT, apiVersion: ANY, optionsSchema: SCHEMA, create: FUNCTION },
 };
 const REQUIRED_FIELDS: readonly string[] = ['name', 'setup', 'create'];
@@ -226,6 +227,11 @@ const KINDS: Readonly<Record<ExtensionKind, KindRow>> = {
     ...{ noun: 'a policy of the Active Memory Manager', madeBy: 'defineAmmPolicy' },
     ...AMM_POLICY_PLACE,
     marks: ['run'],
+  },
+  store: {
+    ...{ noun: 'a store of results', madeBy: 'defineStore', place: 'worker.resultStore' },
+    ...{ call: 'cluster.client({ resultStore })', fields: MADE_FIELDS },
+    ...{ marks: ['read'], all: ['has', 'write', 'delete'] },
   },
   transport: {
     ...{ noun: 'a transport', madeBy: 'defineTransport', place: 'scheduler.transport' },
@@ -547,6 +553,10 @@ const EXECUTOR: Rules<keyof Executor> = {
   collectGarbage: FUNCTION,
 };
 
+const STORE: Rules<keyof ResultStore> = {
+  ...{ apiVersion: ANY, has: FUNCTION, read: FUNCTION, write: FUNCTION, delete: FUNCTION },
+};
+
 const MOMENT: Schema = {
   ...{ type: 'number', minimum: -Number.MAX_VALUE, maximum: Number.MAX_VALUE },
   wanted: 'a number of milliseconds',
@@ -573,6 +583,13 @@ const RESULTS: Readonly<Record<ExecutionResult['kind'], NamedRules>> = {
 /** @throws YardmasterError `ERR_PLUGIN_LOAD` when it cannot be used as a transport */
 export function checkTransport(value: unknown, source: string): asserts value is Transport {
   checkObject(value, TRANSPORT, `${source} is no transport that can be used`, 'ERR_PLUGIN_LOAD');
+}
+
+/** @throws YardmasterError `ERR_RESULT_STORE` when it cannot be used as a store, `ERR_PLUGIN_LOAD` for its version */
+export function checkStore(value: unknown, what: string): asserts value is ResultStore {
+  checkVersion(value, what);
+  const required = ['has', 'read', 'write', 'delete'];
+  checkObject(value, STORE, `${what} cannot be used`, 'ERR_RESULT_STORE', required);
 }
 
 /** @throws YardmasterError `ERR_EXECUTOR` when it cannot be used as an executor, `ERR_PLUGIN_LOAD` for its version */

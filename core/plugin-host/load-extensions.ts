@@ -29,6 +29,7 @@ import {
 } from '../api/policies.ts';
 import type { PolicyRoles, RoleName, Rule, RuleDefinition, RuleEntry } from '../api/rules.ts';
 import type { Provider } from '../api/token.ts';
+import type { ResultStore } from '../api/result-store.ts';
 import type { Transport } from '../api/transport.ts';
 import { type ConfigOrigin, IN_CODE } from '../config/problems.ts';
 import type { LoadedConfig } from '../config/load.ts';
@@ -36,6 +37,7 @@ import { DEFAULT_POLICIES } from '../config/schema.ts';
 import type { OnError } from '../config/types.ts';
 import { withTimeout } from '../host/answers.ts';
 import type { HookCalls, KernelPorts, Named, NamedRule } from '../kernel/ports.ts';
+import type { ModuleLimit } from '../shared/limits.ts';
 import { isTrusted } from '../shared/read-only.ts';
 import { pathText, type Segment } from '../shared/schema.ts';
 import { show } from '../shared/words.ts';
@@ -47,6 +49,7 @@ import {
   checkKind,
   checkPolicy,
   checkStatics,
+  checkStore,
   checkTransport,
   insteadText,
   notOfKind,
@@ -431,7 +434,7 @@ export async function checkWorkerExtensions(
   problems.throwIfAny();
 }
 
-// Transports and executors.
+// Transports, executors and stores.
 
 /** What an entry names, with its options checked. */
 interface Loaded {
@@ -444,12 +447,13 @@ interface Loaded {
 }
 
 async function loadMade(
-  kind: 'transport' | 'executor',
+  kind: 'transport' | 'executor' | 'store',
   { use, options: given }: UseEntry,
   resolver: PluginResolver,
   place: Place,
+  modules?: ModuleLimit,
 ): Promise<Loaded> {
-  const resolved = await resolver.resolve(use, kind, kind);
+  const resolved = await resolver.resolve(use, kind, kind, modules);
   const { exported, source } = resolved;
   const form = formOf(resolved, kind);
   if (form === 'class') throw notOfKind(kind, source);
@@ -460,8 +464,7 @@ async function loadMade(
   const definition = exported as MadeDefinition<string, object, unknown, object>;
   const shown = `${definition.name} from ${source}`;
   const options = checkOptions(definition.optionsSchema, given, place, shown);
-  const make = (context: object): unknown =>
-    created(() => definition.create(context, options), shown);
+  const make = (context: object): unknown => definition.create(context, options);
   return { shown, what: `what create of ${shown} returned`, make };
 }
 
@@ -475,8 +478,8 @@ export async function loadTransport(
   place: Place,
   clock: Clock,
 ): Promise<Transport> {
-  const { what, make } = await loadMade('transport', entry, resolver, place);
-  const made = make({ clock });
+  const { shown, what, make } = await loadMade('transport', entry, resolver, place);
+  const made = created(() => make({ clock }), shown);
   checkTransport(made, what);
   return made;
 }
@@ -496,7 +499,7 @@ export async function loadExecutor(
 ): Promise<(context: ExecutorContext) => Executor> {
   const { shown, what, make } = await loadMade('executor', entry, resolver, place);
   return (context) => {
-    const made = make(context);
+    const made = created(() => make(context), shown);
     checkExecutor(made, what);
     if (taken.has(made)) {
       const message = `the executor ${shown} serves a worker already: give its definition (defineExecutor), with which each worker makes its own`;
@@ -505,6 +508,24 @@ export async function loadExecutor(
     taken.add(made);
     return made;
   };
+}
+
+/**
+ * Makes a store of results.
+ * @param modules - where its module may be. Default: everywhere
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_MODULE_REFUSED`, `ERR_RESULT_STORE`
+ */
+export async function loadStore(
+  entry: UseEntry,
+  resolver: PluginResolver,
+  clock: Clock,
+  modules?: ModuleLimit,
+): Promise<ResultStore> {
+  const place = { origin: IN_CODE, optionsAt: ['resultStore', 'options'] };
+  const { what, make } = await loadMade('store', entry, resolver, place, modules);
+  const made: unknown = await make({ clock });
+  checkStore(made, what);
+  return made;
 }
 
 /**

@@ -23,6 +23,7 @@ import {
 } from '../../adapters/app/entries/policy.ts';
 import {
   defineExecutor,
+  defineStore,
   type Executor,
   type ResultStore,
 } from '../../adapters/app/entries/executor.ts';
@@ -37,6 +38,7 @@ const optionsSchema = {
 } as const;
 declare const transport: Transport;
 declare const executor: Executor;
+declare const store: ResultStore;
 
 // Options.
 
@@ -301,5 +303,17 @@ export const runsWithoutSignal = defineExecutor({
     ...executor,
     // @ts-expect-error 30: a run is told its signal
     run: (task) => context.run(task, {}),
+  }),
+});
+
+// Stores.
+
+export const otherRead = defineStore({
+  name: 'other-read',
+  apiVersion: 1,
+  create: () => ({
+    ...store,
+    // @ts-expect-error 31: a result has a type, too
+    read: () => Promise.resolve(new Uint8Array()),
   }),
 });

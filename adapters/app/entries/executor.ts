@@ -23,10 +23,11 @@ export {
   type TaskStack,
   type ValueReader,
 } from '../../../core/api/executor.ts';
-export type {
-  CreateResultStore,
-  ResultStore,
-  StoredResult,
+export {
+  defineStore,
+  type ResultStore,
+  type StoreDefinition,
+  type StoredResult,
 } from '../../../core/api/result-store.ts';
 export type { ErrorPayload } from '../../../core/messages/protocol.ts';
 export { type RunningWorker, startWorker } from '../start-worker.ts';

@@ -1,4 +1,9 @@
-import type { ActorCall, ExecutableTask, ExecutionResult } from '../../../core/api/index.ts';
+import type {
+  ActorCall,
+  ExecutableTask,
+  ExecutionResult,
+  StoreSpec,
+} from '../../../core/api/index.ts';
 import type { ReconnectRules } from '../../../core/shared/reconnect.ts';
 import { memoriesOf, withSharedMemory } from '../../tasks/index.ts';
 import type { TunnelRequest } from '../../transports/tunnel.ts';
@@ -19,6 +24,8 @@ export interface ThreadData {
     readonly codeRoot?: string;
     /** The rules by which the clients of tasks reconnect; see `ClusterReach`. */
     readonly reconnect: ReconnectRules | undefined;
+    /** The store of results for the clients of tasks. */
+    readonly resultStore: StoreSpec | undefined;
   };
   /** Bytes that its tasks may leave behind before it collects them. Default: the engine does as it likes. */
   readonly tidyBytes?: number;

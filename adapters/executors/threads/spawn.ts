@@ -58,6 +58,7 @@ export function spawnThread(
         scheduler: cluster.scheduler,
         schemes: cluster.transports.map(({ scheme }) => scheme),
         reconnect: cluster.reconnect,
+        resultStore: cluster.resultStore,
         ...(cluster.modules === undefined
           ? {}
           : { moduleFolders: cluster.modules.folders, codeRoot: cluster.modules.codeRoot }),
@@ -146,7 +147,7 @@ export function surroundingsOfThread(
 ): TaskSurroundings | undefined {
   if (cluster === undefined) return undefined;
   const transports = cluster.schemes.map((scheme) => new TunnelTransport(scheme, open));
-  const { scheduler, moduleFolders, codeRoot, reconnect } = cluster;
+  const { scheduler, moduleFolders, codeRoot, reconnect, resultStore } = cluster;
   const modules = moduleFolders && new AllowedModules(moduleFolders, codeRoot);
-  return new Reach({ scheduler, transports, modules, reconnect }, new SystemClock());
+  return new Reach({ scheduler, transports, modules, reconnect, resultStore }, new SystemClock());
 }

@@ -177,10 +177,10 @@ describe('a result that persists', () => {
   });
 
   test('may be in a store of another kind', async () => {
-    const module = new URL('./fixtures/memory-results.mjs', import.meta.url).href;
+    const use = new URL('./fixtures/memory-results.mjs', import.meta.url).href;
     const submit = (client: Client): Promise<number> =>
       client.with({ persist: true }).submit(load, log, 2).result();
-    const other = { module, options: { name: store } };
+    const other = { use, options: { name: store } };
     await inCluster(submit, other);
     expect(taken()).toEqual(['load 2']);
     expect(await inCluster(submit, other)).toBe(2);

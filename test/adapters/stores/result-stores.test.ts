@@ -20,6 +20,7 @@ import { storeSpec } from '../../../adapters/client/options.ts';
 import { ResultBucket } from '../../../adapters/stores/result-bucket.ts';
 import { ResultFolder } from '../../../adapters/stores/result-folder.ts';
 import type { TaskFunction } from '../../../adapters/tasks/index.ts';
+import { storeConformance, type StoreHarness } from '../../../adapters/testing/index.ts';
 import type { BucketSpec, ResultStore } from '../../../core/api/index.ts';
 
 const BUCKET = 'results';
@@ -104,6 +105,23 @@ const DAMAGES: Readonly<Record<string, Damage>> = {
   'something else': () => new Uint8Array(500).fill(120),
 };
 
+for (const [name, makeBench] of Object.entries({ folderBench, bucketBench })) {
+  const makeHarness = (): StoreHarness => {
+    vi.spyOn(process, 'emitWarning').mockReturnValue();
+    const bench = makeBench();
+    return {
+      open: () => bench.open(),
+      damage: async (key, change) => bench.put(key, change(await bench.get(key))),
+      isAtomic: bench.isAtomic,
+      close: async () => {
+        vi.restoreAllMocks();
+        await bench.close();
+      },
+    };
+  };
+  storeConformance(name, makeHarness, { describe, it: test });
+}
+
 describe.each([
   ['folder of results', folderBench, { ...DAMAGES, empty: () => new Uint8Array(0) }],
   // Asked for a part of an empty object, S3 refuses, but this server breaks the connection.
@@ -118,37 +136,6 @@ describe.each([
   afterEach(async () => {
     vi.restoreAllMocks();
     await bench.close();
-  });
-
-  test('gives back what was written, of any size, also from shared memory', async () => {
-    const large = new Uint8Array(new SharedArrayBuffer(3_000_001)).fill(7);
-    for (const [index, value] of [new Uint8Array(0), new Uint8Array([1, 2]), large].entries()) {
-      await results.write(keyOf(index), { type: 'Größe', value });
-      expect(await results.has(keyOf(index))).toBe(true);
-      const found = await (await bench.open()).read(keyOf(index));
-      expect(found?.type).toBe('Größe');
-      expect(Buffer.compare(Buffer.from(found?.value ?? []), Buffer.from(value))).toBe(0);
-    }
-  });
-
-  test('has nothing under a key that was not written, or was deleted', async () => {
-    expect(await results.has(keyOf(1))).toBe(false);
-    expect(await results.read(keyOf(1))).toBeUndefined();
-    await results.delete(keyOf(1));
-    await results.write(keyOf(1), { type: 'x', value: new Uint8Array(1) });
-    await results.delete(keyOf(1));
-    expect(await results.has(keyOf(1))).toBe(false);
-  });
-
-  test('has the newest of what was written under one key, and always all of it', async () => {
-    const write = (fill: number): Promise<void> =>
-      results.write(keyOf(1), { type: 'x', value: new Uint8Array(100_000).fill(fill) });
-    await Promise.all([1, 2, 3, 4].map(write));
-    const kept = await results.read(keyOf(1));
-    if (bench.isAtomic) expect(kept).toBeDefined();
-    expect(new Set(kept?.value ?? [0]).size).toBe(1);
-    await write(9);
-    expect((await results.read(keyOf(1)))!.value[0]).toBe(9);
   });
 
   test.each(Object.entries(damages))('removes what is %s', async (_, damage) => {

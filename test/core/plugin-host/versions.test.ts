@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
 import { InlineExecutor } from '../../../adapters/executors/inline.ts';
@@ -9,6 +12,10 @@ import { blueprintOf } from '../../../core/plugin-host/load-extensions.ts';
 import { startHost } from '../../kit/test-host.ts';
 
 const definition = { name: 'x', setup: () => undefined, create: () => ({}) };
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-versions-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
 const nowhere = 'tcp://127.0.0.1:1';
 
 const starts = (scheduler: object): Promise<unknown> => startHost(scheduler);
@@ -60,9 +67,10 @@ const KINDS: Readonly<Record<string, (apiVersion: unknown) => Promise<unknown>>>
     return startWorker(nowhere, { executor: Object.assign(executor, { apiVersion }) as never });
   },
   'a store of results': (apiVersion) => {
-    const store = `({ apiVersion: ${JSON.stringify(apiVersion)} })`;
-    const module = `data:text/javascript,export const createResultStore = () => ${store}`;
-    return openResultStore({ module, options: {} });
+    const use = join(folder, `store-${JSON.stringify(apiVersion)}.mjs`);
+    const store = { ...definition, kind: 'store', apiVersion };
+    writeFileSync(use, `export default ${JSON.stringify({ ...store, create: 0 })};`);
+    return openResultStore({ use });
   },
 };
 

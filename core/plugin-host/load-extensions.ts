@@ -776,7 +776,7 @@ function isSame(a: UseEntry | undefined, b: UseEntry | undefined): boolean {
 function refused(slot: string, use: string, folder: string): YardmasterError {
   return new YardmasterError(
     'ERR_REPLAY',
-    `the recording names ${use} as ${slot}, which is not built in; to replay it would run code from ${folder}. If you trust the recording, say --allow-policies (in code allowPolicies: true), or give the policy as policies.${slot}`,
+    `the recording names the policy ${use} in the slot ${slot}, which is not built in; to replay it would run code from ${folder}. If you trust the recording, say --allow-policies (in code allowPolicies: true), or give the policy as policies.${slot}`,
     { slot, use, folder },
   );
 }
@@ -784,7 +784,7 @@ function refused(slot: string, use: string, folder: string): YardmasterError {
 function missing(slot: string, what: string): YardmasterError {
   return new YardmasterError(
     'ERR_REPLAY',
-    `the recording has ${what} as ${slot}; give it to the replay as policies.${slot}`,
+    `the recording has ${what} in the slot ${slot}; give it to the replay as policies.${slot}`,
     { slot },
   );
 }

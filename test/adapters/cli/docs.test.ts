@@ -115,13 +115,12 @@ describe('the code in', () => {
     const { files } = codeOf('docs/policies.md');
     const slots = Object.entries({
       'pack.js': 'workerSelection',
-      'fewest-bytes.js': 'workerSelection',
       'loaders.js': 'queuing',
       'by-day.js': 'fairness',
       'long-tasks.js': 'stealing',
       'on-gpu.js': 'rules',
     }).filter(([file]) => files.has(file));
-    expect(slots).toHaveLength(6);
+    expect(slots).toHaveLength(5);
     files.set('tasks.js', POLICY_TASKS);
     files.set('main.js', POLICY_MAIN.replace('SLOTS', JSON.stringify(slots)));
     const cwd = install('policies', files);
@@ -129,7 +128,6 @@ describe('the code in', () => {
     expect(stderr).toBe('');
     expect(stdout.trim().split('\n')).toEqual([
       '- workerSelection: pack 30',
-      '- workerSelection: fewest-bytes 30',
       '- queuing: loaders 30',
       '- fairness: by-day 30',
       '- stealing: long-tasks 30',

@@ -108,7 +108,9 @@ describe('a recording of a cluster', () => {
     const record = await recordWork({ config: { scheduler: { policies: { rules } } } });
     await expect(replay(record)).rejects.toMatchObject({
       code: 'ERR_REPLAY',
-      message: expect.stringContaining('as rules["first"], which is not built in') as string,
+      message: expect.stringContaining(
+        'in the slot rules["first"], which is not built in',
+      ) as string,
     });
     const allowed = { allowPolicies: true, policies: { rules: { fewest } } };
     const result = await replay(record, allowed);

@@ -110,7 +110,7 @@ describe('filter', () => {
     };
     const env = withRules({ asking, gpu });
     for (const name of ['cpu-1', 'gpu-1']) env.addWorker(name);
-    env.submit({ other: [], 'train-1': [] });
+    env.submit({ 'train-1': [], other: [] });
     expect(env.states['train-1']).toBe('processing gpu-1');
   });
 

@@ -1,0 +1,83 @@
+/** Stores of results that a configuration or options name. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
+import type { TaskFunction } from '../../../adapters/tasks/index.ts';
+import { tasks } from '../fixtures/sample-tasks.mjs';
+
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-stores-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+const add = tasks.add as unknown as TaskFunction<[number, number], number>;
+
+/** The module of a store that keeps each result in a file of its own. */
+function storeModule(name: string, methods: string): string {
+  const code = `import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+const pathOf = (key) => ${JSON.stringify(folder)} + '/' + key;
+const optionsSchema = { type: 'object', additionalProperties: false, properties: { limit: { type: 'integer' } } };
+export default { kind: 'store', name: '${name}', apiVersion: 1, optionsSchema, create: () => ({ ${methods} }) };`;
+  const path = join(folder, `${name}.mjs`);
+  writeFileSync(path, code);
+  return path;
+}
+
+const METHODS = `
+  has: async (key) => existsSync(pathOf(key)),
+  read: async (key) => existsSync(pathOf(key)) ? { type: 'x', value: readFileSync(pathOf(key)) } : undefined,
+  write: async (key, { value }) => writeFileSync(pathOf(key), value),`;
+const whole = storeModule(
+  'whole',
+  `${METHODS} delete: async (key) => rmSync(pathOf(key), { force: true })`,
+);
+
+const executor = join(folder, 'executor.mjs');
+writeFileSync(
+  executor,
+  "export default { kind: 'executor', name: 'x', apiVersion: 1, create: 0 };",
+);
+
+async function sumKept(options: LocalClusterOptions, first = 2): Promise<number> {
+  await using cluster = await LocalCluster.start({ workers: 1, ...options });
+  const client = await cluster.client();
+  const kept = client.with({ persist: true });
+  return await kept.submit(add, first, 3).result();
+}
+
+it.each(['inline', 'threads', 'processes'] as const)(
+  'a cluster in the mode %s keeps results in the store that its configuration names',
+  async (mode) => {
+    const file = join(folder, `${mode}.yaml`);
+    writeFileSync(file, 'worker: { resultStore: { use: ./whole.mjs } }');
+    expect(await sumKept({ mode, config: file })).toBe(5);
+  },
+);
+
+it('a store of the configuration need not be among the modules that clients may name', async () => {
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): number => warnings.push(warning);
+  process.on('warning', onWarning);
+  const allowModules = [new URL('../fixtures', import.meta.url).pathname];
+  const other = storeModule('other', `${METHODS} delete: async () => {}`);
+  const options = { mode: 'inline', resultStore: { use: other }, allowModules } as const;
+  expect(await sumKept(options, 4)).toBe(7);
+  process.off('warning', onWarning);
+  expect(warnings).toEqual([]);
+});
+
+it.each([
+  ['has no module', { use: './none.mjs' }, /store ".*none\.mjs" does not exist/],
+  [
+    'lacks a method',
+    { use: storeModule('lacking', METHODS) },
+    /lacking from .* its delete must be/,
+  ],
+  ['gets an unknown option', { use: whole, options: { limits: 1 } }, /did you mean "limit"/],
+  ['is no such export', { use: `${whole}#none` }, /has no export "none"/],
+  ['is an executor', { use: executor }, /is an executor, and a store of results is wanted here/],
+  ['is nothing', { uses: whole }, /resultStore/],
+])('a store that %s is refused when the cluster starts', async (_what, resultStore, says) => {
+  await expect(sumKept({ mode: 'inline', resultStore })).rejects.toThrow(says);
+});

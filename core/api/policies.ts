@@ -63,6 +63,12 @@ export interface SelectionRules extends PolicyMemory {
    * them is placed. Tasks that were there before the policy are given in the same way.
    */
   prepare?(tasks: readonly TaskView[], cluster: ClusterView): void;
+  /**
+   * Narrows the workers that restrictions and replicas allow. Called once for each candidate. A task
+   * that is admitted nowhere waits in `no-worker`. It is offered again when a worker has less to do, and
+   * when a heartbeat brings new measurements.
+   */
+  admits?(task: TaskView, worker: WorkerView): boolean;
 }
 
 /** A {@link WorkerSelection} that gives each candidate a number. */
@@ -79,7 +85,7 @@ export interface ScoringSelection extends SelectionRules {
   /**
    * Optional shortcut for large clusters: places a task without dependencies and restrictions by a look
    * at a few idle workers, instead of `score` for each running worker. The built-in policies have it.
-   * `undefined` means that none will do now, as for `select`.
+   * `undefined` means that none will do now; the task then waits in `no-worker` as with `admits`.
    * @param pool - the idle workers, or all running ones when none is idle; those with an open slot for
    *   a root-ish task; never empty
    */
@@ -89,8 +95,8 @@ export interface ScoringSelection extends SelectionRules {
 /** A {@link WorkerSelection} that sees all candidates at once. */
 export interface SelectingSelection extends SelectionRules {
   /**
-   * Chooses among the candidates. `undefined` means that none will do; the task then waits in `no-worker`, and is
-   * offered again when a worker has less to do, and when a heartbeat brings new measurements.
+   * Chooses among the candidates. `undefined` means that none will do; the task then waits in
+   * `no-worker` as with `admits`.
    * @param candidates - by ascending rank, never empty
    * @param missingBytes - bytes of the task's dependencies that a worker does not hold; O(1)
    */

@@ -212,7 +212,7 @@ function explainSelection(scope: KernelScope, { task, placement }: PlacementEven
   }
   const workers = candidatesFor(scope, task, valid);
   if (placement === 'no-worker') {
-    return { rule: `the policy wants none of ${workers.length} candidates`, workers };
+    return { rule: `the policy admits the task on none of ${workers.length} candidates`, workers };
   }
   const among = amongWhom(task, workers.length, valid !== undefined);
   if (workers.length === 1) return { rule: `the only candidate: ${among}`, workers };

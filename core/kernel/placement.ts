@@ -208,7 +208,8 @@ function chooseCandidate(
 ): WorkerState | undefined {
   if (candidates.length === 0) return undefined;
   const { policy } = scope.ports.workerSelection;
-  if (candidates.length === 1 && policy.select === undefined) return candidates[0];
+  const hasSay = policy.admits !== undefined || policy.select !== undefined;
+  if (candidates.length === 1 && !hasSay) return candidates[0];
   return askPolicy(scope, SELECT_CANDIDATE, task, candidates) as WorkerState | undefined;
 }
 
@@ -312,18 +313,23 @@ function selectBest(
   task: TaskState,
   candidates: readonly WorkerState[],
 ): WorkerView | undefined {
-  const sums = combinedScores(policy, scope, task, candidates);
+  const { cluster, inputs } = scope;
+  const admitted =
+    policy.admits === undefined
+      ? candidates
+      : candidates.filter((worker) => policy.admits?.(task, worker) === true);
+  if (admitted.length === 0) return undefined;
+  const sums = combinedScores(policy, scope, task, admitted);
   if (policy.select !== undefined) {
-    const { missingBytes } = scope.inputs;
-    const least = sums === undefined ? undefined : Math.min(...sums);
-    const equals = candidates.filter((_, index) => sums?.[index] === least);
-    return policy.select(task, equals.sort(byRank), missingBytes, scope.cluster);
+    const least = sums === undefined ? 0 : Math.min(...sums);
+    const chosen = sums === undefined ? admitted : admitted.filter((_, at) => sums[at] === least);
+    return policy.select(task, chosen.toSorted(byRank), inputs.missingBytes, cluster);
   }
   const byLoad = task.dependencies.length === 0 && policy.pickFromPool === undefined;
   let best: WorkerState | undefined;
   let bestScore = 0;
-  for (let index = 0; index < candidates.length; index++) {
-    const worker = candidates[index] as WorkerState;
+  for (let index = 0; index < admitted.length; index++) {
+    const worker = admitted[index] as WorkerState;
     const score = sums?.[index] ?? scoreOf(policy, scope, task, worker);
     if (best === undefined || comesBefore(task, worker, score, best, bestScore, byLoad)) {
       best = worker;

@@ -91,8 +91,8 @@ const ROLES: { readonly [Role in RoleName]: RoleRow<NamesOf<PolicyRoles[Role]>> 
   workerSelection: {
     members: {
       ...{ reach: REACH, weighsResources: FLAG, placesRootish: FLAG },
-      ...{ prepare: FUNCTION, score: FUNCTION, select: FUNCTION, pickFromPool: FUNCTION },
-      ...MEMORY,
+      ...{ prepare: FUNCTION, admits: FUNCTION },
+      ...{ score: FUNCTION, select: FUNCTION, pickFromPool: FUNCTION, ...MEMORY },
     },
     needs: [['score', 'select']],
     excludes: [

@@ -99,7 +99,10 @@ test('a fairness policy without its method is refused at the start', async () =>
 
 test('when a policy refuses every worker, the log says so', async () => {
   const log = new MemoryLog();
-  const create = (): { select: () => undefined } => ({ select: () => undefined });
+  const create = (): { admits: () => boolean; score: () => number } => ({
+    admits: () => false,
+    score: () => 1,
+  });
   const policy = definePolicy('workerSelection', { name: 'never', apiVersion: 1, create });
   const config = { scheduler: { policies: { workerSelection: { use: policy } } } };
   const cluster = await LocalCluster.start({ mode: 'inline', workers: 1, log, config });

@@ -134,8 +134,8 @@ export const otherSlot = definePolicy('queuing', {
 export const misspeltMember = definePolicy('workerSelection', {
   name: 'misspelt-member',
   apiVersion: 1,
-  // @ts-expect-error 12: it is called prepare
-  create: () => ({ score: () => 0, prepares: () => true }),
+  // @ts-expect-error 12: it is called admits
+  create: () => ({ score: () => 0, admit: () => true }),
 });
 
 export const ofTwoSlots = definePolicy('workerSelection', {

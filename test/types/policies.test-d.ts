@@ -17,7 +17,7 @@ export const selecting: WorkerSelection = {
 export const both: WorkerSelection = { score: () => 0, select: () => undefined };
 
 // @ts-expect-error it has to do one of both
-export const neither: WorkerSelection = { prepare: () => undefined };
+export const neither: WorkerSelection = { admits: () => true };
 
 // @ts-expect-error a policy that selects sees all candidates, and needs no pool of idle workers
 export const selectingFromPool: WorkerSelection = {

@@ -3,7 +3,7 @@ import { waitingIn } from '../../../adapters/dashboard/waiting.ts';
 import { findWaiting } from '../../../adapters/app/watch-scheduler.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 
-const never = { workerSelection: { select: () => undefined } };
+const never = { workerSelection: { admits: () => false, score: () => 1 } };
 
 it('a policy that gives a task to no worker is named while all workers could take it', () => {
   const env = new SchedulerEnv({ policies: never });

@@ -3,7 +3,7 @@ import type { WorkerSelection } from '../../../core/api/policies.ts';
 import { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { inc } from './tasks.ts';
 
-const refusing: WorkerSelection = { select: () => undefined };
+const refusing: WorkerSelection = { admits: () => false, score: () => 0 };
 
 it('tasks that a policy refused are placed at once when another one replaces it', async () => {
   const cluster = await VirtualCluster.start(2);

@@ -715,7 +715,7 @@ describe('slots', () => {
       message: expect.stringContaining('it has both score and select; keep one') as string,
     });
     await expect(
-      host.scheduler.replacePolicy('workerSelection', { prepare: () => undefined }),
+      host.scheduler.replacePolicy('workerSelection', { admits: () => true }),
     ).rejects.toThrow('it has no method score or select');
   });
 

@@ -35,7 +35,7 @@ function classWith(methods: object): object {
 
 describe('a method of a policy that nothing would ask for is refused', () => {
   it.each<[SlotName, string, string]>([
-    ['workerSelection', 'selekt', 'select'],
+    ['workerSelection', 'admit', 'admits'],
     ['workerSelection', 'pick_from_pool', 'pickFromPool'],
     ['workerSelection', 'prepares', 'prepare'],
     ['queuing', 'nextQueue', 'nextQueued'],
@@ -114,7 +114,7 @@ describe('a flag or a method of a policy has its type', () => {
     ['workerSelection', 'reach', { holders: -1, others: 2 }, '"all" or { holders, others }'],
     ['workerSelection', 'reach', { holders: 0, others: 0 }, '"all" or { holders, others }'],
     ['workerSelection', 'placesRootish', 'no', 'true or false'],
-    ['workerSelection', 'prepare', true, 'a function'],
+    ['workerSelection', 'admits', true, 'a function'],
     ['queuing', 'holdsBack', 1, 'true or false'],
     ['queuing', 'leavesPlacement', 'yes', 'true or false'],
     ['fairness', 'isPerTask', 1, 'true or false'],

@@ -4,7 +4,8 @@ import { SchedulerEnv } from '../../kit/env.ts';
 
 /** Never gives a worker a second task. */
 const oneAtATime: WorkerSelection = {
-  select: (_task, candidates) => candidates.find(({ processing }) => processing.size === 0),
+  admits: (_task, worker) => worker.processing.size === 0,
+  score: () => 0,
 };
 
 function full(): SchedulerEnv {
@@ -14,7 +15,7 @@ function full(): SchedulerEnv {
   return env.ignoreMessages();
 }
 
-it('a task that the policy wants nowhere waits without a worker', () => {
+it('a task that the policy admits nowhere waits without a worker', () => {
   const env = full();
   expect(env.task('a').state).toBe('processing');
   expect(env.task('b').state).toBe('no-worker');
@@ -33,10 +34,11 @@ it('a refused task is offered again when a worker has less to do', () => {
 it('a policy that refuses is not asked for ever', () => {
   let asked = 0;
   const never: WorkerSelection = {
-    select: () => {
+    admits: () => {
       asked++;
-      return undefined;
+      return false;
     },
+    score: () => 0,
   };
   const env = new SchedulerEnv({ policies: { workerSelection: never } });
   env.addWorkers(1, { threads: 100 });
@@ -60,10 +62,8 @@ it('tasks that no worker suits do not keep refused ones from their turn', () => 
 
 it('when nothing runs every refused task is offered', () => {
   const smallOnly: WorkerSelection = {
-    select: (task, candidates) =>
-      task.key.startsWith('huge')
-        ? undefined
-        : candidates.find(({ processing }) => processing.size === 0),
+    admits: (task, worker) => worker.processing.size === 0 && !task.key.startsWith('huge'),
+    score: () => 0,
   };
   const env = new SchedulerEnv({ policies: { workerSelection: smallOnly } });
   env.addWorkers(1, { threads: 4 });
@@ -114,10 +114,8 @@ it('a queuing policy that holds nothing back is asked again for the tasks that i
 
 it('a policy that goes by measurements is asked again when a heartbeat brings some', () => {
   const roomy: WorkerSelection = {
-    select: (task, candidates) =>
-      task.key === 'small'
-        ? candidates.find(({ metrics }) => metrics.memoryBytes < 1000)
-        : undefined,
+    admits: (task, worker) => task.key === 'small' && worker.metrics.memoryBytes < 1000,
+    score: () => 0,
   };
   const env = new SchedulerEnv({ policies: { workerSelection: roomy } });
   env.addWorkers(1, { threads: 4 });

@@ -41,7 +41,7 @@ describe('the slot stealing', () => {
     expect(host.scheduler.policies.current.stealing).toBe('dask');
     expect(host.scheduler.bootReport()).toContain('- stealing: dask');
     await expect(
-      startHost({ policies: { stealing: { use: { prepare: () => undefined } } } }),
+      startHost({ policies: { stealing: { use: { admits: () => true } } } }),
     ).rejects.toThrow('it has no method mayTake or victims or levelOf or order or pays');
   });
 

@@ -145,7 +145,8 @@ it('a policy with pickFromPool sees the workers with open slots for root-ish tas
 
 it('a policy that refuses all open slots keeps root-ish tasks queued until it wants one', () => {
   const one: WorkerSelection = {
-    select: (_task, candidates) => candidates.find(({ processing }) => processing.size < 1),
+    admits: (_task, { processing }) => processing.size < 1,
+    score: () => 0,
   };
   const env = cluster(2, 1, { workerSelection: one });
   const key = (n: number): string => `('r-1', ${n})`;

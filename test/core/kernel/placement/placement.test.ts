@@ -153,15 +153,16 @@ it('a policy scores candidates by what they lack; the lowest score wins', () => 
   expect(env.states).toMatchObject({ a: 'processing w2' });
 });
 
-it('a policy that selects sees the candidates by rank', () => {
+it('a policy that selects sees the admitted candidates by rank', () => {
   const seen: string[] = [];
   const env = withPolicy({
+    admits: (_task, worker) => worker.name !== 'w2',
     select: (_task, candidates) => {
       seen.push(...candidates.map(({ name }) => name));
       return candidates.at(-1);
     },
   });
-  env.submit({ a: { workers: ['tcp://w3:1', 'tcp://w1:1'] } });
+  env.submit({ a: { workers: ['tcp://w3:1', 'tcp://w2:1', 'tcp://w1:1'] } });
   expect(seen).toEqual(['w1', 'w3']);
   expect(env.states).toEqual({ a: 'processing w3' });
 });

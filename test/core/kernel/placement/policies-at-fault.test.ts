@@ -29,6 +29,7 @@ const FAULTS: readonly (readonly [string, Partial<KernelSlots>, RegExp])[] = [
   ],
   ['scores NaN', { workerSelection: { score: () => NaN } }, /score of worker .* is NaN/],
   ['scores Infinity', { workerSelection: { score: () => Infinity } }, /is Infinity/],
+  ['admits by throwing', { workerSelection: { ...workerSelection, admits: boom } }, /boom/],
   [
     'selects a worker that is not running',
     {

@@ -1,30 +1,33 @@
 import { type AsyncHook, createHook } from 'node:async_hooks';
+import { pluginPhase } from '../../core/plugin-host/plugin-host.ts';
 import { callingRun } from '../tasks/index.ts';
 
-/** The kinds of work that take real time, by Node's names: timers, files, names of hosts, connections, processes. */
+/** Files, by Node's names: reads and writes of whatever in this thread, since one that a hook began may end in `close`. */
+const FILES: ReadonlySet<string> = new Set(['FSREQCALLBACK', 'FSREQPROMISE']);
+/** Other work that takes real time: timers, names of hosts, connections, processes. */
 const KINDS: ReadonlySet<string> = new Set([
   'Timeout',
-  'FSREQCALLBACK',
-  'FSREQPROMISE',
   'GETADDRINFOREQWRAP',
   'TCPCONNECTWRAP',
   'PIPECONNECTWRAP',
   'PROCESSWRAP',
 ]);
 
-/** The real-time work that tasks of this thread wait for, while it is being watched. */
+/** The real-time work that is under way, while it is being watched. */
 const pending = new Map<number, object>();
 let watchers = 0;
 let hook: AsyncHook | undefined;
 
 /**
- * Watches what tasks that run in this thread begin. Promises are slower meanwhile.
+ * Watches files, and what else tasks that run in this thread begin, and plugins that are set up, started or closed. Promises are slower meanwhile.
  * @returns ends it
  */
 export function watchRealWork(): () => void {
   hook ??= createHook({
     init: (id, kind, _trigger, resource) => {
-      if (KINDS.has(kind) && callingRun() !== undefined) pending.set(id, resource);
+      const isAwaited = (): boolean =>
+        callingRun() !== undefined || pluginPhase.getStore() !== undefined;
+      if (FILES.has(kind) || (KINDS.has(kind) && isAwaited())) pending.set(id, resource);
     },
     // An interval counts until it was due once.
     after: (id) => void pending.delete(id),
@@ -41,7 +44,7 @@ export function watchRealWork(): () => void {
   };
 }
 
-/** True when a task waits for something in real time. Timers that keep no process alive do not count. */
+/** True when something takes real time. Timers that keep no process alive do not count. */
 export function isRealWorkPending(): boolean {
   for (const resource of pending.values()) {
     const { hasRef } = resource as { hasRef?: () => boolean };

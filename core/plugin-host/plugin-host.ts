@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Clock, every, type Timer } from '../api/clock.ts';
 import { messageOf, YardmasterError } from '../api/errors.ts';
 import type { HookName } from '../api/hooks.ts';
@@ -35,6 +36,9 @@ import type { PluginResolver } from './plugin-resolver.ts';
 
 /** Time that a plugin has for each phase of its life. */
 const PHASE_TIMEOUT_MS = 10_000;
+
+/** Set within the phases of a plugin: virtual time stands still while they wait for files, connections or real timers. */
+export const pluginPhase = new AsyncLocalStorage<Phase>();
 
 type Phase = 'setup' | 'start' | 'beforeClose' | 'close';
 
@@ -209,7 +213,7 @@ export class PluginHost<Plugin extends HostedPlugin> {
     const seconds = timeoutMs / 1000;
     const shown = `plugin "${name}" (${blueprint.source})`;
     try {
-      const running = Promise.resolve().then(run) as Promise<Awaited<T>>;
+      const running = pluginPhase.run(phase, async () => run());
       if (timeoutMs === Infinity) return await running;
       return await withTimeout(clock, running, timeoutMs, () => {
         return new YardmasterError(

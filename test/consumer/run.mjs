@@ -1,7 +1,7 @@
 /**
  * Packs this package, installs the tarball into an empty project, and runs that project's own tests:
  * a policy from a config file, a plugin, and another transport, all through the public entry points. Then
- * the examples of the guides run with what was installed, the example of a transport in that project, and the first program
+ * the examples of the guides and of extensions run with what was installed, the example of a transport in that project, and the first program
  * of the README on each Node that is here (`kinds.mjs`). The last line is `N passed, N failed, N skipped`.
  */
 import console from 'node:console';
@@ -37,9 +37,13 @@ try {
   run('npm', ['install', '--engine-strict', '--no-audit', '--no-fund', ...wanted], project);
   writeFileSync(join(project, 'counting.ts'), exampleOf('docs/transports.md'));
   execFileSync('npx', ['vitest', 'run', '--testTimeout=60000'], { cwd: project, stdio: 'inherit' });
-  const examples = ['--config', '.config/vitest.config.ts', 'test/adapters/cli/docs.test.ts'];
+  const examples = ['test/adapters/cli/docs.test.ts', 'test/examples/ex'];
   const env = { ...process.env, YARDMASTER_PACKAGE: join(project, 'node_modules/yardmaster') };
-  execFileSync('npx', ['vitest', 'run', ...examples], { cwd: root, stdio: 'inherit', env });
+  execFileSync('npx', ['vitest', 'run', '--config', '.config/vitest.config.ts', ...examples], {
+    cwd: root,
+    stdio: 'inherit',
+    env,
+  });
   const { passed, failed, skipped } = await runKinds(project);
   console.log(`${passed + 2} passed, ${failed} failed, ${skipped} skipped`);
   if (failed > 0) process.exitCode = 1;

@@ -57,6 +57,26 @@ describe('a cluster in virtual time', () => {
     expect(cluster.clock.nowMs() - startMs).toBeLessThan(1000);
   });
 
+  it('stands still while the phases of plugins take real time', async () => {
+    const ended: string[] = [];
+    const slowly = async (phase: string): Promise<void> => {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      ended.push(phase);
+    };
+    const plugin = definePlugin({
+      name: 'slow',
+      apiVersion: 1,
+      setup: async () => {
+        await slowly('setup');
+        return { start: () => slowly('start'), close: () => slowly('close') };
+      },
+    });
+    const cluster = await VirtualCluster.start({ config: { scheduler: { plugins: [plugin] } } });
+    await cluster.close();
+    expect(ended).toEqual(['setup', 'start', 'close']);
+    expect(cluster.logged).toEqual([]);
+  });
+
   it('says which tasks take too much real time', async () => {
     const cluster = await start({ workers: 1 });
     const client = await cluster.client();

@@ -1,0 +1,3 @@
+import { defineTasks } from 'yardmaster';
+
+export const { square } = defineTasks(import.meta.url, { square: (x) => x * x });

@@ -213,7 +213,9 @@ export class PluginHost<Plugin extends HostedPlugin> {
     const seconds = timeoutMs / 1000;
     const shown = `plugin "${name}" (${blueprint.source})`;
     try {
-      const running = pluginPhase.run(phase, async () => run());
+      const running = pluginPhase.run(phase, () => Promise.resolve().then(run)) as Promise<
+        Awaited<T>
+      >;
       if (timeoutMs === Infinity) return await running;
       return await withTimeout(clock, running, timeoutMs, () => {
         return new YardmasterError(

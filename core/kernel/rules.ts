@@ -23,6 +23,10 @@ export class RuleBook implements TaskRules {
   private readonly scorers: readonly Member[];
   private readonly holders: readonly Member[];
   private readonly movers: readonly Member[];
+  // Asked for each task: a flag costs less than the length of a list.
+  private readonly hasFilters: boolean;
+  private readonly hasScorers: boolean;
+  private readonly hasHolders: boolean;
   /** The task that `isConcerned` is about, and the stimulus in which it was asked for. */
   private task: TaskState | undefined;
   private stimulus: KernelScope['stimulus'];
@@ -38,14 +42,17 @@ export class RuleBook implements TaskRules {
     this.scorers = having('score');
     this.holders = having('holds');
     this.movers = having('mayMove');
+    this.hasFilters = this.filters.length > 0;
+    this.hasScorers = this.scorers.length > 0;
+    this.hasHolders = this.holders.length > 0;
   }
 
   isFiltered(task: TaskState): boolean {
-    return this.anyConcerned(this.filters, task);
+    return this.hasFilters && this.anyConcerned(this.filters, task);
   }
 
   isScored(task: TaskState): boolean {
-    return this.anyConcerned(this.scorers, task);
+    return this.hasScorers && this.anyConcerned(this.scorers, task);
   }
 
   isTied(task: TaskState): boolean {
@@ -72,6 +79,10 @@ export class RuleBook implements TaskRules {
 
   /** The name of the first rule that holds the task back. */
   holderOf(task: TaskState): string | undefined {
+    return this.hasHolders ? this.findHolder(task) : undefined;
+  }
+
+  private findHolder(task: TaskState): string | undefined {
     if (!this.anyConcerned(this.holders, task)) return undefined;
     const { cluster } = this.scope;
     for (const rule of this.holders) {

@@ -221,7 +221,7 @@ describe('a recording of another one', () => {
     'runs no code of its policies when it is opened by `yardmaster %s`',
     async (command) => {
       const { err, code } = await cli(command, hostile);
-      expect(err).toMatch(/"\.\/policy\.mjs" as ordering.*--allow-policies/);
+      expect(err).toMatch(/the policy "\.\/policy\.mjs" in the slot ordering.*--allow-policies/);
       expect(code).toBe(1);
       expect(existsSync(marker)).toBe(false);
     },

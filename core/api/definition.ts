@@ -1,5 +1,6 @@
 /** All extensions have this in common: a version of the contract, options by a schema, and nothing that is never called. */
 import { briefly, isObject, YardmasterError } from './errors.ts';
+import type { Logger } from './plugin.ts';
 import type { Provider } from './token.ts';
 
 /** The version of the contract that this package has, which extensions say they were written for. */
@@ -212,3 +213,8 @@ export const OBJECT = { type: 'object' } as const;
 /** Any plain data. */
 export const DATA = {} as const;
 export const NO_PARAMETERS = parameters({});
+
+const nothing = (): void => undefined;
+
+/** Writes nothing: for a policy that its author makes in a test. */
+export const SILENT: Logger = { debug: nothing, info: nothing, warn: nothing, error: nothing };

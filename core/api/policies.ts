@@ -6,8 +6,10 @@ import {
   type NoOptions,
   type OnlyMembers,
   type OptionsOf,
+  SILENT,
 } from './definition.ts';
 import { briefly, YardmasterError } from './errors.ts';
+import type { Logger } from './plugin.ts';
 import type { ClusterView, TaskView, WorkerView } from './views.ts';
 
 // The policy slots: questions with exactly one answerer each. The kernel asks all of them but `stealing`,
@@ -261,6 +263,15 @@ export const SLOT_NAMES = [...KERNEL_SLOT_NAMES, 'stealing'] as const satisfies 
 /** Members of every form that a policy of a slot may have. */
 type MembersOf<Policy> = Policy extends unknown ? keyof Policy : never;
 
+/** What a policy or a rule is made with. The time and the state come with each question. */
+export interface PolicyContext {
+  /** Writes to the scheduler's log, with the name of the policy; nowhere in a simulation and in a replay. */
+  readonly log: Logger;
+}
+
+/** For a policy that its author makes in a test. */
+export const WITHOUT_LOG: PolicyContext = { log: SILENT };
+
 /** A policy that a config file can name. */
 export interface PolicyDefinition<Slot extends SlotName = SlotName, Options = never> {
   readonly kind: 'policy';
@@ -269,7 +280,7 @@ export interface PolicyDefinition<Slot extends SlotName = SlotName, Options = ne
   readonly apiVersion: ApiVersion;
   /** JSON schema of the options. */
   readonly optionsSchema?: object;
-  create(options: Options): PolicySlots[Slot];
+  create(options: Options, context?: PolicyContext): PolicySlots[Slot];
 }
 
 /**
@@ -286,6 +297,7 @@ export function definePolicy<
     readonly optionsSchema?: Schema;
     readonly create: (
       options: OptionsOf<Schema>,
+      context: PolicyContext,
     ) => Policy & OnlyMembers<Policy, 'name' | MembersOf<PolicySlots[Slot]>>;
   },
 ): PolicyDefinition<Slot, OptionsOf<Schema>> {
@@ -297,7 +309,9 @@ export function definePolicy<
     );
   }
   checkDefinition('definePolicy', definition, '{ name, apiVersion: 1, create }');
-  return { kind: 'policy', slot, ...definition };
+  const create = (options: OptionsOf<Schema>, context = WITHOUT_LOG) =>
+    definition.create(options, context);
+  return { kind: 'policy', slot, ...definition, create };
 }
 
 // The policy slot `stealing`: which tasks move from busy workers to idle ones.

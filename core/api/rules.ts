@@ -6,7 +6,7 @@ import {
   type OptionsOf,
 } from './definition.ts';
 import type { UseEntry } from './plugin.ts';
-import type { PolicySlots } from './policies.ts';
+import { type PolicyContext, type PolicySlots, WITHOUT_LOG } from './policies.ts';
 import type { ClusterView, TaskView, WorkerView } from './views.ts';
 
 /**
@@ -66,7 +66,7 @@ export interface RuleDefinition<Options = never> {
   readonly apiVersion: ApiVersion;
   /** JSON schema of the options. */
   readonly optionsSchema?: object;
-  create(options: Options): Rule;
+  create(options: Options, context?: PolicyContext): Rule;
 }
 
 /**
@@ -78,9 +78,12 @@ export function defineRule<const Schema extends object = NoOptions, Given extend
     readonly optionsSchema?: Schema;
     readonly create: (
       options: OptionsOf<Schema>,
+      context: PolicyContext,
     ) => Given & OnlyMembers<Given, 'name' | keyof Rule>;
   },
 ): RuleDefinition<OptionsOf<Schema>> {
   checkDefinition('defineRule', definition, '{ name, apiVersion: 1, create }');
-  return { kind: 'rule', ...definition };
+  const create = (options: OptionsOf<Schema>, context = WITHOUT_LOG) =>
+    definition.create(options, context);
+  return { kind: 'rule', ...definition, create };
 }

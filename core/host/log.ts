@@ -105,13 +105,13 @@ export function selectLines(
   return newestFirst ? newest.reverse() : newest;
 }
 
-/** Says in each line which plugin it is from. */
-export function namedLogger(log: Logger, plugin: string): Logger {
+/** Says in each line from which extension it is: `{ plugin: 'counter' }`. */
+export function namedLogger(log: Logger, from: object): Logger {
   return {
-    debug: (fields, message) => log.debug({ plugin, ...fields }, message),
-    info: (fields, message) => log.info({ plugin, ...fields }, message),
-    warn: (fields, message) => log.warn({ plugin, ...fields }, message),
-    error: (fields, message) => log.error({ plugin, ...fields }, message),
+    debug: (fields, message) => log.debug({ ...from, ...fields }, message),
+    info: (fields, message) => log.info({ ...from, ...fields }, message),
+    warn: (fields, message) => log.warn({ ...from, ...fields }, message),
+    error: (fields, message) => log.error({ ...from, ...fields }, message),
   };
 }
 

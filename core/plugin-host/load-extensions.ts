@@ -36,6 +36,7 @@ import type { LoadedConfig } from '../config/load.ts';
 import { DEFAULT_POLICIES } from '../config/schema.ts';
 import type { OnError } from '../config/types.ts';
 import { withTimeout } from '../host/answers.ts';
+import { namedLogger } from '../host/log.ts';
 import type { HookCalls, KernelPorts, Named, NamedRule } from '../kernel/ports.ts';
 import type { ModuleLimit } from '../shared/limits.ts';
 import { isTrusted } from '../shared/read-only.ts';
@@ -564,7 +565,7 @@ export async function loadPolicy<Role extends RoleName>(
   place: Place,
 ): Promise<Named<PolicyRoles[Role]>> {
   const resolved = await resolver.resolve(entry.use, role === 'rules' ? 'rule' : 'policy', role);
-  const { name, policy } = makePolicy(role, resolved, entry.options, place);
+  const { name, policy } = makePolicy(role, resolved, entry.options, place, resolver.log);
   checkPolicy(role, policy, `${name} (${resolved.source})`);
   const shielded = isTrusted(resolved.exported) ? policy : shieldedPolicy(role, policy);
   const named = { name, policy: shielded as PolicyRoles[Role] };
@@ -584,6 +585,7 @@ function makePolicy(
   resolved: Resolved,
   options: Options | undefined,
   place: Place,
+  log: Logger | undefined,
 ): { readonly name: string; readonly policy: object } {
   const { exported, source } = resolved;
   const form = formOf(resolved, role === 'rules' ? 'rule' : 'policy');
@@ -609,7 +611,8 @@ function makePolicy(
   }
   const shown = `${name} from ${source}`;
   const checked = checkOptions(optionsSchema, options, place, shown);
-  return { name, policy: created(() => definition.create(checked as never), shown) };
+  const context = log && { log: namedLogger(log, { policy: name }) };
+  return { name, policy: created(() => definition.create(checked as never, context), shown) };
 }
 
 /**

@@ -264,7 +264,7 @@ export class HostedPlugin {
   ) {
     const { name, onError, isTrusted } = blueprint;
     this.observer = new Observer(name, onError, {}, new Map(), isTrusted);
-    this.log = namedLogger(around.log, blueprint.name);
+    this.log = namedLogger(around.log, { plugin: blueprint.name });
   }
 
   /** The instance that `setup` returned. */

@@ -3,13 +3,13 @@ import { createRequire } from 'node:module';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { messageOf, YardmasterError } from '../api/errors.ts';
-import { type Builtins } from '../api/plugin.ts';
+import type { Builtins, Logger } from '../api/plugin.ts';
 import type { ModuleLimit } from '../shared/limits.ts';
 import { trust } from '../shared/read-only.ts';
 import { hint, show } from '../shared/words.ts';
 import { isPlainObject } from '../util/values.ts';
 import { collaborator, inject } from './injection.ts';
-import { BUILTINS, CONFIG_FOLDER } from '../host/tokens.ts';
+import { BUILTINS, CONFIG_FOLDER, LOGGER } from '../host/tokens.ts';
 
 /** Of files with modules. */
 const ENDINGS = ['.js', '.mjs', '.cjs', '.ts'];
@@ -34,6 +34,8 @@ export class PluginResolver {
   constructor(
     @inject(BUILTINS) private readonly builtins: Builtins,
     @inject(CONFIG_FOLDER) private readonly folder: string,
+    /** For what it loads. Default: none. */
+    @inject(LOGGER) readonly log?: Logger,
     private readonly timeoutMs = LOAD_TIMEOUT_MS,
   ) {}
 

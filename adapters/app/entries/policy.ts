@@ -9,6 +9,7 @@ export {
   type Fairness,
   type GraphLinks,
   type Ordering,
+  type PolicyContext,
   type PolicyDefinition,
   type PolicySlots,
   type Queuing,

@@ -11,7 +11,12 @@ import {
   VirtualCluster,
   type VirtualClusterOptions,
 } from '../../../adapters/testing/index.ts';
-import { type Connection, definePlugin, defineRule } from '../../../core/api/index.ts';
+import {
+  type Connection,
+  definePlugin,
+  definePolicy,
+  defineRule,
+} from '../../../core/api/index.ts';
 import type { ClusterState } from '../../../core/state/cluster.ts';
 import { never, slow } from '../client/tasks.ts';
 import { bad } from '../../bad-input/fixtures/bad-tasks.js';
@@ -75,6 +80,34 @@ describe('a cluster in virtual time', () => {
     await cluster.close();
     expect(ended).toEqual(['setup', 'start', 'close']);
     expect(cluster.logged).toEqual([]);
+  });
+
+  it('logs what policies and rules say, under their names', async () => {
+    const policy = definePolicy('fairness', {
+      name: 'chatty',
+      apiVersion: 1,
+      create: (_options, { log }) => {
+        log.warn({ weights: 0 }, 'no weights');
+        return { generations: ({ generation }) => generation };
+      },
+    });
+    const rule = defineRule({
+      name: 'shy',
+      apiVersion: 1,
+      create: (_options, { log }) => {
+        log.warn({}, 'nothing to refuse');
+        return { filter: () => true };
+      },
+    });
+    const policies = { fairness: policy, rules: [rule] };
+    const said: unknown[] = [];
+    const warn = (fields: object, message?: string): void => void said.push({ ...fields, message });
+    const log = { debug: () => undefined, info: () => undefined, warn, error: warn };
+    await start({ log, config: { scheduler: { policies } } });
+    expect(said).toEqual([
+      { policy: 'chatty', weights: 0, message: 'no weights' },
+      { policy: 'shy', message: 'nothing to refuse' },
+    ]);
   });
 
   it('says which tasks take too much real time', async () => {

@@ -258,7 +258,9 @@ describe('a module that cannot be used says what to do', () => {
     });
     const request = { onError: 'log' as const, place: AT_RUN_TIME };
     const blueprint = blueprintOf({ exported: hung, source: './hung.js' }, request);
-    await expect(blueprint.load(new PluginResolver({}, folder, undefined, 50))).rejects.toMatchObject({
+    await expect(
+      blueprint.load(new PluginResolver({}, folder, undefined, 50)),
+    ).rejects.toMatchObject({
       code: 'ERR_PLUGIN_LOAD',
       message:
         'load() of plugin "hung" (./hung.js) did not end within 0.05 s; it probably awaits a promise that never settles',

@@ -187,7 +187,7 @@ export interface TaskCall {
   readonly args: readonly unknown[];
 }
 
-/** How a task is run, besides its call. */
+/** The settings of one run of a task. */
 export interface RunSettings {
   /** Of the run, as `run` of the executor got it. */
   readonly signal: AbortSignal;

@@ -263,7 +263,7 @@ export const SLOT_NAMES = [...KERNEL_SLOT_NAMES, 'stealing'] as const satisfies 
 /** Members of every form that a policy of a slot may have. */
 type MembersOf<Policy> = Policy extends unknown ? keyof Policy : never;
 
-/** What a policy or a rule is made with. The time and the state come with each question. */
+/** The surroundings in which a policy or a rule is made. The time and the state come with each question. */
 export interface PolicyContext {
   /** Writes to the scheduler's log, with the name of the policy; nowhere in a simulation and in a replay. */
   readonly log: Logger;

@@ -45,7 +45,7 @@ export interface Rule {
   mayMove?(task: TaskView, victim: WorkerView, thief: WorkerView, cluster: ClusterView): boolean;
 }
 
-/** What an extension that decides may be: the policy of a slot, or a rule. */
+/** The parts that an extension can play in decisions: the policy of a slot, or a rule. */
 export interface PolicyRoles extends PolicySlots {
   rules: Rule;
 }

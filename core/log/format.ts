@@ -58,7 +58,7 @@ export interface LogHeader {
   readonly segment: number;
 }
 
-/** What decides from here on: the policies by slot, and the rules as `rules[0]`, `rules[1]` and so on. */
+/** The policies in charge from here on, by slot, and the rules as `rules[0]`, `rules[1]` and so on. */
 export type LoggedPolicies = Readonly<Record<string, LoggedPolicy>>;
 
 /** A policy as a log names it. */

@@ -437,7 +437,7 @@ export async function checkWorkerExtensions(
 
 // Transports, executors and stores.
 
-/** What an entry names, with its options checked. */
+/** An extension that an entry names, with its options checked. */
 interface Loaded {
   /** For messages: `counting from ./counting.js`. */
   readonly shown: string;

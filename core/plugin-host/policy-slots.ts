@@ -22,7 +22,7 @@ interface Provider {
   readonly entry?: UseEntry;
 }
 
-/** What decides, by slot. */
+/** Names of the policies in charge, by slot. */
 export type PolicyNames = Readonly<Record<SlotName, string>> & { readonly rules?: string };
 
 /** Policies for all slots. */

@@ -523,7 +523,7 @@ export class RandomWorld {
       const isAnywhere = valid === undefined || isLoose(cluster, task);
       // A rule that holds it back is asked again in its turn.
       const { ruled, rules } = this.kernel['scope'];
-      if (ruled.has(task) && rules?.isFiltered(task) !== true) continue;
+      if (ruled.has(task) && !rules.isFiltered(task)) continue;
       const count = isAnywhere ? cluster.running.size : valid.size;
       check(count === 0, () => `${task.key} waits for a worker, and ${count} would do`);
     }

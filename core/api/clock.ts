@@ -9,7 +9,7 @@ export interface Timer {
  * place, so nothing else may call `Date.now` or `setTimeout`.
  */
 export interface Clock {
-  /** Milliseconds since some fixed moment; never goes back. */
+  /** Milliseconds since 1970 in real time, since the start of a virtual one; never goes back. */
   nowMs(): number;
   /**
    * Milliseconds of real time since some fixed moment, for measuring how long code takes: it passes in virtual time,

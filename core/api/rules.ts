@@ -37,10 +37,11 @@ export interface Rule {
    */
   score?(task: TaskView, worker: WorkerView, cluster: ClusterView): number;
   /**
-   * Optional: true when the task waits in the scheduler, though a worker could take it. Asked when it is ready, when it
-   * leaves a queue, and in turn with others that wait after each sign of life of a worker.
+   * Optional: true when the task waits in the scheduler, though a worker could take it; `{ hold }` is true with a reason for
+   * `why`. Asked when it is ready, when it leaves a queue, and in turn with others that wait after each sign of life of a
+   * worker.
    */
-  holds?(task: TaskView, cluster: ClusterView): boolean;
+  holds?(task: TaskView, cluster: ClusterView): boolean | { readonly hold: string };
   /** Optional: false when work stealing must not move the task from the victim to the thief. */
   mayMove?(task: TaskView, victim: WorkerView, thief: WorkerView, cluster: ClusterView): boolean;
 }

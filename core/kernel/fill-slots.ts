@@ -165,7 +165,7 @@ export function offerRuled(scope: KernelScope): void {
   for (const task of ruled) {
     if (left-- === 0 || (!isIdle && refusals === REFUSALS_MAX)) return;
     const mayStart = changedWorker === undefined || rules.allows(task, changedWorker);
-    if (mayStart && rules.holderOf(task) === undefined) {
+    if (mayStart && !rules.isHeld(task)) {
       scope.recommend(task, 'processing');
       settle(scope);
     }

@@ -117,9 +117,16 @@ export function onRefuseGraph(
   const client = scope.cluster.clients.get(name);
   if (client === undefined) return;
   const keys = requested.filter((key) => wantedBy(scope, client, key) === undefined);
-  if (keys.length > 0)
+  if (keys.length > 0) {
     scope.outbox.toClient(client, { op: 'cancelled-keys', keys, reason, plugin });
+  }
+  const some = requested.slice(0, REFUSED_KEYS_SHOWN);
+  const refusal = { client: name, keys: some, keyCount: requested.length, plugin, reason };
+  scope.outbox.event('scheduler', { action: 'graph-refused', ...refusal });
 }
+
+/** Keys that the event of a refused graph names. */
+const REFUSED_KEYS_SHOWN = 10;
 
 export function onReportKey(scope: KernelScope, stimulus: ReportKey): void {
   const { client: name, key } = stimulus;

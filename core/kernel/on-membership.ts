@@ -226,7 +226,7 @@ export function onCheckNoWorkersTimeout(scope: KernelScope): void {
   const noWorkersSinceMs = refreshNoWorkersClock(scope);
   for (const [task, sinceMs] of cluster.unrunnable) {
     if (scope.nowMs - sinceMs < noWorkersTimeoutMs) continue;
-    if (scope.rules.holderOf(task) !== undefined) continue;
+    if (scope.rules.isHeld(task)) continue;
     failWithoutWorker(scope, task, noWorkersSinceMs !== undefined);
   }
   if (noWorkersSinceMs === undefined) return;

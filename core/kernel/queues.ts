@@ -31,7 +31,7 @@ export function leaveQueue({ cluster }: KernelScope, task: TaskState): void {
 export function noteRefusal(scope: KernelScope, task: TaskState): void {
   const { rules, refused, ruled } = scope;
   const suits = isSuited(scope.cluster, task);
-  const isHeld = rules.holderOf(task) !== undefined;
+  const isHeld = rules.isHeld(task);
   if (isHeld || (!suits && rules.isFiltered(task))) ruled.add(task);
   else ruled.delete(task);
   if (suits && !isHeld) refused.add(task);

@@ -77,19 +77,11 @@ export class RuleBook implements TaskRules {
     return true;
   }
 
-  /** The name of the first rule that holds the task back. */
-  holderOf(task: TaskState): string | undefined {
-    return this.hasHolders ? this.findHolder(task) : undefined;
-  }
-
-  private findHolder(task: TaskState): string | undefined {
-    if (!this.anyConcerned(this.holders, task)) return undefined;
-    const { cluster } = this.scope;
-    for (const rule of this.holders) {
-      if (!rule.isConcerned) continue;
-      if (this.ask(rule, 'holds', isFlag, task, cluster) === true) return rule.name;
-    }
-    return undefined;
+  /** True when a rule holds the task back. */
+  isHeld(task: TaskState): boolean {
+    if (!this.hasHolders || !this.anyConcerned(this.holders, task)) return false;
+    for (const rule of this.holders) if (this.holdOf(rule, task) !== undefined) return true;
+    return false;
   }
 
   /** Names of the rules that score the task, with their weights. */
@@ -119,16 +111,25 @@ export class RuleBook implements TaskRules {
 
   reasonOf(task: TaskState): string | undefined {
     const { cluster } = this.scope;
-    const holder = this.holderOf(task);
-    if (holder !== undefined) return `the rule ${holder} holds it back`;
-    if (cluster.running.size === 0) return 'no worker is running';
-    if (isSuited(cluster, task)) return undefined;
-    const reasons: string[] = [];
+    const reasons = this.holds(task);
+    if (cluster.running.size === 0) reasons.push('no worker is running');
+    if (cluster.running.size === 0 || isSuited(cluster, task))
+      return reasons.join(', ') || undefined;
     if (suitableWorkers(cluster, task)?.size === 0) {
       const demands = describeRestrictions(cluster, task);
       reasons.push(`no running worker satisfies its restrictions: ${demands}`);
     }
     return reasons.concat(this.vetoes(task) ?? []).join(', ');
+  }
+
+  /** Names each rule that holds the task back. */
+  private holds(task: TaskState): string[] {
+    if (!this.anyConcerned(this.holders, task)) return [];
+    return this.holders.flatMap((rule) => {
+      const why = this.holdOf(rule, task);
+      if (why === undefined) return [];
+      return [`the rule ${rule.name} holds it back${why === '' ? '' : ` (${why})`}`];
+    });
   }
 
   /** Names each rule that refuses running workers for the task; undefined when none does. O(workers * rules). */
@@ -169,7 +170,15 @@ export class RuleBook implements TaskRules {
   private vetoOf(rule: Member, task: TaskState, worker: WorkerState): string | undefined {
     const answer = this.ask(rule, 'filter', isVerdict, task, worker, this.scope.cluster);
     if (answer === undefined || answer === true) return undefined;
-    return answer === false ? '' : (answer as { readonly refuse: string }).refuse;
+    return answer === false ? '' : (answer as Refusal).refuse;
+  }
+
+  /** The reason why a rule holds the task back, perhaps an empty one; undefined when it does not. */
+  private holdOf(rule: Member, task: TaskState): string | undefined {
+    if (!rule.isConcerned) return undefined;
+    const answer = this.ask(rule, 'holds', isHolding, task, this.scope.cluster);
+    if (answer === undefined || answer === false) return undefined;
+    return answer === true ? '' : (answer as Hold).hold;
   }
 
   /** The answer of a rule; undefined when it throws, or gives one that cannot be used. */
@@ -193,7 +202,7 @@ export class RuleBook implements TaskRules {
         this.ports.onPolicyAnswer?.(rule);
         return answer;
       }
-      what = `answered ${question} with ${nameAnswer(answer)}`;
+      what = `answered ${question} with ${nameAnswer(answer)} instead of ${WANTED[question]}`;
     } catch (thrown) {
       what = `threw in ${question}: ${messageOf(thrown)}`;
       cause = thrown;
@@ -212,13 +221,30 @@ const REASONS_MAX = 3;
 
 type Method = (...subject: unknown[]) => unknown;
 
+type Refusal = Exclude<ReturnType<NonNullable<Rule['filter']>>, boolean>;
+type Hold = Exclude<ReturnType<NonNullable<Rule['holds']>>, boolean>;
+
+/** The answers that can be used. */
+const WANTED: Readonly<Record<keyof Rule, string>> = {
+  concerns: 'true or false',
+  filter: "true, false or { refuse: 'why' }",
+  score: 'a finite number',
+  holds: "true, false or { hold: 'why' }",
+  mayMove: 'true or false',
+};
+
 function isFlag(answer: unknown): boolean {
   return typeof answer === 'boolean';
 }
 
 function isVerdict(answer: unknown): boolean {
-  if (typeof answer === 'boolean') return true;
-  return typeof (answer as { readonly refuse?: unknown } | null | undefined)?.refuse === 'string';
+  return (
+    isFlag(answer) || typeof (answer as Partial<Refusal> | null | undefined)?.refuse === 'string'
+  );
+}
+
+function isHolding(answer: unknown): boolean {
+  return isFlag(answer) || typeof (answer as Partial<Hold> | null | undefined)?.hold === 'string';
 }
 
 /** Brings the scores to 0..1, the lowest to 0, and adds them with a weight; equal ones add nothing. */

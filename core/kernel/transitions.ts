@@ -376,7 +376,7 @@ function waitingToProcessing(scope: KernelScope, task: TaskState): void {
     scope.recommend(task, 'queued');
     return;
   }
-  const isHeld = scope.rules.holderOf(task) !== undefined;
+  const isHeld = scope.rules.isHeld(task);
   const placement = isHeld ? 'no-worker' : placeTask(scope, task);
   if (typeof placement === 'string') scope.recommend(task, placement);
   else assignToWorker(scope, task, placement);
@@ -418,7 +418,7 @@ function noWorkerToProcessing(scope: KernelScope, task: TaskState): void {
     enqueue(scope, task);
     return;
   }
-  const isHeld = scope.rules.holderOf(task) !== undefined;
+  const isHeld = scope.rules.isHeld(task);
   if (!isHeld && scope.ruled.has(task) && isRootish(scope, task)) {
     scope.recommend(task, 'released');
     return;
@@ -448,7 +448,7 @@ function queuedToReleased(scope: KernelScope, task: TaskState): void {
  * no slot after all; one with a limit, or one that a rule holds back, must not stand in the way of others.
  */
 function queuedToProcessing(scope: KernelScope, task: TaskState): void {
-  const isHeld = scope.rules.holderOf(task) !== undefined;
+  const isHeld = scope.rules.isHeld(task);
   if (isHeld || task.limit !== undefined) {
     const placement = isHeld ? 'no-worker' : placeTask(scope, task);
     leaveQueue(scope, task);

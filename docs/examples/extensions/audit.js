@@ -22,6 +22,9 @@ export default definePlugin({
       clientRemoved: ({ key }) => write('left', { client: key }),
       graphUpdated: ({ client, keys, tasks }) =>
         write('submitted', { client, keys, tasks: tasks.length }),
+      eventLogged: (topic, message) => {
+        if (topic === 'scheduler' && message.action === 'graph-refused') write('refused', message);
+      },
       taskErred: ({ key, failure }) => write('failed', { key, why: failure?.exceptionText }),
       async close() {
         stream.end();

@@ -43,8 +43,12 @@ it('a client is told which plugin refuses its graph, and why; no task of it is m
     setup: () => ({
       graphUpdated: ({ tasks }) => seen.push(`${tasks.length} tasks`),
       taskTransition: ({ prefix }) => void seen.push(prefix.name),
+      eventLogged: (topic, message) => {
+        if (topic === 'scheduler') refused.push(message);
+      },
     }),
   });
+  const refused: unknown[] = [];
   const plugins = [{ use: quota }, { use: witness }];
   const cluster = await VirtualCluster.start(1, { scheduler: { plugins } });
   const { client } = cluster;
@@ -60,6 +64,9 @@ it('a client is told which plugin refuses its graph, and why; no task of it is m
     });
   }
   expect(seen).toEqual([]);
+  expect(refused).toMatchObject([
+    { action: 'graph-refused', keys: ['a', 'b', 'c'], keyCount: 3, plugin: 'quota' },
+  ]);
   expect(await cluster.passing(client.gather(client.map(bad.echo, [1, 2])))).toEqual([1, 2]);
 });
 

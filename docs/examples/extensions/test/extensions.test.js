@@ -78,11 +78,15 @@ test('quota refuses a graph that asks for more than it may', async (context) => 
   assert.deepEqual(await cluster.drive(client.gather(client.map(square, [4, 5]))), [16, 25]);
 });
 
-test('audit writes who submitted what, and what failed', async () => {
+test('audit writes who submitted what, what was refused, and what failed', async () => {
   const file = join(folder, 'audit.jsonl');
-  const plugins = [{ use: audit, options: { file } }];
+  const plugins = [
+    { use: quota, options: { results: 2 } },
+    { use: audit, options: { file } },
+  ];
   const cluster = await VirtualCluster.start({ workers: 1, config: { scheduler: { plugins } } });
   const client = await cluster.client();
+  await assert.rejects(cluster.drive(client.gather(client.map(square, [1, 2, 3]))), /refused/);
   await assert.rejects(cluster.drive(client.submit(fail).result()), /as it was told/);
   await cluster.close();
   const lines = readFileSync(file, 'utf8')
@@ -91,9 +95,10 @@ test('audit writes who submitted what, and what failed', async () => {
     .map((line) => JSON.parse(line));
   assert.deepEqual(
     lines.map(({ what }) => what),
-    ['joined', 'submitted', 'failed', 'left'],
+    ['joined', 'refused', 'submitted', 'failed', 'left'],
   );
-  assert.match(lines[2].why, /as it was told/);
+  assert.match(lines[1].reason, /more than 2 results/);
+  assert.match(lines[3].why, /as it was told/);
 });
 
 test('on-gpu keeps tasks and GPUs together, and the others away', async (context) => {

@@ -236,6 +236,18 @@ describe('holds', () => {
     expect(finishAll('one')).toHaveLength(12);
   });
 
+  it('each rule that holds a task or refuses workers for it is named, with the reason that it gives', () => {
+    const always: Rule = { holds: () => true };
+    const night: Rule = { holds: () => ({ hold: 'until seven' }) };
+    const env = withRules({ always, night, gpu });
+    env.addWorkers(2);
+    env.submit({ 'train-1': [] });
+    expect(env.kernel.insight.why('train-1').now[0]).toBe(
+      'the rule always holds it back, the rule night holds it back (until seven), ' +
+        'the rule gpu refuses 2 of 2 workers (it has no GPU)',
+    );
+  });
+
   it('a rule that goes by the clock is asked again at heartbeats', () => {
     const night: Rule = { holds: (_task, { nowMs }) => nowMs < 5000 };
     const env = withRules({ night });
@@ -312,7 +324,11 @@ describe('a rule that fails', () => {
   it.each<[string, Rule, RegExp]>([
     ['concerns', { concerns: boom, filter: () => false }, /"bad" threw in concerns: boom; the/],
     ['filter', { filter: boom }, /the rule "bad" threw in filter: boom/],
-    ['filter', { filter: () => 1 as never }, /"bad" answered filter with the number 1/],
+    [
+      'filter',
+      { filter: () => 1 as never },
+      /with the number 1 instead of true, false or \{ refuse: 'why' \};/,
+    ],
     ['score', { score: () => NaN }, /"bad" answered score with the number NaN/],
     ['holds', { holds: () => undefined as never }, /answered holds with a value of the type undef/],
   ])('in %s is named, and the decision is made without it', (_member, bad, message) => {

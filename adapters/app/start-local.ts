@@ -13,7 +13,7 @@ import { DEFAULT_ADDRESS, WORKER_SCHEMA } from '../../core/config/schema.ts';
 import type { Config, WorkerConfig } from '../../core/config/types.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { checkCall } from '../../core/shared/schema.ts';
-import { type ResultStoreOption, storeSpec } from '../client/options.ts';
+import { storeSpec } from '../client/options.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { removePrivateFolder } from '../log/private-folder.ts';
 import { Nanny } from '../nanny/index.ts';
@@ -88,9 +88,7 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
       starter,
       clientAddress,
       resultStore:
-        resultStore === undefined
-          ? undefined
-          : storeSpec(resultStore as ResultStoreOption, folderOf(options)),
+        resultStore === undefined ? undefined : storeSpec(resultStore, folderOf(options)),
       transports: isWithin ? [transport, within] : [transport],
     };
   } catch (error) {

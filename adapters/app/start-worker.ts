@@ -41,7 +41,7 @@ import {
   type WorkerHostOptions,
 } from '../../core/worker-host/create-worker.ts';
 import type { WorkerMemoryOptions } from '../../core/worker-host/worker-options.ts';
-import { type ResultStoreOption, storeSpec } from '../client/options.ts';
+import { storeSpec } from '../client/options.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { collectGarbage, collectYoungGarbage } from '../executors/collect-garbage.ts';
 import { WorkerContext } from '../executors/worker-context.ts';
@@ -163,7 +163,7 @@ async function storeOf(
   { folder }: WorkerParts,
 ): Promise<StoreSpec | undefined> {
   if (resultStore === undefined) return undefined;
-  const spec = storeSpec(resultStore as ResultStoreOption, folder);
+  const spec = storeSpec(resultStore, folder);
   if ('use' in spec) await openResultStore(spec);
   return spec;
 }

@@ -4,11 +4,11 @@ import {
   checkCall,
   CLOCK,
   DURATION,
-  either,
   FIELDS,
   FUNCTION,
   LIST,
   oneOf,
+  RESULT_STORE,
   type Rules,
   TEXT,
 } from '../../core/shared/schema.ts';
@@ -72,7 +72,7 @@ const CONNECT_RULES: Rules<ConnectOptions> = {
   schedulerTtlMs: DURATION,
   onSchedulerSilent: FUNCTION,
   onReconnected: FUNCTION,
-  resultStore: either(TEXT, FIELDS),
+  resultStore: RESULT_STORE,
   codeRoot: TEXT,
 };
 

@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import {
-  type BucketSpec,
   type FunctionSpec,
   type GraphTask,
   type PersistSpec,
@@ -14,16 +12,14 @@ import {
   ANY,
   checkCall,
   either,
-  FIELDS,
   FLAG,
   FUNCTION,
+  RESULT_STORE,
   type Rules,
   type Schema,
-  TEXT,
   wholeNumber,
 } from '../../core/shared/schema.ts';
 import { show } from '../../core/shared/words.ts';
-import { isPlainObject } from '../../core/util/values.ts';
 import { findRefusal, pathText } from '../codecs/msgpack.ts';
 import { isTaskFunction, type TaskFunction, travellingFunction } from '../tasks/index.ts';
 import type { Future } from './future.ts';
@@ -216,7 +212,7 @@ const SUBMIT_RULES: Rules<SubmitOptions> = {
   replicas: COPIES,
   annotations: { type: 'object', properties: { replicas: COPIES }, additionalProperties: true },
   persist: either(FLAG, { const: 'graph-outputs' }),
-  resultStore: either(TEXT, FIELDS),
+  resultStore: RESULT_STORE,
   signal: { methods: ['throwIfAborted'], wanted: 'an AbortSignal' },
   fifoTimeoutMs: { type: 'number', minimum: 0 },
 };
@@ -241,9 +237,8 @@ export function checkOptions<Options extends object>(
  */
 export function checkSubmission<Options extends SubmitOptions>(options: Options): Options {
   const checked: SubmitOptions = checkOptions<SubmitOptions>('submission', options, SUBMIT_RULES);
-  const { key, resultStore, retries } = checked;
+  const { key, retries } = checked;
   if (key !== undefined) checkKey(key);
-  if (resultStore !== undefined) storeSpec(resultStore);
   const retryIf = typeof retries === 'object' ? retries.retryIf : undefined;
   if (retryIf !== undefined && !isTaskFunction(retryIf)) {
     throw new YardmasterError(
@@ -402,50 +397,15 @@ function notReproducible(
  * The store of results: the path of a folder; the same with a limit, of which about as much is kept; a bucket
  * of S3; or a module or package whose export `defineStore` made, by its path, URL or name.
  */
-export type ResultStoreOption =
-  | string
-  | { readonly folder: string; readonly maxBytes?: number }
-  | { readonly s3: BucketSpec }
-  | { readonly use: string; readonly options?: Readonly<Record<string, unknown>> };
+export type ResultStoreOption = string | StoreSpec;
 
-const STORE = 'resultStore';
-const BUCKET: Rules<BucketSpec> = {
-  ...{ bucket: TEXT, prefix: { type: 'string' }, region: { type: 'string' } },
-  ...{ endpoint: { type: 'string' }, forcePathStyle: FLAG },
-};
-const BUCKET_STORE: Schema = {
-  ...{ type: 'object', additionalProperties: false },
-  ...{ properties: BUCKET, required: ['bucket'] },
-};
-
-/**
- * @param from - the folder that paths are relative to. Default: the current one
- * @throws YardmasterError `ERR_GRAPH_INVALID` when it names no store
- */
+/** @param from - the folder that paths are relative to. Default: the current one */
 export function storeSpec(option: ResultStoreOption, from = '.'): StoreSpec {
   if (typeof option === 'string') return { folder: resolve(from, option) };
-  if (!isPlainObject(option)) refuseStore(option);
-  if ('use' in option) {
-    const { use: given, options } = checkOptions(STORE, option, { use: TEXT, options: FIELDS });
-    const use = given.startsWith('file:') ? fileURLToPath(given) : given;
-    const path = use.startsWith('.') || use.startsWith('/') ? resolve(from, use) : use;
-    return options === undefined ? { use: path } : { use: path, options };
-  }
-  if ('s3' in option) return checkOptions(STORE, option, { s3: BUCKET_STORE });
-  const { folder, maxBytes } = checkOptions(STORE, option, {
-    folder: TEXT,
-    maxBytes: wholeNumber(1),
-  });
-  if ((folder as string | undefined) === undefined) refuseStore(option);
-  return { folder: resolve(from, folder), ...(maxBytes === undefined ? {} : { maxBytes }) };
-}
-
-function refuseStore(option: unknown): never {
-  refuseOption(
-    STORE,
-    option,
-    'the path of a folder, { folder }, { s3: { bucket } }, or { use } with the name of a module',
-  );
+  if ('s3' in option) return option;
+  if ('folder' in option) return { ...option, folder: resolve(from, option.folder) };
+  const { use } = option;
+  return { ...option, use: /^[./]/.test(use) ? resolve(from, use) : use };
 }
 
 /** A limit, or what finds it by the arguments of a call as they were given; undefined: this call has none. */

@@ -37,7 +37,8 @@ async function make(spec: StoreSpec, modules: ModuleLimit | undefined): Promise<
   ]);
   const resolver = new PluginResolver({}, process.cwd());
   try {
-    return await loadStore(spec, resolver, new SystemClock(), modules);
+    const open = await loadStore(spec, resolver, undefined, modules);
+    return await open({ clock: new SystemClock() });
   } catch (cause) {
     if (YardmasterError.is(cause, 'ERR_MODULE_REFUSED')) throw cause;
     const message = `the result store ${spec.use} cannot be used: ${(cause as Error).message}`;

@@ -1,6 +1,8 @@
 import type { UseEntry } from '../api/plugin.ts';
 import { SLOT_NAMES, type SlotName } from '../api/policies.ts';
 import type { RuleEntry } from '../api/rules.ts';
+import type { StoreSpec } from '../messages/protocol.ts';
+import { RESULT_STORE } from '../shared/schema.ts';
 import {
   bytes,
   type Checked,
@@ -353,8 +355,8 @@ export const WORKER_SCHEMA = section('Workers', 'Of the workers that are started
     title: 'Store of results',
     description:
       'Where the clients of tasks, and those of a local cluster, keep results: a folder, { folder, maxBytes }, { s3 }, or { use, options } for a module. Default: none.',
-    type: ['string', 'object'],
-  } as object as Setting<string | object, string | object, false>,
+    ...RESULT_STORE,
+  } as object as Setting<string | StoreSpec, string | StoreSpec, false>,
   resources: table(
     'Resources',
     'What the worker offers to tasks that ask for it, by name.',

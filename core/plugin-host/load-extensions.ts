@@ -29,7 +29,7 @@ import {
 } from '../api/policies.ts';
 import type { PolicyRoles, RoleName, Rule, RuleDefinition, RuleEntry } from '../api/rules.ts';
 import type { Provider } from '../api/token.ts';
-import type { ResultStore } from '../api/result-store.ts';
+import type { ResultStore, StoreContext } from '../api/result-store.ts';
 import type { Transport } from '../api/transport.ts';
 import { type ConfigOrigin, IN_CODE } from '../config/problems.ts';
 import type { LoadedConfig } from '../config/load.ts';
@@ -399,13 +399,15 @@ export async function checkWorkerExtensions(
   const { worker } = config;
   const resolver = new PluginResolver({}, folder);
   const problems = new ProblemList(origin);
-  const { executor } = worker;
+  const { executor, resultStore } = worker;
+  const attempt = (at: readonly string[], load: (place: Place) => unknown): Promise<unknown> =>
+    problems.attempt(at, () => load({ origin, optionsAt: [...at, 'options'] }));
   if (executor !== undefined) {
-    const at = ['worker', 'executor'];
-    const place = { origin, optionsAt: [...at, 'options'] };
-    await problems.attempt(at, () =>
-      loadExecutor(executor, new PluginResolver(builtins, folder), place),
-    );
+    const named = new PluginResolver(builtins, folder);
+    await attempt(['worker', 'executor'], (place) => loadExecutor(executor, named, place));
+  }
+  if (typeof resultStore === 'object' && 'use' in resultStore) {
+    await attempt(['worker', 'resultStore'], (place) => loadStore(resultStore, resolver, place));
   }
   for (const [field, kind] of [
     ['plugins', 'worker-plugin'],
@@ -512,21 +514,23 @@ export async function loadExecutor(
 }
 
 /**
- * Makes a store of results.
+ * Loads a store of results.
  * @param modules - where its module may be. Default: everywhere
- * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_MODULE_REFUSED`, `ERR_RESULT_STORE`
+ * @returns what makes it
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_MODULE_REFUSED`; what it returns throws `ERR_RESULT_STORE`
  */
 export async function loadStore(
   entry: UseEntry,
   resolver: PluginResolver,
-  clock: Clock,
+  place: Place = { origin: IN_CODE, optionsAt: ['resultStore', 'options'] },
   modules?: ModuleLimit,
-): Promise<ResultStore> {
-  const place = { origin: IN_CODE, optionsAt: ['resultStore', 'options'] };
+): Promise<(context: StoreContext) => Promise<ResultStore>> {
   const { what, make } = await loadMade('store', entry, resolver, place, modules);
-  const made: unknown = await make({ clock });
-  checkStore(made, what);
-  return made;
+  return async (context) => {
+    const made: unknown = await make(context);
+    checkStore(made, what);
+    return made;
+  };
 }
 
 /**

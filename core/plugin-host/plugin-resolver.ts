@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { messageOf, YardmasterError } from '../api/errors.ts';
 import type { Builtins, Logger } from '../api/plugin.ts';
 import type { ModuleLimit } from '../shared/limits.ts';
@@ -128,7 +128,8 @@ export class PluginResolver {
     }
   }
 
-  private locate(module: string, what: string): string {
+  private locate(named: string, what: string): string {
+    const module = named.startsWith('file:') ? fileURLToPath(named) : named;
     if (module.startsWith('.') || isAbsolute(module)) {
       const path = resolve(this.folder, module);
       if (existsSync(path)) return path;

@@ -4,6 +4,7 @@
  * fills in defaults, turns units into numbers, and finds every problem.
  */
 import { type ErrorCode, YardmasterError } from '../api/errors.ts';
+import type { BucketSpec } from '../messages/protocol.ts';
 import { parseBytes, parseDurationMs, parseShareOrBytes } from '../util/units.ts';
 import { isPlainObject } from '../util/values.ts';
 import { hint, show } from './words.ts';
@@ -323,9 +324,14 @@ class Walk {
       return first.value;
     }
     // The problems of the one alternative that the value has the form of say more than a list of all.
-    const meant = attempts.filter((_, index) => fits(alternatives[index] as Schema, given));
-    if (right.length === 0 && meant.length === 1) this.problems.push(...(meant[0]?.problems ?? []));
-    else this.refuse(schema, given);
+    const fitting = alternatives.flatMap((rule, index) =>
+      fits(rule, given) ? [{ rule, attempt: attempts[index] }] : [],
+    );
+    const whole = fitting.filter(({ rule }) => hasRequired(rule, given));
+    const meant = whole.length > 0 ? whole : fitting;
+    if (right.length === 0 && meant.length === 1) {
+      this.problems.push(...(meant[0]?.attempt?.problems ?? []));
+    } else this.refuse(schema, given);
     return given;
   }
 
@@ -347,6 +353,10 @@ function setOwn(target: object, key: string, value: unknown): void {
 
 function isRight({ problems }: Pick<Checked, 'problems'>): boolean {
   return problems.length === 0;
+}
+
+function hasRequired({ required = [] }: Schema, value: unknown): boolean {
+  return required.length > 0 && required.every((name) => Object.hasOwn(value as object, name));
 }
 
 function hasFields({ properties, additionalProperties, required }: Schema): boolean {
@@ -586,6 +596,26 @@ export const DURATION: Schema = {
 export const CLOCK: Schema = { methods: ['nowMs', 'setTimer'] };
 export const LOG: Schema = { methods: ['info', 'warn', 'error'] };
 export const TRANSPORT: Schema = { methods: ['listen', 'connect'] };
+
+/** One of the forms of a store of results: an object that is known by its first field. */
+const storeForm = (properties: Readonly<Record<string, Schema>>): Schema => ({
+  ...{ type: 'object', additionalProperties: false, properties },
+  required: Object.keys(properties).slice(0, 1),
+});
+const MODULE = 'the path, URL or name of a module, because each thread of a worker loads it';
+const BUCKET: Rules<BucketSpec> = {
+  ...{ bucket: TEXT, prefix: { type: 'string' }, region: { type: 'string' } },
+  ...{ endpoint: { type: 'string' }, forcePathStyle: FLAG },
+};
+export const RESULT_STORE: Schema = {
+  anyOf: [
+    TEXT,
+    storeForm({ folder: TEXT, maxBytes: { type: 'integer', minimum: 1 } }),
+    storeForm({ s3: storeForm(BUCKET) }),
+    storeForm({ use: { ...TEXT, wanted: MODULE }, options: FIELDS }),
+  ],
+  wanted: `the path of a folder, { folder }, { s3: { bucket } }, or { use } with ${MODULE}`,
+};
 
 export function wholeNumber(least: number): Schema {
   return { type: 'integer', minimum: least };

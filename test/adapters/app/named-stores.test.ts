@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
+import { checkConfig } from '../../../adapters/app/start-scheduler.ts';
+import type { ResultStoreOption } from '../../../adapters/client/options.ts';
 import type { TaskFunction } from '../../../adapters/tasks/index.ts';
 import { tasks } from '../fixtures/sample-tasks.mjs';
 
@@ -14,11 +16,11 @@ afterAll(() => {
 const add = tasks.add as unknown as TaskFunction<[number, number], number>;
 
 /** The module of a store that keeps each result in a file of its own. */
-function storeModule(name: string, methods: string): string {
+function storeModule(name: string, methods: string, apiVersion = 1): string {
   const code = `import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 const pathOf = (key) => ${JSON.stringify(folder)} + '/' + key;
 const optionsSchema = { type: 'object', additionalProperties: false, properties: { limit: { type: 'integer' } } };
-export default { kind: 'store', name: '${name}', apiVersion: 1, optionsSchema, create: () => ({ ${methods} }) };`;
+export default { kind: 'store', name: '${name}', apiVersion: ${apiVersion}, optionsSchema, create: () => ({ ${methods} }) };`;
   const path = join(folder, `${name}.mjs`);
   writeFileSync(path, code);
   return path;
@@ -67,17 +69,51 @@ it('a store of the configuration need not be among the modules that clients may 
   expect(warnings).toEqual([]);
 });
 
-it.each([
-  ['has no module', { use: './none.mjs' }, /store ".*none\.mjs" does not exist/],
+const REFUSED: readonly [what: string, store: object, code: string, says: string][] = [
+  ['has no module', { use: './none.mjs' }, 'ERR_PLUGIN_LOAD', 'none.mjs" does not exist'],
   [
-    'lacks a method',
-    { use: storeModule('lacking', METHODS) },
-    /lacking from .* its delete must be/,
+    'gets an unknown option',
+    { use: whole, options: { limits: 1 } },
+    'ERR_CONFIG',
+    'options.limits is not known; did you mean "limit"',
   ],
-  ['gets an unknown option', { use: whole, options: { limits: 1 } }, /did you mean "limit"/],
-  ['is no such export', { use: `${whole}#none` }, /has no export "none"/],
-  ['is an executor', { use: executor }, /is an executor, and a store of results is wanted here/],
-  ['is nothing', { uses: whole }, /resultStore/],
-])('a store that %s is refused when the cluster starts', async (_what, resultStore, says) => {
+  ['is no such export', { use: `${whole}#none` }, 'ERR_PLUGIN_LOAD', 'has no export "none"'],
+  [
+    'is an executor',
+    { use: executor },
+    'ERR_PLUGIN_LOAD',
+    'is an executor, and a store of results is wanted here',
+  ],
+  [
+    'is written for another version',
+    { use: storeModule('later', '', 2) },
+    'ERR_PLUGIN_LOAD',
+    'written for version 2',
+  ],
+  ['is misspelt', { use: whole, option: {} }, 'ERR_CONFIG', 'option is not known'],
+  ['is nothing', { uses: whole }, 'ERR_CONFIG', 'must be the path of a folder'],
+  ['is no bucket', { s3: { buckets: 'x' } }, 'ERR_CONFIG', 's3.bucket must be text'],
+];
+
+it.each(REFUSED)('check-config finds a store that %s, with its place', async (...row) => {
+  const [, store, code, says] = row;
+  const file = join(folder, 'refused.yaml');
+  writeFileSync(file, JSON.stringify({ worker: { resultStore: store } }));
+  const refused = expect(checkConfig({ config: file })).rejects;
+  await refused.toMatchObject({ code, message: expect.stringContaining(says) as string });
+  await refused.toThrow(/refused\.yaml:1:\d+: worker\.resultStore/);
+});
+
+it('check-config makes no store that it looks at', async () => {
+  const config = { worker: { resultStore: { use: storeModule('unmade', 'throw: 1') } } };
+  expect(await checkConfig({ config })).toContain('policies');
+});
+
+it.each([
+  ...REFUSED,
+  ['lacks a method', { use: storeModule('lacking', METHODS) }, '', 'its delete must be'],
+] as const)('a store that %s is refused when the cluster starts', async (...row) => {
+  const [, store, , says] = row;
+  const resultStore = store as ResultStoreOption;
   await expect(sumKept({ mode: 'inline', resultStore })).rejects.toThrow(says);
 });

@@ -16,7 +16,7 @@ import {
 import S3rver from '@20minutes/s3rver';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
-import { storeSpec } from '../../../adapters/client/options.ts';
+import { checkSubmission } from '../../../adapters/client/options.ts';
 import { ResultBucket } from '../../../adapters/stores/result-bucket.ts';
 import { ResultFolder } from '../../../adapters/stores/result-folder.ts';
 import type { TaskFunction } from '../../../adapters/tasks/index.ts';
@@ -204,8 +204,8 @@ describe.each([
 });
 
 test('a bucket without a name is refused', () => {
-  expect(() => storeSpec({ s3: {} as BucketSpec })).toThrow(
-    /resultStore: s3\.bucket must be text that is not empty/,
+  expect(() => checkSubmission({ resultStore: { s3: {} as BucketSpec } })).toThrow(
+    /resultStore\.s3\.bucket must be text that is not empty/,
   );
 });
 

@@ -52,10 +52,10 @@ test('CopyCostly keeps two copies of what took long, and one of data', async (co
 });
 
 test('EmptyFull takes results from a worker that is full', async (context) => {
-  const policies = [{ use: EmptyFull, options: { above: 0.55 } }];
-  const scheduler = { activeMemoryManager: { policies, measure: 'managedTotal' } };
+  const policies = [{ use: EmptyFull, options: { above: 4.5 / 1024 } }];
+  const scheduler = { activeMemoryManager: { policies, measure: 'managed' } };
   const { cluster, client } = await clusterWith(context, scheduler, {
-    memoryLimitBytes: 8 * 2 ** 20,
+    memoryLimitBytes: 2 ** 30,
   });
   const [full] = [...cluster.scheduler.cluster.workers.values()];
   const values = Object.fromEntries(

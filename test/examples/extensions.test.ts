@@ -9,9 +9,8 @@ const exec = promisify(execFile);
 
 /** Runs `npm test` of an example, which has to pass this many tests. */
 async function passes(cwd: string, count: number): Promise<void> {
-  const { stdout } = await exec('npm', ['test'], { cwd }).catch(
-    (ended: { stdout: string }) => ended,
-  );
+  const output = await exec('npm', ['test'], { cwd }).catch((ended: unknown) => ended);
+  const { stdout } = output as { readonly stdout: string };
   // A test that failed, with what it says, first.
   expect(/^\s*not ok .*(?:\n.*){20}/m.exec(stdout)?.[0]).toBeUndefined();
   expect(stdout).toMatch(new RegExp(`^# pass ${count}$`, 'm'));

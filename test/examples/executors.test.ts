@@ -48,7 +48,7 @@ test.each(['inline', 'processes'])(
       [
         'squares: 1,4,9',
         'globals: 1,1',
-        'ERR_SCRIPT_EXECUTION_TIMEOUT Script execution timed out after 100ms',
+        'ERR_SCRIPT_EXECUTION_TIMEOUT Script execution timed out after 2000ms',
         'median: 2',
         'ERR_CANCELLED',
         '',

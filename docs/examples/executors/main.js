@@ -6,7 +6,7 @@ import { countGlobals, median, sleep, spin, square } from './tasks.js';
 const [mode = 'processes'] = process.argv.slice(2);
 const say = (...words) => process.stdout.write(`${words.join(' ')}\n`);
 
-const options = { timeout: '100 ms' };
+const options = { timeout: '2s' };
 const executor = { use: './vm-executor.js', options };
 const contexts = await LocalCluster.start({ mode, workers: 1, executor });
 const client = await contexts.client();

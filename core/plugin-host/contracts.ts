@@ -9,7 +9,7 @@ import { type ErrorCode, messageOf, toErrorPayload, YardmasterError } from '../a
 import type { ExecutionResult, Executor, ExecutorDefinition } from '../api/executor.ts';
 import { type EventName, HOOK_NAMES } from '../api/hooks.ts';
 import type { NannyHooks, WorkerHooks } from '../api/local-plugins.ts';
-import { type ExtensionKind, type PluginDefinition } from '../api/plugin.ts';
+import type { ExtensionKind, Logger, PluginDefinition } from '../api/plugin.ts';
 import { type PolicyDefinition, SLOT_NAMES, type SlotName } from '../api/policies.ts';
 import type { PolicyRoles, RoleName } from '../api/rules.ts';
 import type { ResultStore, StoreDefinition } from '../api/result-store.ts';
@@ -602,6 +602,16 @@ export function checkExecutor(
   checkObject(value, EXECUTOR, `${shown} cannot be used`, 'ERR_EXECUTOR', required);
 }
 
+/** For messages, the names of executors that were made by a definition. */
+const names = new WeakMap<Executor, string>();
+
+/** @returns false when the executor has a name already, because it serves another worker */
+export function nameExecutor(executor: Executor, name: string): boolean {
+  if (names.has(executor)) return false;
+  names.set(executor, name);
+  return true;
+}
+
 /**
  * The result with which an executor ended a run; a failure that names the executor when it is none.
  * @param what - what was run: `the task "x"`
@@ -610,6 +620,7 @@ export function checkedResult(
   executor: Executor,
   result: ExecutionResult | undefined,
   what: string,
+  log?: Logger,
 ): ExecutionResult {
   const fields = result as Fields | null | undefined;
   const kind = fields?.['kind'] as ExecutionResult['kind'] | undefined;
@@ -620,12 +631,32 @@ export function checkedResult(
       ? [`there are results of the kinds ${Object.keys(RESULTS).join(', ')}`]
       : problemsOf(fields ?? {}, rules, Object.keys(rules)).map((problem) => `its ${problem}`);
   if (problems.length === 0) return result as ExecutionResult;
-  const error = new YardmasterError(
-    'ERR_EXECUTOR',
-    `the executor ${classOf(executor)} ended ${what} with ${show(result)}, which is no result: ${problems.join('; ')}`,
-    { executor: classOf(executor) },
-  );
-  return { kind: 'failure', error: toErrorPayload(error) };
+  const why = `ended ${what} with ${show(result)}, which is no result: ${problems.join('; ')}`;
+  return brokenRun(executor, why, {}, log);
+}
+
+/** The failure of what an executor ran, when its method threw. */
+export function thrownResult(
+  executor: Executor,
+  thrown: unknown,
+  what: string,
+  log: Logger,
+): ExecutionResult {
+  const why = `threw at ${what}: ${messageOf(thrown)}; its run must not reject: what a task throws is a result of the kind failure`;
+  return brokenRun(executor, why, { cause: thrown }, log);
+}
+
+function brokenRun(
+  executor: Executor,
+  why: string,
+  rest: ErrorOptions,
+  log?: Logger,
+): ExecutionResult {
+  const shown = names.get(executor) ?? classOf(executor);
+  const message = `the executor ${shown} ${why}`;
+  const err = new YardmasterError('ERR_EXECUTOR', message, { executor: shown }, rest);
+  log?.error({ err }, message);
+  return { kind: 'failure', error: toErrorPayload(err) };
 }
 
 /** The same as the rules say, without the time that they take: it is asked for every task. */

@@ -53,6 +53,7 @@ import {
   checkStore,
   checkTransport,
   insteadText,
+  nameExecutor,
   notOfKind,
   type PluginKind,
 } from './contracts.ts';
@@ -487,9 +488,6 @@ export async function loadTransport(
   return made;
 }
 
-/** Executors that were given in code as objects: each serves one worker, which closes it. */
-const taken = new WeakSet<Executor>();
-
 /**
  * Loads the executor that a configuration names.
  * @returns what makes it
@@ -504,11 +502,11 @@ export async function loadExecutor(
   return (context) => {
     const made = created(() => make(context), shown);
     checkExecutor(made, what);
-    if (taken.has(made)) {
+    // One that was given in code as an object serves one worker, which closes it.
+    if (!nameExecutor(made, shown)) {
       const message = `the executor ${shown} serves a worker already: give its definition (defineExecutor), with which each worker makes its own`;
       throw new YardmasterError('ERR_EXECUTOR', message, { executor: shown });
     }
-    taken.add(made);
     return made;
   };
 }

@@ -11,7 +11,7 @@ import {
 } from '../api/executor.ts';
 import { fetchData } from '../shared/fetch-data.ts';
 import { type Logger } from '../api/plugin.ts';
-import { checkedResult } from '../plugin-host/contracts.ts';
+import { checkedResult, thrownResult } from '../plugin-host/contracts.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CLOCK, LOGGER } from '../host/tokens.ts';
 import type { ActionTiming } from '../state/groups.ts';
@@ -168,15 +168,16 @@ export class WorkerActivities {
   }
 
   private begin(task: ExecutableTask, run: Run): AbortRun {
-    const { executor } = this;
+    const { executor, log } = this;
+    const what = `the task "${task.key}"`;
     let hasEnded = false;
     const onEnd = (result: ExecutionResult): void => {
       if (hasEnded) return; // An executor of one's own may say it twice.
       hasEnded = true;
-      this.onRunEnd(run, checkedResult(executor, result, `the task "${task.key}"`));
+      this.onRunEnd(run, checkedResult(executor, result, what, log));
     };
     const onThrown = (thrown: unknown): void => {
-      onEnd({ kind: 'failure', error: toErrorPayload(thrown) });
+      onEnd(thrownResult(executor, thrown, what, log));
     };
     const controller = new AbortController();
     try {

@@ -17,6 +17,7 @@ import {
 } from '../../../adapters/tasks/index.ts';
 import { defineExecutor, type ExecutableTask } from '../../../core/api/index.ts';
 import { checkConfig } from '../../../core/scheduler-host/create-scheduler.ts';
+import { MemoryLog } from '../../kit/test-host.ts';
 import { tasks } from '../fixtures/sample-tasks.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-executors-'));
@@ -79,6 +80,27 @@ describe('a local cluster', () => {
       'worker.executor is given in code, which cannot be sent to workers in separate processes; name its module',
     );
   });
+});
+
+it.each([
+  [
+    'rejects',
+    () => Promise.reject(new Error('no pool')),
+    'threw at the task',
+    'run must not reject',
+  ],
+  ['gives no result', () => Promise.resolve(4), 'ended the task', 'which is no result'],
+])('an executor whose run %s is named as its definition is', async (_what, run, ...says) => {
+  const close = () => Promise.resolve();
+  const create = () => ({ threadCount: 1, run: run as never, close });
+  const broken = defineExecutor({ name: 'broken', apiVersion: 1, create });
+  const log = new MemoryLog();
+  const failure = expect(sumWith({ executor: broken, log })).rejects;
+  await failure.toMatchObject({ code: 'ERR_EXECUTOR' });
+  for (const text of ['the executor broken from broken given in code', ...says]) {
+    await failure.toThrow(text);
+    expect(log.messages.join()).toContain(text);
+  }
 });
 
 describe('check-config', () => {

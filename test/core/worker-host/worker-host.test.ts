@@ -493,17 +493,24 @@ describe('an executor that breaks its contract', () => {
     expect(ops(after)).toEqual(['task-finished']);
   });
 
-  it('a throw in place of a promise is a failure of the task', async () => {
+  it.each<[string, () => unknown]>([
+    [
+      'a throw in place of a promise',
+      () => {
+        throw new TypeError('no threads');
+      },
+    ],
+    ['a rejection', () => Promise.reject(new TypeError('no threads'))],
+  ])('%s is ERR_EXECUTOR, with its cause, and is logged', async (_what, answer) => {
     const world = await bench();
-    const executor = new Odd(world, () => {
-      throw new TypeError('no threads');
-    });
-    const worker = await world.startWorker('alice', { executor });
+    const worker = await world.startWorker('alice', { executor: new Odd(world, answer) });
     const [report] = await world.send(worker, world.compute('odd', 'add', [1, 2]));
-    expect(report).toMatchObject({
-      op: 'task-erred',
-      failure: { exceptionText: expect.stringContaining('no threads') as string },
-    });
+    const says =
+      'the executor Odd threw at the task "odd": no threads; its run must not reject: what a task throws is a result of the kind failure';
+    const text = (report as { failure: { exceptionText: string } }).failure.exceptionText;
+    expect(text).toContain(`[ERR_EXECUTOR]: ${says}`);
+    expect(JSON.stringify(report)).toContain('TypeError');
+    expect(world.logged).toContain(says);
   });
 
   it.each<[string, object, string]>([

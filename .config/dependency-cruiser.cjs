@@ -85,7 +85,7 @@ module.exports = {
     ),
     no(
       'adapters-see-api',
-      '^adapters/(?!app/|cli/|testing/|simulator/|stores/open-result-store)',
+      '^adapters/(?!app/|cli/|testing/|simulator/|stores/open-result-store|transports/open-transports)',
       '^(plugins|policies|test|core/(?!(api|shared|util)/))',
       'An adapter touches the world, not the machinery.',
     ),

@@ -1,4 +1,4 @@
-import type { Clock, Logger, Transport } from '../../core/api/index.ts';
+import type { Clock, Logger, TransportInput } from '../../core/api/index.ts';
 import {
   CLOCK,
   DURATION,
@@ -11,7 +11,6 @@ import {
   oneOf,
   type Rules,
   TEXT,
-  TRANSPORT,
   wholeNumber,
 } from '../../core/shared/schema.ts';
 import { type OptionsOf, rulesOf } from '../../core/shared/settings.ts';
@@ -70,8 +69,8 @@ export interface LocalClusterOptions extends OptionsOf<typeof WORKER_SCHEMA> {
   readonly recordings?: string;
   /** Folder of a journal, from which the scheduler continues when it is started again; or how to keep one. */
   readonly journal?: string | JournalOptions;
-  /** Connects scheduler, workers and clients. Default: in memory, and TCP for `processes`. */
-  readonly transport?: Transport;
+  /** Connects scheduler, workers and clients, in the place of `scheduler.transport`. Default: in memory, and TCP for `processes`. */
+  readonly transport?: TransportInput;
   /**
    * Serves the dashboard on this machine: `true`, or its options, such as `{ port: 9000 }`. Default: none, unless the
    * configuration has the plugin `dashboard`. `LocalCluster.dashboardUrl` is its address.
@@ -98,7 +97,7 @@ export const CLUSTER_RULES: Rules<
   recordKeep: TEXT,
   recordings: TEXT,
   journal: either(TEXT, FIELDS),
-  transport: TRANSPORT,
+  transport: { extension: true },
   dashboard: either(FLAG, FIELDS),
   log: LOG,
   timeoutMs: DURATION,

@@ -47,14 +47,12 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
   const { mode = 'threads', clock = new SystemClock(), config, log, journal } = options;
   const { record, recordKeep, recordings, provide } = options;
   const within = new InMemoryTransport(clock, { byReference: true });
-  const chosen = options.transport ?? (mode === 'processes' ? undefined : within);
-  checkGiven(options);
+  const chosen = mode === 'processes' ? undefined : within;
   const keys = mode === 'processes' ? await localKeys(clock) : undefined;
   const worker = writtenOf(WORKER_SCHEMA, options);
   const open = await openScheduler({
-    layers: { overrides: { worker } },
+    layers: { overrides: { worker, scheduler: { transport: options.transport } } },
     clock,
-    transports: options.transport === undefined ? [] : [options.transport],
     fallbackTransports: keys === undefined ? [within] : [within, keys.transport],
     config,
     log,
@@ -67,7 +65,7 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
   try {
     const { scheduler } = open;
     await addDashboard(scheduler, options);
-    const configured = options.transport === undefined ? scheduler.transport : undefined;
+    const configured = scheduler.transport;
     const used = (await hasPlainDask(scheduler)) ? undefined : keys;
     const transport = configured ?? chosen ?? used?.transport ?? (await defaultTcp(clock));
     if (mode === 'processes') checkReach(transport, configured);
@@ -79,9 +77,9 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
       mode === 'processes'
         ? processStarter(running, options, clock, access)
         : guestStarter(running, { ...options, mode }, { clock, transport });
-    // Workers of other processes are far; clients of this one are not, unless a transport was chosen.
     const { resultStore } = scheduler.config.worker;
-    const isWithin = mode === 'processes' && configured === undefined && chosen === undefined;
+    // Workers of other processes are far; clients of this one are not, unless a transport was chosen.
+    const isWithin = mode === 'processes' && configured === undefined;
     const clientAddress = isWithin ? await scheduler.listen('inmemory://scheduler') : address;
     return {
       running,
@@ -104,16 +102,6 @@ async function addDashboard(
   if (dashboard === false) return;
   const options = dashboard === true ? {} : dashboard;
   await scheduler.addPlugin('dashboard', { options, idempotent: true });
-}
-
-/** Code cannot reach other processes; a module can, by its name. */
-function checkGiven({ mode, transport }: LocalClusterOptions): void {
-  if (mode !== 'processes' || transport === undefined || transport.scheme === 'tcp') return;
-  throw new YardmasterError(
-    'ERR_CONFIG',
-    `workers in separate processes cannot be reached by ${transport.scheme}; leave transport out, or name its module in the configuration: scheduler.transport`,
-    { transport: transport.scheme },
-  );
 }
 
 function checkReach({ scheme }: Transport, configured: Transport | undefined): void {

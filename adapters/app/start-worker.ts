@@ -7,6 +7,7 @@ import {
   type NannyPluginContext,
   type StoreSpec,
   type Transport,
+  type TransportInput,
   type UseEntry,
   YardmasterError,
 } from '../../core/api/index.ts';
@@ -20,7 +21,7 @@ import {
   RemotePlugins,
 } from '../../core/plugin-host/plugin-host.ts';
 import { PluginResolver } from '../../core/plugin-host/plugin-resolver.ts';
-import { byScheme, loadExecutor, Preloads } from '../../core/plugin-host/load-extensions.ts';
+import { loadExecutor, loadTransports, Preloads } from '../../core/plugin-host/load-extensions.ts';
 import {
   ANY,
   checkCall,
@@ -261,11 +262,11 @@ function schemeOf(address: string): string {
 
 async function transportsFor(
   scheduler: string,
-  { transports: given = [], access, tls }: WorkerParts,
+  { transports: given = [], access, tls, folder = process.cwd() }: WorkerParts,
   clock: Clock,
 ): Promise<Map<string, Transport>> {
   const scheme = schemeOf(scheduler);
-  const transports = byScheme(given);
+  const transports = await loadTransports(given, new PluginResolver(builtins, folder), clock);
   if (scheme === 'tls') {
     const { TlsTransport } = await import('../transports/tls.ts');
     const known = transports.get(scheme);
@@ -329,7 +330,7 @@ export interface WorkerParts {
   /** Paths of certificates of one's own (PEM) in the place of an access file. */
   readonly tls?: CertificateFiles;
   /** Ways to reach others besides `tcp` and `tls`. */
-  readonly transports?: readonly Transport[];
+  readonly transports?: readonly TransportInput[];
   readonly clock?: Clock;
   /** Default: warnings and errors on the error stream. */
   readonly log?: Logger;

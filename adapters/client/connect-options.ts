@@ -1,5 +1,10 @@
 import { inspect } from 'node:util';
-import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
+import {
+  type Clock,
+  type Transport,
+  type TransportInput,
+  YardmasterError,
+} from '../../core/api/index.ts';
 import {
   checkCall,
   CLOCK,
@@ -15,6 +20,7 @@ import {
 import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
 import { SCHEDULER_TTL_MS } from '../../core/shared/channels.ts';
 import { codeRootAt } from '../tasks/index.ts';
+import { openTransports } from '../transports/open-transports.ts';
 import type { CertificateFiles } from '../transports/tls.ts';
 import type { Reconnected, SessionOptions } from './session.ts';
 import type { ResultStoreOption } from './options.ts';
@@ -29,7 +35,7 @@ export interface ConnectOptions {
   /** Paths of certificates of one's own (PEM) in the place of an access file. */
   readonly tls?: CertificateFiles;
   /** Ways to reach others besides `tcp` and `tls`. */
-  readonly transports?: readonly Transport[];
+  readonly transports?: readonly TransportInput[];
   readonly clock?: Clock;
   /** For people; part of the client's key. Default `client`. */
   readonly name?: string;
@@ -92,9 +98,10 @@ export function checkConnection(address: unknown, options: ConnectOptions): void
 /** Results are fetched from workers with the keys by which the scheduler is found. */
 export async function transportsFor(
   scheduler: string,
-  { transports = [], access, tls }: ConnectOptions,
+  { transports: given, access, tls }: ConnectOptions,
   clock: Clock,
 ): Promise<readonly Transport[]> {
+  const transports = await openTransports(given, clock);
   const isGiven = transports.some(({ scheme }) => scheme === 'tls');
   if (isGiven || !scheduler.startsWith('tls:')) return transports;
   const { TlsTransport } = await import('../transports/tls.ts');

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Logger, type Transport, YardmasterError } from '../../core/api/index.ts';
+import { loadTransports } from '../../core/plugin-host/load-extensions.ts';
+import { PluginResolver } from '../../core/plugin-host/plugin-resolver.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { checkCall, DURATION, type Rules } from '../../core/shared/schema.ts';
 import { show } from '../../core/shared/words.ts';
@@ -14,6 +16,7 @@ import '../../policies/queuing/root-ish.ts';
 import '../../policies/stealing/dask.ts';
 import '../../policies/worker-selection/earliest-start.ts';
 import '../app/adaptive.ts';
+import { builtins } from '../app/builtin-extensions.ts';
 import { CLUSTER_RULES } from '../app/local-cluster-options.ts';
 import { LocalCluster, type LocalClusterOptions } from '../app/local-cluster.ts';
 import '../app/start-local.ts';
@@ -66,8 +69,7 @@ export class VirtualCluster {
   private readonly workers: RunningWorker[] = [];
   private readonly networkMs: number;
 
-  private constructor(nowMs: number, delayMs: number, transport: Transport | undefined) {
-    const clock = new VirtualClock(nowMs);
+  private constructor(clock: VirtualClock, delayMs: number, transport: Transport | undefined) {
     this.clock = clock;
     const inner = transport ?? new InMemoryTransport(clock, { delayMs });
     this.transport = new FaultyTransport(inner, clock);
@@ -78,8 +80,11 @@ export class VirtualCluster {
   static async start(options: VirtualClusterOptions = {}): Promise<VirtualCluster> {
     checkCall('VirtualCluster.start', options, RULES);
     const { nowMs = 0, delayMs = 0, ...rest } = options;
-    const cluster = new VirtualCluster(nowMs, delayMs, rest.transport);
-    const { clock, transport } = cluster;
+    const clock = new VirtualClock(nowMs);
+    const given = rest.transport === undefined ? [] : [rest.transport];
+    const made = await loadTransports(given, new PluginResolver(builtins, process.cwd()), clock);
+    const cluster = new VirtualCluster(clock, delayMs, [...made.values()][0]);
+    const { transport } = cluster;
     const log = lineLog(cluster.logged);
     try {
       cluster.local = await cluster.drive(

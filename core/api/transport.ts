@@ -7,6 +7,7 @@ import {
   type OptionsOf,
   type WrittenDefinition,
 } from './definition.ts';
+import type { UseEntry } from './plugin.ts';
 
 /**
  * A message: plain data that msgpack can carry (objects, arrays, strings, numbers, booleans,
@@ -152,6 +153,9 @@ export type TransportDefinition<Options = Record<string, never>> = MadeDefinitio
   Transport,
   Options
 >;
+
+/** A transport as code gives it: an instance, or what makes one, as a configuration may name it. */
+export type TransportInput = Transport | TransportDefinition<never> | UseEntry | string;
 
 /**
  * Declares a transport; types its options.

@@ -30,7 +30,7 @@ import {
 import type { PolicyRoles, RoleName, Rule, RuleDefinition, RuleEntry } from '../api/rules.ts';
 import type { Provider } from '../api/token.ts';
 import type { ResultStore, StoreContext } from '../api/result-store.ts';
-import type { Transport } from '../api/transport.ts';
+import type { Transport, TransportInput } from '../api/transport.ts';
 import { type ConfigOrigin, IN_CODE } from '../config/problems.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { DEFAULT_POLICIES } from '../config/schema.ts';
@@ -489,6 +489,38 @@ export async function loadTransport(
 }
 
 /**
+ * Makes the transports that were given in code.
+ * @returns them by scheme
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, also when two of them speak one scheme
+ */
+export async function loadTransports(
+  given: readonly TransportInput[],
+  resolver: PluginResolver,
+  clock: Clock,
+): Promise<Map<string, Transport>> {
+  const found = new Map<string, Transport>();
+  const places = new Map<Transport, string>();
+  for (const [index, input] of given.entries()) {
+    const entry = typeof input === 'object' && 'use' in input ? input : { use: input };
+    const place = { origin: IN_CODE, optionsAt: ['transports', index, 'options'] };
+    const transport = await loadTransport(entry, resolver, place, clock);
+    const { scheme } = transport;
+    const other = found.get(scheme);
+    places.set(transport, `transports[${index}]`);
+    if (other !== undefined && other !== transport) {
+      const both = [places.get(other), places.get(transport)];
+      throw new YardmasterError(
+        'ERR_CONFIG',
+        `${both.join(' and ')} both speak the scheme "${scheme}"; remove one of them`,
+        { scheme, places: both },
+      );
+    }
+    found.set(scheme, transport);
+  }
+  return found;
+}
+
+/**
  * Loads the executor that a configuration names.
  * @returns what makes it
  * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`; what it returns throws `ERR_EXECUTOR` as well
@@ -529,28 +561,6 @@ export async function loadStore(
     checkStore(made, what);
     return made;
   };
-}
-
-/**
- * Transports that were given in code, by scheme.
- * @throws YardmasterError `ERR_CONFIG` when two of them speak one scheme
- */
-export function byScheme(transports: readonly Transport[]): Map<string, Transport> {
-  const found = new Map<string, Transport>();
-  for (const [index, transport] of transports.entries()) {
-    const { scheme } = transport;
-    const other = found.get(scheme);
-    if (other !== undefined && other !== transport) {
-      const first = transports.indexOf(other);
-      throw new YardmasterError(
-        'ERR_CONFIG',
-        `transports[${first}] and transports[${index}] both speak the scheme "${scheme}"; remove one of them`,
-        { scheme, places: [`transports[${first}]`, `transports[${index}]`] },
-      );
-    }
-    found.set(scheme, transport);
-  }
-  return found;
 }
 
 // Policies.

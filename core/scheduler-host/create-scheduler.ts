@@ -35,7 +35,7 @@ import { WorkerCommands } from './worker-commands.ts';
 
 export type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-host.ts';
 export type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
-export type { TransportInput } from './transport-table.ts';
+export type { TransportInput } from '../api/transport.ts';
 
 /** The parts of a scheduler, in the order in which a reader meets them. Each is made once, when it is first needed. */
 export const SCHEDULER_MODULE: readonly Provider[] = [

@@ -42,6 +42,7 @@ export class Loading {
     const { origin, config } = this.loaded;
     const problems = new ProblemList(origin);
     const { transport, preload } = config.scheduler;
+    await problems.attempt(undefined, () => this.transports.load(resolver));
     if (transport !== undefined) {
       const at = ['scheduler', 'transport'];
       const place = { origin, optionsAt: [...at, 'options'] };

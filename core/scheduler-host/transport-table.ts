@@ -1,16 +1,11 @@
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { Builtins, UseEntry } from '../api/plugin.ts';
-import type { Transport, TransportDefinition } from '../api/transport.ts';
+import type { Transport, TransportDefinition, TransportInput } from '../api/transport.ts';
 import { hint, show } from '../shared/words.ts';
-import { checkDefinition, checkTransport } from '../plugin-host/contracts.ts';
 import type { Place } from '../plugin-host/extension-options.ts';
-import { created } from '../plugin-host/injection.ts';
-import { byScheme, loadTransport } from '../plugin-host/load-extensions.ts';
+import { loadTransport, loadTransports } from '../plugin-host/load-extensions.ts';
 import type { PluginResolver } from '../plugin-host/plugin-resolver.ts';
-
-/** A transport, or what makes one. */
-export type TransportInput = Transport | TransportDefinition<never>;
 
 /** The ways to reach others, by scheme; what is built in is loaded when its scheme first comes up. */
 export class TransportTable {
@@ -25,11 +20,14 @@ export class TransportTable {
   constructor(
     private readonly clock: Clock,
     private readonly builtins: Builtins,
-    given: readonly TransportInput[] = [],
+    private readonly given: readonly TransportInput[] = [],
     private readonly fallbacks: readonly Transport[] = [],
-  ) {
-    const made = given.map((transport) => this.made(transport));
-    for (const [scheme, transport] of byScheme(made)) this.byScheme.set(scheme, transport);
+  ) {}
+
+  /** Makes those that were given in code. */
+  async load(resolver: PluginResolver): Promise<void> {
+    const made = await loadTransports(this.given, resolver, this.clock);
+    for (const [scheme, transport] of made) this.byScheme.set(scheme, transport);
   }
 
   /** The transport that a configuration names, with its options. One given in code stays in its place. */
@@ -59,17 +57,6 @@ export class TransportTable {
       `no transport for the address ${show(address)}${suggestion}; use one like tcp://127.0.0.1:8786`,
       { address },
     );
-  }
-
-  private made(transport: TransportInput): Transport {
-    const isDefined = isDefinition(transport);
-    const source = isDefined ? `the transport ${transport.name}` : 'a transport given in code';
-    if (isDefined) checkDefinition('transport', transport, source);
-    const made: unknown = isDefined
-      ? created(() => transport.create({ clock: this.clock }, {} as never), source)
-      : transport;
-    checkTransport(made, source);
-    return made;
   }
 }
 

@@ -595,7 +595,6 @@ export const DURATION: Schema = {
 };
 export const CLOCK: Schema = { methods: ['nowMs', 'setTimer'] };
 export const LOG: Schema = { methods: ['info', 'warn', 'error'] };
-export const TRANSPORT: Schema = { methods: ['listen', 'connect'] };
 
 /** One of the forms of a store of results: an object that is known by its first field. */
 const storeForm = (properties: Readonly<Record<string, Schema>>): Schema => ({

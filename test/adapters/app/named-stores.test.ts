@@ -5,8 +5,11 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
 import { checkConfig } from '../../../adapters/app/start-scheduler.ts';
+import { startWorker } from '../../../adapters/app/start-worker.ts';
+import { Client } from '../../../adapters/client/index.ts';
 import type { ResultStoreOption } from '../../../adapters/client/options.ts';
 import type { TaskFunction } from '../../../adapters/tasks/index.ts';
+import { defineStore } from '../../../core/api/index.ts';
 import { tasks } from '../fixtures/sample-tasks.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-stores-'));
@@ -116,4 +119,20 @@ it.each([
   const [, store, , says] = row;
   const resultStore = store as ResultStoreOption;
   await expect(sumKept({ mode: 'inline', resultStore })).rejects.toThrow(says);
+});
+
+const create = (): never => {
+  throw new Error('it was made');
+};
+const inCode = defineStore({ name: 'in-code', apiVersion: 1, create });
+
+it.each([
+  ['a definition', inCode],
+  ['an entry of one', { use: inCode }],
+])('%s in code is no store, because threads load its module', async (_what, given) => {
+  const resultStore = given as unknown as ResultStoreOption;
+  const says = 'the path, URL or name of a module, because each thread of a worker loads it';
+  await expect(sumKept({ mode: 'inline', resultStore })).rejects.toThrow(says);
+  await expect(Client.connect('tcp://127.0.0.1:1', { resultStore })).rejects.toThrow(says);
+  await expect(startWorker('tcp://127.0.0.1:1', { resultStore })).rejects.toThrow(says);
 });

@@ -9,7 +9,9 @@ import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/lo
 import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { Client } from '../../../adapters/client/index.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
-import { InMemoryTransport } from '../../../adapters/transports/memory.ts';
+import { startWorker } from '../../../adapters/app/start-worker.ts';
+import { inMemory, InMemoryTransport } from '../../../adapters/transports/memory.ts';
+import type { TransportInput } from '../../../core/api/index.ts';
 import { bad } from '../../bad-input/fixtures/bad-tasks.js';
 import uds from '../transports/uds-transport.ts';
 
@@ -72,6 +74,41 @@ describe('a local cluster uses the transport of its configuration', () => {
     expect(cluster.address).toBe('uds://here:7');
   });
 
+  it.each<[string, () => TransportInput]>([
+    ['a definition', () => inMemory],
+    ['a definition with options', () => ({ use: inMemory, options: { delayMs: 1 } })],
+    ['a name', () => 'inmemory'],
+    ['a module with options', () => UDS],
+    ['an instance', () => new InMemoryTransport(new SystemClock())],
+  ])('or one that is given in code as %s', async (_what, make) => {
+    const transport = make();
+    const cluster = await computes({ mode: 'inline', transport });
+    expect(cluster.address).toMatch(transport === UDS ? /^uds:/ : /^inmemory:/);
+  });
+
+  it.each(['scheduler', 'worker', 'client'] as const)(
+    'with options also in a list of a %s',
+    async (of) => {
+      const clock = new SystemClock();
+      const hub = new InMemoryTransport(clock);
+      const own: TransportInput = { use: uds, options: { folder } };
+      const given = (who: string): readonly TransportInput[] =>
+        who === of ? [own] : [uds.create({ clock }, { folder })];
+      const running = await startScheduler(
+        { transports: [...given('scheduler'), hub] },
+        `uds://${of}:0`,
+      );
+      onTestFinished(() => running.close());
+      const worker = await startWorker(running.address, {
+        ...{ transports: given('worker'), executor: 'inline', isGuest: true },
+      });
+      onTestFinished(() => worker.close());
+      const client = await Client.connect(running.address, { transports: given('client') });
+      onTestFinished(() => client.close());
+      expect(await client.submit(bad.echo, 5).result()).toBe(5);
+    },
+  );
+
   it('while one that is given in code wins', async () => {
     const transport = new InMemoryTransport(new SystemClock());
     const config = { scheduler: { transport: { use: 'inmemory' } } };
@@ -87,10 +124,10 @@ describe('a local cluster uses the transport of its configuration', () => {
       'scheduler.transport is inmemory, which cannot reach workers in separate processes; use tcp',
     );
     await expect(start({ transport: new InMemoryTransport(new SystemClock()) })).rejects.toThrow(
-      'or name its module in the configuration: scheduler.transport',
+      'scheduler.transport is inmemory, which cannot reach workers in separate processes',
     );
-    await expect(start({ config: { scheduler: { transport: { use: uds } } } })).rejects.toThrow(
-      'scheduler.transport is given in code, which cannot be sent to workers in separate processes',
+    await expect(start({ transport: { use: uds } })).rejects.toThrow(
+      'scheduler.transport is given in code, which cannot be sent to workers in separate processes; name its module',
     );
   });
 });

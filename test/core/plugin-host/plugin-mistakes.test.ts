@@ -17,7 +17,8 @@ import { InlineExecutor } from '../../../adapters/executors/inline.ts';
 import { defineTasks } from '../../../adapters/tasks/define-tasks.ts';
 import { defineConfig } from '../../../adapters/app/config.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
-import { TransportTable } from '../../../core/scheduler-host/transport-table.ts';
+import { loadTransports } from '../../../core/plugin-host/load-extensions.ts';
+import { PluginResolver } from '../../../core/plugin-host/plugin-resolver.ts';
 import type { TestHost } from '../../kit/test-host.ts';
 import { identityOf, startHost } from '../../kit/test-host.ts';
 
@@ -743,11 +744,13 @@ describe('a transport is checked', () => {
     });
   });
 
-  it('also one that is given in code', () => {
-    const make = (given: object): object =>
-      new TransportTable(new VirtualClock(), {}, [given as never]);
-    expect(() => make(methods)).toThrow('a transport given in code is no transport that can be');
-    expect(() => make(definition(() => methods))).toThrow('the transport own is no transport');
+  it('also one that is given in code', async () => {
+    const make = (given: object): Promise<unknown> =>
+      loadTransports([given as never], new PluginResolver({}, '.'), new VirtualClock());
+    await expect(make(methods)).rejects.toThrow('given in code is no transport that can be used');
+    await expect(make(definition(() => methods))).rejects.toThrow(
+      'what create of own from own given in code returned is no transport',
+    );
   });
 });
 

@@ -60,7 +60,7 @@ export const sum = (a, b) => a + b;
 export const echo = (...args) => args;
 export const later = async (value) => { await new Promise((resolve) => setTimeout(resolve, 5)); return value; };
 export const until = async (timeMs) => { while (Date.now() < timeMs) await new Promise((resolve) => setTimeout(resolve, 1)); };
-export const never = () => new Promise((resolve) => setTimeout(resolve, 2 ** 30));
+export const never = () => new Promise((resolve) => setTimeout(resolve, 2 ** 30).unref());
 export const refuse = (value) => { throw value; };
 export const fail = () => { throw Object.assign(new RangeError('too far', { cause: new Error('inner') }), { code: 'ERR_FAR', limit: 3 }); };
 export const failUntil = (timeMs) => { if (Date.now() < timeMs) throw new Error('too early'); return 'in time'; };
@@ -118,7 +118,8 @@ class Bench {
 
   /** @throws Unproven when functions run apart from their module */
   needsModule(): void {
-    if (this.harness.runsInModule === false) throw new Unproven('runsInModule');
+    if (this.harness.runsInModule === false)
+      throw new Unproven('the harness says runsInModule: false');
   }
 
   task(
@@ -171,13 +172,18 @@ class Bench {
       });
       late.signal.addEventListener('abort', () => timer.cancel());
     });
-    return Promise.race([promise, timeout]).finally(() => late.abort());
+    const ended = Promise.race([promise, timeout]).finally(() => late.abort());
+    ended.catch(() => undefined); // A clause that has failed before does not wait for it.
+    return ended;
   }
 
   async close(): Promise<void> {
-    await this.inTime(this.executor.close(), 'close');
-    for (const context of this.contexts) context.close();
-    await this.harness.close?.();
+    try {
+      await this.inTime(this.executor.close(), 'close');
+    } finally {
+      for (const context of this.contexts) context.close();
+      await this.harness.close?.();
+    }
   }
 }
 
@@ -319,7 +325,8 @@ const CLAUSES: Clauses<Bench> = {
   },
 
   async 'a task that ignores its signal is ended, and others run after it'(bench) {
-    if (bench.harness.endsTasks !== true) throw new Unproven('endsTasks');
+    if (bench.harness.endsTasks !== true)
+      throw new Unproven('the harness does not say endsTasks: true');
     const abort = new AbortController();
     const running = bench.run('never', [], { signal: abort.signal });
     abort.abort(new RunAborted(KILL_GRACE_MS));
@@ -329,7 +336,7 @@ const CLAUSES: Clauses<Bench> = {
 
   async 'an actor keeps its state until it is released'(bench) {
     const { executor } = bench;
-    if (executor.callActor === undefined) throw new Unproven('callActor');
+    if (executor.callActor === undefined) throw new Unproven('the executor has no "callActor"');
     const made = bench.task('Counter', [], { actorAt: 'here' });
     assert.equal((await bench.inTime(executor.run(made, NEVER), 'Counter')).kind, 'success');
     const args = packArguments([2], () => undefined).bytes;
@@ -348,7 +355,7 @@ const CLAUSES: Clauses<Bench> = {
 
   async 'a run that begins ahead of time ends once, and not within the call'(bench) {
     const { executor } = bench;
-    if (executor.begin === undefined) throw new Unproven('begin');
+    if (executor.begin === undefined) throw new Unproven('the executor has no "begin"');
     let isWithin = true;
     const ended = new Promise<ExecutionResult>((resolve, reject) => {
       const slot = { secede: () => undefined, rejoin: () => Promise.resolve() };

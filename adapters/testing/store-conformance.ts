@@ -115,7 +115,7 @@ const CLAUSES: Clauses<Bench> = {
 
   async 'a result that is damaged counts as missing, and can be written again'(bench) {
     const { harness } = bench;
-    if (harness.damage === undefined) throw new Unproven('damage');
+    if (harness.damage === undefined) throw new Unproven('the harness has no "damage"');
     const store = await bench.open();
     for (const [what, change] of Object.entries(DAMAGES)) {
       for (const look of ['has', 'read'] as const) {

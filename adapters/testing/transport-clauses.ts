@@ -292,7 +292,7 @@ export class Bench {
    */
   async proxiedPair(): Promise<ProxiedPair> {
     const { harness } = this;
-    if (harness.proxy === undefined) throw new Unproven('proxy');
+    if (harness.proxy === undefined) throw new Unproven('the harness has no "proxy"');
     const listener = await this.listen();
     const proxy = await harness.proxy(listener.address);
     this.proxies.push(proxy);
@@ -821,7 +821,7 @@ export const FAULTS_CLAUSES: Clauses<Bench> = {
     bench,
   ) {
     const { small } = bench.harness;
-    if (small === undefined) throw new Unproven('small');
+    if (small === undefined) throw new Unproven('the harness has no "small"');
     const [client, server] = await bench.pair(small.transport);
     const bytes = new Uint8Array(small.frameBytesMax + 1);
     assert.throws(
@@ -837,7 +837,7 @@ export const FAULTS_CLAUSES: Clauses<Bench> = {
     bench,
   ) {
     const { small } = bench.harness;
-    if (small === undefined) throw new Unproven('small');
+    if (small === undefined) throw new Unproven('the harness has no "small"');
     const [client, server] = await bench.pair(small.transport);
     const bytes = new Uint8Array(small.frameBytesMax * 0.7);
     client.connection.send({ n: 1, bytes }, { n: 2, bytes });
@@ -853,7 +853,8 @@ export const FAULTS_CLAUSES: Clauses<Bench> = {
     bench,
   ) {
     const { small, transport } = bench.harness;
-    if (small?.isReachable !== true) throw new Unproven('small.isReachable');
+    if (small?.isReachable !== true)
+      throw new Unproven('the harness does not say small.isReachable');
     const listener = await bench.listen(bench.accepted, small.transport);
     const client = await bench.connect(listener, transport);
     const other = await bench.connect(listener, transport);
@@ -869,7 +870,7 @@ export const FAULTS_CLAUSES: Clauses<Bench> = {
 
   async 'connecting to a peer that never answers fails with ERR_CONNECT within the time'(bench) {
     const { transport, silentAddress } = bench.harness;
-    if (silentAddress === undefined) throw new Unproven('silentAddress');
+    if (silentAddress === undefined) throw new Unproven('the harness has no "silentAddress"');
     let isOpened = false;
     const open = (): typeof DEAF => {
       isOpened = true;

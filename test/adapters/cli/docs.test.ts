@@ -149,9 +149,17 @@ describe('the code in', () => {
   test('the guide to executors runs', async () => {
     const { files } = codeOf('docs/transports.md');
     files.set('tasks.js', SQUARE);
+    files.set(
+      'conformance.js',
+      `import { describe, it } from 'node:test';
+import { executorConformance } from 'yardmaster/testing';
+import timed from './timed-executor.js';
+executorConformance('timed', () => ({ create: (context) => timed.create(context, {}) }), { describe, it });`,
+    );
     const cwd = install('executors', files);
     const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
     expect([stdout, stderr]).toEqual(['[ 1, 4, 9 ] true\n', '']);
+    await run(process.execPath, ['conformance.js'], { cwd });
   });
 
   test("the guide to Mars' scheduling service runs", async () => {

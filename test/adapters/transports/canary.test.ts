@@ -289,8 +289,5 @@ it('a clause that the harness has nothing to prove with is skipped, by what each
   await clause.call(undefined, context); // vitest and node:test
   await clause.call(context); // mocha
   expect(clause).toHaveLength(0);
-  expect(skipped).toEqual([
-    'the harness has no "proxy" to prove this with',
-    'the harness has no "proxy" to prove this with',
-  ]);
+  expect(skipped).toEqual(['the harness has no "proxy"', 'the harness has no "proxy"']);
 });

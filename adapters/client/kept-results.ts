@@ -5,6 +5,7 @@ import type {
   ResultStore,
   StoreSpec,
 } from '../../core/api/index.ts';
+import { warnUnasked } from '../tasks/index.ts';
 
 // What a client asks the stores of results that outlive clusters.
 
@@ -70,10 +71,7 @@ async function isKept(
   try {
     return await (await openStore(store)).has(key);
   } catch (error) {
-    process.emitWarning(
-      `the store of results could not be asked for "${task}", which is computed: ${(error as Error).message}`,
-      'YardmasterResultStore',
-    );
+    warnUnasked(store, task, error);
     return false;
   }
 }

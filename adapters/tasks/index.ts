@@ -10,6 +10,7 @@ export {
   readResult,
 } from './actor-handle.ts';
 export { type PackedArguments, packArguments, unpackArguments, unpackWith } from './arguments.ts';
+export { warnUnasked } from './kept-result.ts';
 export { ContentHash } from './content-hash.ts';
 export { concurrent } from './define-tasks.ts';
 export {

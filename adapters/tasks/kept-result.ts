@@ -2,6 +2,7 @@
 import type * as Stores from '../stores/open-result-store.ts';
 import {
   type ExecutionResult,
+  messageOf,
   type PersistSpec,
   type ResultStore,
   type StoreSpec,
@@ -9,6 +10,7 @@ import {
 } from '../../core/api/index.ts';
 import { withoutSharedMemory } from '../../core/util/bytes.ts';
 import { checkRefusal, type RunContext } from './context.ts';
+import { show } from '../../core/shared/words.ts';
 import { printable } from '../../core/util/values.ts';
 
 interface KeptRun {
@@ -17,17 +19,19 @@ interface KeptRun {
 }
 
 /**
- * Reads a result from the store in place of running its task.
- * @throws YardmasterError `ERR_RESULT_STORE` when it is not there any more
+ * Reads a result from the store in place of running its task, whose inputs are not there.
+ * @throws YardmasterError `ERR_RESULT_STORE` when it is not there any more, or cannot be read
  */
 export async function readKept(
-  { store, key }: PersistSpec,
+  persist: PersistSpec,
   task: string,
-  { nowMs, context }: KeptRun,
+  run: KeptRun,
 ): Promise<ExecutionResult> {
-  const startMs = nowMs();
-  const found = await (await opened(store, context)).read(key);
-  if (found !== undefined) return { kind: 'success', ...found, startMs, stopMs: nowMs() };
+  const found = await read(persist, run).catch((cause: unknown) => {
+    const message = `the kept result of "${task}" could not be read from the store of results ${storeName(persist.store)}: ${messageOf(cause)}`;
+    throw new YardmasterError('ERR_RESULT_STORE', message, { key: task }, { cause });
+  });
+  if (found !== undefined) return found;
   throw new YardmasterError(
     'ERR_RESULT_STORE',
     `the kept result of "${task}" was there when it was submitted and is gone now; submit it again, and it is computed`,
@@ -40,23 +44,47 @@ export async function readKept(
  * have computed it. Undefined: it has nothing, or cannot be asked.
  */
 export async function readRepeated(
-  { store, key }: PersistSpec,
+  persist: PersistSpec,
   task: string,
+  run: KeptRun,
+): Promise<ExecutionResult | undefined> {
+  try {
+    return await read(persist, run);
+  } catch (error) {
+    warnUnasked(persist.store, task, error);
+    return undefined;
+  }
+}
+
+async function read(
+  { store, key }: PersistSpec,
   { nowMs, context }: KeptRun,
 ): Promise<ExecutionResult | undefined> {
   const startMs = nowMs();
-  try {
-    const found = await (await opened(store, context)).read(key);
-    return found && { kind: 'success', ...found, startMs, stopMs: nowMs() };
-  } catch (error) {
-    process.emitWarning(
-      printable(
-        `the store of results could not be asked for "${task}", which is computed: ${(error as Error).message}`,
-      ),
-      'YardmasterResultStore',
-    );
-    return undefined;
+  const found = await (await opened(store, context)).read(key);
+  if (found === undefined) return undefined;
+  const { type, value } = found;
+  if (typeof type === 'string' && (value as unknown) instanceof Uint8Array) {
+    return { kind: 'success', type, value, startMs, stopMs: nowMs() };
   }
+  const given = `{ type: ${show(type)}, value: ${show(value)} }`;
+  throw new TypeError(`its read gave ${given}, and not a text and a Uint8Array`);
+}
+
+/** A store in messages: its folder, bucket or module. */
+function storeName(store: StoreSpec): string {
+  if ('folder' in store) return store.folder;
+  return 's3' in store ? store.s3.bucket : store.use;
+}
+
+/** Says that a store failed when it was asked for a result. */
+export function warnUnasked(store: StoreSpec, task: string, error: unknown): void {
+  warn(store, `could not be asked for "${task}", which is computed: ${messageOf(error)}`);
+}
+
+function warn(store: StoreSpec, what: string): void {
+  const message = printable(`the store of results ${storeName(store)} ${what}`);
+  process.emitWarning(message, 'YardmasterResultStore');
 }
 
 /** Keeps the result of a run. One that cannot be kept is a result all the same. */
@@ -73,10 +101,7 @@ export async function keepResult(
     checkRefusal(value);
     await (await opened(store, context)).write(key, { ...result, value });
   } catch (error) {
-    process.emitWarning(
-      printable(`the result of "${task}" was not kept: ${(error as Error).message}`),
-      'YardmasterResultStore',
-    );
+    warn(store, `did not keep the result of "${task}": ${messageOf(error)}`);
   }
   return result;
 }

@@ -136,3 +136,35 @@ it.each([
   await expect(Client.connect('tcp://127.0.0.1:1', { resultStore })).rejects.toThrow(says);
   await expect(startWorker('tcp://127.0.0.1:1', { resultStore })).rejects.toThrow(says);
 });
+
+it.each([
+  ['throws', 'throw new Error("no disk")', 'no disk'],
+  [
+    'gives text',
+    'return { type: "x", value: "text" }',
+    'its read gave { type: "x", value: "text" }',
+  ],
+])('a store whose read %s is named in the failure of the task', async (what, body, says) => {
+  const name = `read-${what.replace(' ', '-')}`;
+  const reading = `has: async () => true, read: async () => { ${body}; }, write: async () => {}, delete: async () => {}`;
+  const use = storeModule(name, reading);
+  await expect(sumKept({ mode: 'inline', resultStore: { use } }, 9)).rejects.toMatchObject({
+    code: 'ERR_RESULT_STORE',
+    message: expect.stringContaining(`from the store of results ${use}: ${says}`) as string,
+  });
+});
+
+it('a store whose has or write fails is named in a warning, and the task is computed', async () => {
+  const warnings: string[] = [];
+  const onWarning = ({ message }: Error): number => warnings.push(message);
+  process.on('warning', onWarning);
+  const fail = 'async () => { throw new Error("no disk"); }';
+  const methods = `has: ${fail}, read: ${fail}, write: ${fail}, delete: ${fail}`;
+  const use = storeModule('failing', methods);
+  expect(await sumKept({ mode: 'inline', resultStore: { use } }, 8)).toBe(11);
+  process.off('warning', onWarning);
+  const store = `the store of results ${use}`;
+  expect(warnings).toHaveLength(2);
+  expect(warnings[0]).toContain(`${store} could not be asked for`);
+  expect(warnings[1]).toContain(`${store} did not keep the result of`);
+});

@@ -9,7 +9,6 @@ export {
   type Fairness,
   type GraphLinks,
   type Ordering,
-  type PolicyContext,
   type PolicyDefinition,
   type PolicySlots,
   type Queuing,
@@ -44,4 +43,3 @@ export type {
   WorkerView,
 } from '../../../core/api/views.ts';
 export type { GraphTask } from '../../../core/messages/stimulus.ts';
-export type { MemoryMeasure } from '../../../core/state/worker.ts';

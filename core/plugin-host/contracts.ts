@@ -703,19 +703,26 @@ function checkObject(
     typeof value === 'object' && value !== null
       ? [
           ...problemsOf(value as Fields, rules, required).map((problem) => `its ${problem}`),
-          ...misspeltIn(value, Object.keys(rules)),
+          ...uncalledIn(value, Object.keys(rules), required),
         ]
       : [`it is ${show(value)} and no object`];
   if (problems.length === 0) return;
   throw new YardmasterError(code, `${what}: ${problems.join('; ')}`, { problems });
 }
 
-/** Methods that nothing calls, and that have nearly the name of one that is called. */
-function misspeltIn(value: object, known: readonly string[]): string[] {
+/** Methods that nothing calls. A class may have such, unless they have nearly the name of one that is called. */
+function uncalledIn(
+  value: object,
+  known: readonly string[],
+  required: readonly string[],
+): string[] {
+  const methods = methodNamesOf(value).filter((name) => !known.includes(name));
+  const missing = required.filter((name) => (value as Fields)[name] === undefined);
   const isMisspelt = (name: string): boolean =>
-    name.length > 4 && !known.includes(name) && isLike(name, known);
-  return methodNamesOf(value)
-    .filter(isMisspelt)
+    nearest(name, missing) !== undefined || (name.length > 4 && isLike(name, known));
+  const isOwn = (name: string): boolean => name.startsWith('_') || !isPlainInstance(value);
+  return methods
+    .filter((name) => isMisspelt(name) || !isOwn(name))
     .map((name) => `nothing calls its method "${name}"${hint(name, known)}`);
 }
 

@@ -17,6 +17,7 @@ import { InlineExecutor } from '../../../adapters/executors/inline.ts';
 import { defineTasks } from '../../../adapters/tasks/define-tasks.ts';
 import { defineConfig } from '../../../adapters/app/config.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
+import { checkExecutor, checkStore } from '../../../core/plugin-host/contracts.ts';
 import { loadTransports } from '../../../core/plugin-host/load-extensions.ts';
 import { PluginResolver } from '../../../core/plugin-host/plugin-resolver.ts';
 import type { TestHost } from '../../kit/test-host.ts';
@@ -787,5 +788,32 @@ describe('a command that throws is named, with its plugin', () => {
     await expect(
       client.request('command', { command: 'counter.refuse', parameters: {} }),
     ).rejects.toMatchObject({ message: 'on purpose' });
+  });
+});
+
+describe('what a definition made', () => {
+  const nothing = (): void => undefined;
+  const store = { has: nothing, read: nothing, write: nothing, delete: nothing };
+  const { write, ...unwritten } = store;
+  const close = nothing;
+  class Spelt {
+    threadCount = 1;
+    close = nothing;
+    runn = nothing;
+    helper = nothing;
+  }
+
+  it.each<[string, () => void, string]>([
+    ['runn', () => checkExecutor({ threadCount: 1, runn: nothing, close }, 'x'), 'mean "run"'],
+    ['runn in a class', () => checkExecutor(new Spelt(), 'x'), 'method "runn"; did you mean "run"'],
+    ['wirte', () => checkStore({ ...unwritten, wirte: write }, 'x'), 'mean "write"'],
+    ['forget', () => checkStore({ ...store, forget: nothing }, 'x'), 'its method "forget"'],
+  ])('is refused with a method %s', (_what, made, says) => {
+    expect(made).toThrow(says);
+  });
+
+  it('may have methods of its own that begin with _, and in a class any', () => {
+    checkStore({ ...store, _own: nothing }, 'x');
+    checkExecutor(Object.assign(new Spelt(), { run: nothing, runn: undefined }), 'x');
   });
 });

@@ -8,6 +8,7 @@ import {
   type TaskCall,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { hint } from '../../core/shared/words.ts';
 import { Reach } from '../peers/task-reach.ts';
 import { type ClusterReach, describeFailure, loadCall, runTask } from '../tasks/index.ts';
 
@@ -47,7 +48,10 @@ export class WorkerContext implements ExecutorContext {
     return loadCall(task, this.reach);
   }
 
-  run(task: ExecutableTask, { signal, slot, call }: RunSettings): Promise<ExecutionResult> {
+  run(task: ExecutableTask, settings: RunSettings): Promise<ExecutionResult> {
+    const { signal, slot, call, ...others } = settings;
+    const [unknown] = Object.keys(others);
+    if (unknown !== undefined) refuseSetting(unknown);
     if (task.actorAt !== undefined) return Promise.resolve(noActors(task.key));
     const { clock, reach: surroundings } = this;
     return runTask(task, { signal, slot, call, nowMs: () => clock.nowMs(), surroundings });
@@ -57,6 +61,12 @@ export class WorkerContext implements ExecutorContext {
   close(): void {
     this.reach?.close();
   }
+}
+
+function refuseSetting(name: string): never {
+  const known = ['signal', 'slot', 'call'];
+  const message = `context.run: there is no setting "${name}"${hint(name, known)}; there are ${known.join(', ')}`;
+  throw new YardmasterError('ERR_EXECUTOR', message, { setting: name });
 }
 
 function noActors(key: string): ExecutionResult {

@@ -163,6 +163,13 @@ describe('the context of an executor', () => {
     expect(call.fn(...call.args)).toBe(5);
   });
 
+  it('refuses a setting of a run that does not exist', () => {
+    const settings = { signal, cal: () => 1 };
+    expect(() => contextWith().run(task, settings)).toThrow(
+      'context.run: there is no setting "cal"; did you mean "call"?; there are signal, slot, call',
+    );
+  });
+
   it('loads no module that the worker does not permit', async () => {
     writeFileSync(join(folder, 'free.mjs'), 'export const free = () => 1;');
     const module = `file://${join(folder, 'free.mjs')}`;

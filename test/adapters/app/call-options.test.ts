@@ -53,7 +53,7 @@ describe('LocalCluster.start', () => {
     [{ resources: { GPU: -1 } }, 'worker.resources.GPU must be a number of at least 0 (got -1)'],
     [{ killGraceMs: '5s' }, 'killGraceMs must be a number of milliseconds'],
     [{ memory: { pause: 2 } }, 'worker.memory.pause must be a number from 0 to 1'],
-    [{ transport: { scheme: 'x' } }, 'transport must be an object with listen and connect'],
+    [{ transport: { scheme: 'x' } }, 'transport.scheme is not known; there are use, options'],
     [{ adapt: 5 }, 'adapt must be an object'],
     [{ nanny: 'yes', config: 5 }, 'config must be text that is not empty or an object (got 5)'],
   ])('refuses %o', async (options, message) => {

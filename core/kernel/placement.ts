@@ -15,8 +15,9 @@ import type { KernelScope } from './scope.ts';
 // Which worker computes a task: restrictions and holders of inputs narrow the workers down, the
 // policies choose among them, and ties go by a fixed rule. Source: Dask's `decide_worker`.
 
-/** Chooses a worker for a task whose inputs are all there. O(dependencies + their replicas). */
+/** Chooses a worker for a task whose inputs are all there and that no rule holds back. O(dependencies + their replicas). */
 export function placeTask(scope: KernelScope, task: TaskState): Placement {
+  if (scope.rules.isHeld(task)) return 'no-worker';
   const asRootish = isRootish(scope, task);
   const placement = choosePlacement(scope, task, asRootish);
   if (scope.watchers.length > 0) tellPlaced(scope, task, placement, asRootish);

@@ -376,8 +376,7 @@ function waitingToProcessing(scope: KernelScope, task: TaskState): void {
     scope.recommend(task, 'queued');
     return;
   }
-  const isHeld = scope.rules.isHeld(task);
-  const placement = isHeld ? 'no-worker' : placeTask(scope, task);
+  const placement = placeTask(scope, task);
   if (typeof placement === 'string') scope.recommend(task, placement);
   else assignToWorker(scope, task, placement);
 }
@@ -448,9 +447,8 @@ function queuedToReleased(scope: KernelScope, task: TaskState): void {
  * no slot after all; one with a limit, or one that a rule holds back, must not stand in the way of others.
  */
 function queuedToProcessing(scope: KernelScope, task: TaskState): void {
-  const isHeld = scope.rules.isHeld(task);
-  if (isHeld || task.limit !== undefined) {
-    const placement = isHeld ? 'no-worker' : placeTask(scope, task);
+  if (task.limit !== undefined || scope.rules.isHeld(task)) {
+    const placement = placeTask(scope, task);
     leaveQueue(scope, task);
     if (typeof placement === 'string') park(scope, task);
     else assignToWorker(scope, task, placement);

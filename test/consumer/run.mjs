@@ -37,7 +37,10 @@ try {
   run('npm', ['install', '--engine-strict', '--no-audit', '--no-fund', ...wanted], project);
   writeFileSync(join(project, 'counting.ts'), exampleOf('docs/transports.md'));
   execFileSync('npx', ['vitest', 'run', '--testTimeout=60000'], { cwd: project, stdio: 'inherit' });
-  const examples = ['test/adapters/cli/docs.test.ts', 'test/examples/ex'];
+  const examples = [
+    'test/adapters/cli/docs.test.ts',
+    ...['executors', 'extensions', 'stores'].map((name) => `test/examples/${name}.test.ts`),
+  ];
   const env = { ...process.env, YARDMASTER_PACKAGE: join(project, 'node_modules/yardmaster') };
   execFileSync('npx', ['vitest', 'run', '--config', '.config/vitest.config.ts', ...examples], {
     cwd: root,

@@ -64,6 +64,19 @@ export async function run(options: CommonOptions, command: () => Promise<number>
   exitProcess(code);
 }
 
+/**
+ * The action of a command, which is loaded when it is called and {@link run} with what commander gives: the arguments, the
+ * flags, and at the end commander itself.
+ */
+export function running<Args extends readonly unknown[]>(
+  load: () => Promise<(...args: Args) => number | Promise<number>>,
+): (...given: unknown[]) => Promise<void> {
+  return (...given) => {
+    const args = given.slice(0, -1);
+    return run(args.at(-1) as CommonOptions, async () => (await load())(...(args as never)));
+  };
+}
+
 /** For this process and those that it starts. Certificates that the environment names do not count then. */
 function nameAccess(file: string): void {
   process.env['YARDMASTER_ACCESS'] = resolve(file);

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 
-import { common, type CommonOptions, run } from './command-line.ts';
+import { common, running } from './command-line.ts';
 
 const ROLES = ['worker', 'client', 'admin', 'viewer'] as const;
 
@@ -12,17 +12,11 @@ export function defineAccess(program: Command): void {
   common(access.command('new'))
     .description('Make an access file with new keys, for a scheduler and all that connects to it.')
     .argument('<file>', 'where to write it; only its owner can read it')
-    .action(async (file: string, options: CommonOptions) => {
-      const { newAccessFile } = await import('./commands/access.ts');
-      await run(options, () => Promise.resolve(newAccessFile(file)));
-    });
+    .action(running(async () => (await import('./commands/access.ts')).newAccessFile));
   common(access.command('rotate'))
     .description('Replace all keys. Listeners accept the new ones at once; open connections stay.')
     .argument('[file]', 'default: the newest one that a scheduler of this user has left')
-    .action(async (file: string | undefined, options: CommonOptions) => {
-      const { rotateAccess } = await import('./commands/access.ts');
-      await run(options, () => Promise.resolve(rotateAccess(file)));
-    });
+    .action(running(async () => (await import('./commands/access.ts')).rotateAccess));
   common(access.command('show'))
     .description('Print an access file that has the keys of one role only.')
     .argument('[file]', 'default: the newest one that a scheduler of this user has left')
@@ -32,13 +26,5 @@ export function defineAccess(program: Command): void {
       'after',
       '\nExample:\n  $ yardmaster access show --role worker --output worker-access.json',
     )
-    .action(
-      async (
-        file: string | undefined,
-        options: CommonOptions & { role: (typeof ROLES)[number]; output?: string },
-      ) => {
-        const { showAccess } = await import('./commands/access.ts');
-        await run(options, () => Promise.resolve(showAccess(file, options)));
-      },
-    );
+    .action(running(async () => (await import('./commands/access.ts')).showAccess));
 }

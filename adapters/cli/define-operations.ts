@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 
 import { hint } from '../../core/shared/words.ts';
 
-import type { AmmFlags, ReplaceFlags, RetireFlags, TasksFlags } from './commands/operations.ts';
+import type { AmmFlags } from './commands/operations.ts';
 import {
   common,
   type CommonOptions,
@@ -10,10 +10,9 @@ import {
   jsonObject,
   positive,
   run,
+  running,
   time,
 } from './command-line.ts';
-import type { TopFlags } from './commands/top.ts';
-import type { ClientFlags } from './with-client.ts';
 
 type With<Flags> = CommonOptions & Flags;
 
@@ -42,10 +41,7 @@ function defineWorkers(program: Command): void {
   asking(program.command('workers'))
     .description('List the workers of a cluster.')
     .addHelpText('after', examples('workers -s tls://127.0.0.1:8786'))
-    .action(async (options: With<ClientFlags>) => {
-      const { workersCommand } = await import('./commands/operations.ts');
-      await run(options, () => workersCommand(options));
-    });
+    .action(running(async () => (await import('./commands/operations.ts')).workersCommand));
 }
 
 function defineTasks(program: Command): void {
@@ -63,10 +59,7 @@ function defineTasks(program: Command): void {
         'tasks -s tls://127.0.0.1:8786 sum-12 --json',
       )}\n\nExit code 1 when the scheduler does not know one of the keys.`,
     )
-    .action(async (keys: readonly string[], options: With<TasksFlags>) => {
-      const { tasksCommand } = await import('./commands/operations.ts');
-      await run(options, () => tasksCommand(keys, options));
-    });
+    .action(running(async () => (await import('./commands/operations.ts')).tasksCommand));
 }
 
 function defineTop(program: Command): void {
@@ -75,10 +68,7 @@ function defineTop(program: Command): void {
     .option('--interval <time>', 'pause between two looks, as 2s (default: 1s)', time)
     .option('--once', 'one look, without clearing the screen (default where there is no terminal)')
     .addHelpText('after', examples('top -s tls://127.0.0.1:8786'))
-    .action(async (options: With<TopFlags>) => {
-      const { topCommand } = await import('./commands/top.ts');
-      await run(options, () => topCommand(options));
-    });
+    .action(running(async () => (await import('./commands/top.ts')).topCommand));
 }
 
 function defineRetire(program: Command): void {
@@ -95,11 +85,7 @@ function defineRetire(program: Command): void {
         'retire -s tls://127.0.0.1:8786 --count 2',
       )}\n\nExit code 1 when one of them was kept; the reason is printed.`,
     )
-    .action(async (workers: readonly string[], { close, ...options }: With<RetireFlags>) => {
-      const { retireCommand } = await import('./commands/operations.ts');
-      const flags = close === false ? { ...options, close } : options;
-      await run(options, async () => retireCommand(workers, flags));
-    });
+    .action(running(async () => (await import('./commands/operations.ts')).retireCommand));
 }
 
 function defineAmm(program: Command): void {
@@ -125,16 +111,10 @@ function defineAmm(program: Command): void {
     .description('Change its interval, or the measure of memory.')
     .option('--interval <time>', 'pause between two rounds, as 5s', time)
     .option('--measure <name>', 'by which workers are compared, such as optimistic')
-    .action(async (options: With<AmmFlags>) => {
-      const { ammCommand } = await import('./commands/operations.ts');
-      await run(options, () => ammCommand('set', options));
-    });
+    .action(running(async () => (await import('./commands/operations.ts')).setAmm));
   asking(amm.command('run'))
     .description('Run one round now. Exit code 1 when a policy failed.')
-    .action(async (options: With<AmmFlags>) => {
-      const { runAmm } = await import('./commands/operations.ts');
-      await run(options, () => runAmm(options));
-    });
+    .action(running(async () => (await import('./commands/operations.ts')).runAmm));
   defineAmmPolicies(amm);
 }
 
@@ -153,17 +133,11 @@ function defineAmmPolicies(amm: Command): void {
     .argument('<policy>', 'a built-in one, or one that the configuration names')
     .option('--options <json>', 'options of the policy', jsonObject)
     .addHelpText('after', examples('amm add balance-memory -s tls://127.0.0.1:8786'))
-    .action(async (policy: string, options: With<AmmFlags>) => {
-      const { addAmmPolicy } = await import('./commands/operations.ts');
-      await run(options, () => addAmmPolicy(policy, options));
-    });
+    .action(running(async () => (await import('./commands/operations.ts')).addAmmPolicy));
   asking(amm.command('remove'))
     .description('Remove a policy.')
     .argument('<policy>', 'its id, or its name for all of that name')
-    .action(async (policy: string, options: With<AmmFlags>) => {
-      const { removeAmmPolicy } = await import('./commands/operations.ts');
-      await run(options, () => removeAmmPolicy(policy, options));
-    });
+    .action(running(async () => (await import('./commands/operations.ts')).removeAmmPolicy));
 }
 
 function definePolicy(program: Command): void {
@@ -172,10 +146,7 @@ function definePolicy(program: Command): void {
     .description('List the policies in charge, replace one, or restore the configured one.');
   asking(policy.command('list'))
     .description('List the policies in charge.')
-    .action(async (options: With<ClientFlags>) => {
-      const { listPolicies } = await import('./commands/operations.ts');
-      await run(options, () => listPolicies(options));
-    });
+    .action(running(async () => (await import('./commands/operations.ts')).listPolicies));
   asking(policy.command('replace'))
     .description('Put another policy in charge of a slot. No task is lost.')
     .argument('<slot>', 'such as queuing')
@@ -188,16 +159,10 @@ function definePolicy(program: Command): void {
         `policy replace queuing root-ish -s tls://127.0.0.1:8786 --options '{"workerSaturation": 2}'`,
       ),
     )
-    .action(async (slot: string, use: string, options: With<ReplaceFlags>) => {
-      const { replacePolicy } = await import('./commands/operations.ts');
-      await run(options, () => replacePolicy(slot, use, options));
-    });
+    .action(running(async () => (await import('./commands/operations.ts')).replacePolicy));
   asking(policy.command('restore'))
     .description('Put the configured policy of a slot back in charge.')
     .argument('<slot>', 'such as queuing')
     .addHelpText('after', examples('policy restore queuing -s tls://127.0.0.1:8786'))
-    .action(async (slot: string, options: With<ClientFlags>) => {
-      const { restorePolicy } = await import('./commands/operations.ts');
-      await run(options, () => restorePolicy(slot, options));
-    });
+    .action(running(async () => (await import('./commands/operations.ts')).restorePolicy));
 }

@@ -1,9 +1,5 @@
 import { type Command, Option } from 'commander';
-import { common, type CommonOptions, count, port, run } from './command-line.ts';
-import type { ExportFlags, LogFlags } from './commands/log.ts';
-import type { ReportFlags } from './commands/report.ts';
-import type { DashboardFlags } from './commands/dashboard.ts';
-import type { ReplayFlags } from './commands/replay.ts';
+import { common, count, port, running } from './command-line.ts';
 
 /** Adds the commands that read recordings. */
 export function defineRecordings(program: Command): void {
@@ -44,10 +40,7 @@ Examples:
 
 Exit code 1 when the replay differs, or the recording is damaged.`,
     )
-    .action(async (file: string, options: CommonOptions & ReplayFlags) => {
-      const { replayCommand } = await import('./commands/replay.ts');
-      await run(options, () => replayCommand(file, options));
-    });
+    .action(running(async () => (await import('./commands/replay.ts')).replayCommand));
 }
 
 function defineReport(program: Command): void {
@@ -67,10 +60,7 @@ Examples:
   $ yardmaster report run.ylog -o report.html
   $ yardmaster report run.ylog --json`,
     )
-    .action(async (file: string, options: CommonOptions & ReportFlags) => {
-      const { reportCommand } = await import('./commands/report.ts');
-      await run(options, () => reportCommand(file, options));
-    });
+    .action(running(async () => (await import('./commands/report.ts')).reportCommand));
 }
 
 function defineDashboard(program: Command): void {
@@ -89,10 +79,7 @@ Examples:
 
 It is served on this machine only, and changes nothing. A slider goes to any moment.`,
     )
-    .action(async (path: string, options: CommonOptions & DashboardFlags) => {
-      const { dashboardCommand } = await import('./commands/dashboard.ts');
-      await run(options, () => dashboardCommand(path, options));
-    });
+    .action(running(async () => (await import('./commands/dashboard.ts')).dashboardCommand));
 }
 
 function defineInspect(log: Command): void {
@@ -100,10 +87,7 @@ function defineInspect(log: Command): void {
     .description('Show what a recording holds.')
     .argument('<file>')
     .option('--json', 'as JSON')
-    .action(async (file: string, options: CommonOptions & LogFlags) => {
-      const { inspectCommand } = await import('./commands/log.ts');
-      await run(options, () => inspectCommand(file, options));
-    });
+    .action(running(async () => (await import('./commands/log.ts')).inspectCommand));
 }
 
 function defineVerify(log: Command): void {
@@ -111,20 +95,14 @@ function defineVerify(log: Command): void {
     .description('Check every frame of a recording. Exit code 1 when it is torn or damaged.')
     .argument('<file>')
     .option('--json', 'as JSON')
-    .action(async (file: string, options: CommonOptions & LogFlags) => {
-      const { verifyCommand } = await import('./commands/log.ts');
-      await run(options, () => verifyCommand(file, options));
-    });
+    .action(running(async () => (await import('./commands/log.ts')).verifyCommand));
 }
 
 function defineRepair(log: Command): void {
   common(log.command('repair'))
     .description('Cut a recording or a segment of a journal before its first damaged frame.')
     .argument('<file>')
-    .action(async (file: string, options: CommonOptions) => {
-      const { repairCommand } = await import('./commands/log.ts');
-      await run(options, () => repairCommand(file));
-    });
+    .action(running(async () => (await import('./commands/log.ts')).repairCommand));
 }
 
 function defineExport(log: Command): void {
@@ -140,8 +118,5 @@ function defineExport(log: Command): void {
         .default('ndjson'),
     )
     .option('-o, --output <file>', 'file to write (default: standard output)')
-    .action(async (file: string, options: CommonOptions & ExportFlags) => {
-      const { exportCommand } = await import('./commands/log.ts');
-      await run(options, () => exportCommand(file, options));
-    });
+    .action(running(async () => (await import('./commands/log.ts')).exportCommand));
 }

@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander';
 
-import { collect, common, type CommonOptions, idleTime, port, run, time } from './command-line.ts';
-import type { SchedulerFlags } from './flags.ts';
+import { collect, common, idleTime, port, running, time } from './command-line.ts';
 import { addSettings, SCHEDULER_SETTINGS } from './setting-flags.ts';
 
 const HELP = `
@@ -69,10 +68,7 @@ export function defineScheduler(program: Command): void {
     .option('--pid-file <file>', 'file for the process id; it is deleted at the end');
   addSettings(command, SCHEDULER_SETTINGS)
     .addHelpText('after', HELP)
-    .action(async (options: CommonOptions & SchedulerFlags) => {
-      const { schedulerCommand } = await import('./commands/scheduler.ts');
-      await run(options, () => schedulerCommand(options));
-    });
+    .action(running(async () => (await import('./commands/scheduler.ts')).schedulerCommand));
 }
 
 function withJournalFlags(command: Command): Command {

@@ -1,8 +1,6 @@
 import { type Command, Option } from 'commander';
 import { clusterFlags } from './cluster-flags.ts';
-import { common, type CommonOptions, count, positive, run } from './command-line.ts';
-import type { CalibrateFlags, CompareFlags, WorstCaseFlags } from './commands/lab.ts';
-import type { SimulateFlags } from './commands/simulate.ts';
+import { common, count, positive, running } from './command-line.ts';
 
 const WORKLOADS =
   'such as numpy-50K-50, tree:8@100ms,10MB, a recording (.ylog), an instance of WfCommons (.json), or a module (.js)';
@@ -35,10 +33,7 @@ Examples:
   $ yardmaster simulate shuffle:30@200ms,20MB --workers 10 --memory 1GB --policies balanced
   $ yardmaster simulate run.ylog --workers 20      what would it have been on twenty workers?`,
     )
-    .action(async (workload: string, options: CommonOptions & SimulateFlags) => {
-      const { simulateCommand } = await import('./commands/simulate.ts');
-      await run(options, () => simulateCommand(workload, options));
-    });
+    .action(running(async () => (await import('./commands/simulate.ts')).simulateCommand));
 }
 
 function defineCompare(lab: Command): void {
@@ -62,10 +57,7 @@ Examples:
   $ yardmaster lab compare tree:8@100ms,10MB shuffle:20@100ms,5MB --policies default,balanced,locality-first
   $ yardmaster lab compare run.ylog --policies default,mine.yaml --workers 20 --format html > compared.html`,
     )
-    .action(async (workloads: string[], options: CommonOptions & CompareFlags) => {
-      const { compareCommand } = await import('./commands/lab.ts');
-      await run(options, () => compareCommand(workloads, options));
-    });
+    .action(running(async () => (await import('./commands/lab.ts')).compareCommand));
 }
 
 function defineWorstCase(lab: Command): void {
@@ -86,10 +78,7 @@ Examples:
   $ yardmaster lab worst-case default balanced
   $ yardmaster lab worst-case mine.yaml default --workers 3 --steps 2000 -o worst.js`,
     )
-    .action(async (first: string, second: string, options: CommonOptions & WorstCaseFlags) => {
-      const { worstCaseCommand } = await import('./commands/lab.ts');
-      await run(options, () => worstCaseCommand(first, second, options));
-    });
+    .action(running(async () => (await import('./commands/lab.ts')).worstCaseCommand));
 }
 
 function defineCalibrate(lab: Command): void {
@@ -97,8 +86,5 @@ function defineCalibrate(lab: Command): void {
     .description('Fit the models of the simulator to a recording, and compare the makespans.')
     .argument('<recording>', 'a recording (.ylog)')
     .option('--json', 'as JSON')
-    .action(async (file: string, options: CalibrateFlags & CommonOptions) => {
-      const { calibrateCommand } = await import('./commands/lab.ts');
-      await run(options, () => calibrateCommand(file, options));
-    });
+    .action(running(async () => (await import('./commands/lab.ts')).calibrateCommand));
 }

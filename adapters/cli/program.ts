@@ -1,24 +1,11 @@
 import { Command } from 'commander';
 import { VERSION } from '../../core/api/plugin.ts';
-import {
-  common,
-  type CommonOptions,
-  count,
-  port as inspectPort,
-  positive,
-  run,
-  size,
-} from './command-line.ts';
-import type { CheckConfigFlags } from './commands/check-config.ts';
-import type { DemoFlags } from './demo-run.ts';
-import type { WhyFlags } from './commands/why.ts';
+import { common, count, port as inspectPort, positive, running, size } from './command-line.ts';
 import { defineAccess } from './define-access.ts';
 import { defineOperations } from './define-operations.ts';
 import { defineRecordings } from './define-recordings.ts';
 import { defineScheduler } from './define-scheduler.ts';
 import { defineSimulator } from './define-simulator.ts';
-import type { ZeroWorkersFlags } from './commands/zero-workers.ts';
-import type { WorkerFlags } from './commands/worker.ts';
 import { addSettings, WORKER_SETTINGS } from './setting-flags.ts';
 
 /** The command line: all commands and their flags. What a command does is loaded when it is called. */
@@ -71,10 +58,7 @@ Examples:
   $ yardmaster worker tls://127.0.0.1:8786 --threads 4
   $ yardmaster worker tls://127.0.0.1:8786 --name gpu-1 --resources 'GPU=1' --memory-limit 8GiB`,
   )
-  .action(async (address: string, options: CommonOptions & WorkerFlags) => {
-    const { workerCommand } = await import('./commands/worker.ts');
-    await run(options, () => workerCommand(address, options));
-  });
+  .action(running(async () => (await import('./commands/worker.ts')).workerCommand));
 
 program.command('worker-process <name>', { hidden: true }).action(async () => {
   const { workerProcessCommand } = await import('./commands/worker.ts');
@@ -120,10 +104,7 @@ Examples:
 
 Exit code 1 when the result differs from that of a plain pass in one thread.`,
   )
-  .action(async (options: CommonOptions & DemoFlags) => {
-    const { demoCommand } = await import('./commands/demo.ts');
-    await run(options, () => demoCommand(options));
-  });
+  .action(running(async () => (await import('./commands/demo.ts')).demoCommand));
 
 common(program.command('demo-dask'))
   .description(
@@ -139,10 +120,7 @@ Examples:
 
 Exit code 1 when a result differs from that of NumPy or pandas.`,
   )
-  .action(async (options: CommonOptions & { python?: string }) => {
-    const { demoDaskCommand } = await import('./commands/demo-dask.ts');
-    await run(options, () => demoDaskCommand(options));
-  });
+  .action(running(async () => (await import('./commands/demo-dask.ts')).demoDaskCommand));
 
 common(program.command('why'))
   .description('Explain why a task is where it is, and how it got there.')
@@ -161,10 +139,7 @@ Examples:
 Candidates are shown for decisions that were recorded: with --record, or scheduler.decisionLogLength in
 the configuration. Exit code 1 when the scheduler does not know the key.`,
   )
-  .action(async (key: string, options: CommonOptions & WhyFlags) => {
-    const { whyCommand } = await import('./commands/why.ts');
-    await run(options, () => whyCommand(key, options));
-  });
+  .action(running(async () => (await import('./commands/why.ts')).whyCommand));
 
 defineOperations(program);
 defineRecordings(program);
@@ -186,10 +161,7 @@ Example:
 They report each task as finished at once and claim every replica. They have no results: clients can
 wait for tasks, and not gather them.`,
   )
-  .action(async (address: string, options: CommonOptions & ZeroWorkersFlags) => {
-    const { zeroWorkersCommand } = await import('./commands/zero-workers.ts');
-    await run(options, () => zeroWorkersCommand(address, options));
-  });
+  .action(running(async () => (await import('./commands/zero-workers.ts')).zeroWorkersCommand));
 
 common(program.command('check-config'))
   .description('Load a configuration and everything it names, and print what it would start.')
@@ -207,7 +179,4 @@ Examples:
 Modules that the file names are loaded, but nothing is set up, and nothing listens.
 Exit code 1, with one line for each problem, when it is not usable.`,
   )
-  .action(async (file: string | undefined, options: CommonOptions & CheckConfigFlags) => {
-    const { checkConfigCommand } = await import('./commands/check-config.ts');
-    await run(options, () => checkConfigCommand(file, options));
-  });
+  .action(running(async () => (await import('./commands/check-config.ts')).checkConfigCommand));

@@ -3,7 +3,6 @@ import { YardmasterError } from '../../core/api/index.ts';
 import { isPlainObject } from '../../core/util/values.ts';
 import { FLAG, oneOf, type Rules } from '../../core/shared/schema.ts';
 import { SystemClock } from '../clocks/index.ts';
-import type { ActorClass, ActorHandle, TaskFunction } from '../tasks/index.ts';
 import {
   checkConnection,
   CONNECT_TIMEOUT_MS,
@@ -16,24 +15,18 @@ import { progress, type Progress, type ProgressOptions } from './progress.ts';
 import type { KeyEntry } from './entry.ts';
 import type { FetchOptions } from './fetcher.ts';
 import { type CancelOptions, type Future, holdingOfFuture } from './future.ts';
-import type { Graph, ResultIn } from './graph.ts';
 import {
-  type Argument,
-  type ArgumentsOf,
   checkOptions,
   checkPriority,
-  type ColumnsOf,
   type Gathered,
   refuseOption,
   type ResultStoreOption,
   storeSpec,
-  type SubmitOptions,
 } from './options.ts';
 import { type ScatterOptions, Scatterer } from './scatter.ts';
 import { forgetKept } from './kept-results.ts';
 import { Session } from './session.ts';
 import { asFutureList, entriesIn, futuresIn, replaceFutures } from './structure.ts';
-import { type ComputedFutures, Submitter } from './submitter.ts';
 
 /** The options of a gathering. */
 export interface GatherOptions extends FetchOptions {
@@ -50,17 +43,15 @@ const SKIPPED = Symbol('skipped');
  * Everything that is open when the scheduler goes or the client is closed fails with `ERR_CLOSED`.
  */
 export class Client extends CoordinationAccess {
-  private readonly submitter: Submitter;
   private readonly scatterer: Scatterer;
 
   private constructor(
     session: Session,
     /** Its connection serves others after it. */
     private readonly isLent = false,
-    private readonly resultStore?: ResultStoreOption,
+    resultStore?: ResultStoreOption,
   ) {
-    super(session);
-    this.submitter = new Submitter(session, resultStore === undefined ? {} : { resultStore });
+    super(session, resultStore === undefined ? {} : { resultStore });
     this.scatterer = new Scatterer(session, () => this.identity());
   }
 
@@ -110,72 +101,6 @@ export class Client extends CoordinationAccess {
    */
   progress(futures: unknown, options?: ProgressOptions): AsyncGenerator<Progress, void, undefined> {
     return progress(futuresIn(futures), options);
-  }
-
-  /** The same client with options for what is submitted: `client.with({ retries: 2 }).submit(…)`. */
-  with(options: SubmitOptions): Submitter {
-    return this.submitter.with(options);
-  }
-
-  /** See {@link Submitter.submit}. */
-  submit<Args extends readonly unknown[], Result>(
-    fn: TaskFunction<Args, Result>,
-    ...args: ArgumentsOf<Args>
-  ): Future<Awaited<Result>> {
-    return this.submitter.submit(fn, ...args);
-  }
-
-  /** See {@link Submitter.submitActor}. */
-  submitActor<Args extends readonly unknown[], T extends object>(
-    type: ActorClass<Args, T>,
-    ...args: ArgumentsOf<Args>
-  ): Future<ActorHandle<T>> {
-    return this.submitter.submitActor(type, ...args);
-  }
-
-  /** See {@link Submitter.map}. */
-  map<Args extends readonly unknown[], Result>(
-    fn: TaskFunction<Args, Result>,
-    ...columns: ColumnsOf<Args>
-  ): Future<Awaited<Result>>[];
-  map<Item, Result>(
-    fn: TaskFunction<[item: Item], Result>,
-    items: AsyncIterable<Argument<Item>>,
-    options?: { readonly inFlight?: number },
-  ): AsyncGenerator<Awaited<Result>, void, undefined>;
-  map(fn: TaskFunction, ...columns: readonly never[]): unknown {
-    return this.submitter.map(fn, ...columns);
-  }
-
-  /** See {@link Submitter.forEach}. */
-  forEach<Item>(
-    fn: TaskFunction<[item: Item]>,
-    items: Iterable<Argument<Item>> | AsyncIterable<Argument<Item>>,
-    options?: { readonly inFlight?: number },
-  ): Promise<number> {
-    return this.submitter.forEach(fn, items, options);
-  }
-
-  /** See {@link Submitter.reduce}. */
-  reduce<Part>(
-    fn: TaskFunction<[parts: Part[]], Part | Promise<Part>>,
-    parts: Iterable<Argument<Part>>,
-    options?: { readonly fanIn?: number },
-  ): Future<Part> {
-    return this.submitter.reduce(fn, parts, options);
-  }
-
-  /** See {@link Submitter.compute}. */
-  compute<G extends Graph, Key extends keyof G & string>(
-    graph: G,
-    keys: Key,
-  ): Future<ResultIn<G, Key>>;
-  compute<G extends Graph, const Keys extends readonly (keyof G & string)[]>(
-    graph: G,
-    keys: Keys,
-  ): ComputedFutures<G, Keys>;
-  compute(graph: Graph, keys: never): unknown {
-    return this.submitter.compute(graph, keys);
   }
 
   /**
@@ -279,7 +204,7 @@ export class Client extends CoordinationAccess {
    * @throws YardmasterError `ERR_GRAPH_INVALID` when the client has no `resultStore`
    */
   async forgetResults(futures: unknown): Promise<void> {
-    const { resultStore } = this;
+    const { resultStore } = this.options;
     if (resultStore === undefined) refuseOption('resultStore', undefined, 'given when connecting');
     await forgetKept(
       storeSpec(resultStore),

@@ -25,9 +25,10 @@ import type { KeyEntry } from './entry.ts';
 import type { Future } from './future.ts';
 import { packTaskArguments } from './graph.ts';
 import { uniqueKey } from './keys.ts';
-import { checkOptions } from './options.ts';
+import { checkOptions, type SubmitOptions } from './options.ts';
 import type { Session } from './session.ts';
 import { entriesIn } from './structure.ts';
+import { Submitter } from './submitter.ts';
 
 /** The answer to `identity`. */
 export interface SchedulerIdentity {
@@ -167,11 +168,12 @@ export interface ReplicateOptions {
 }
 
 /** The part of a client that asks the scheduler about the cluster, and has data and workers moved. */
-export class ClusterAccess {
+export class ClusterAccess extends Submitter {
   readonly amm: AmmControl;
   readonly policies: PolicyControl;
 
-  protected constructor(protected readonly session: Session) {
+  protected constructor(session: Session, options: SubmitOptions) {
+    super(session, options);
     this.amm = ammControl((command, parameters) => this.command(command, parameters));
     this.policies = policyControl((command, parameters) => this.command(command, parameters));
   }

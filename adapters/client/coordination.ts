@@ -7,7 +7,7 @@ import { packArguments, unpackWith } from '../tasks/index.ts';
 import { Future, holdingOfFuture } from './future.ts';
 import { type GrantedLease, type Lease, LeaseKeeper } from './leases.ts';
 import { allocateWithin, checkFits } from './message-limit.ts';
-import { checkOptions } from './options.ts';
+import { checkOptions, type SubmitOptions } from './options.ts';
 import type { Session } from './session.ts';
 import { futuresIn } from './structure.ts';
 import { WorkerAccess } from './worker-access.ts';
@@ -25,8 +25,8 @@ export class CoordinationAccess extends WorkerAccess {
   private readonly leases: LeaseKeeper;
   private readonly topics: TopicFeed;
 
-  protected constructor(session: Session) {
-    super(session);
+  protected constructor(session: Session, options: SubmitOptions) {
+    super(session, options);
     this.coordinator = new Coordinator(session);
     this.leases = new LeaseKeeper(this.coordinator);
     this.topics = new TopicFeed(this.coordinator);

@@ -53,19 +53,19 @@ export type ComputedFutures<G extends Graph, Keys extends readonly (keyof G)[]> 
   [Index in keyof Keys]: Future<ResultIn<G, Keys[Index]>>;
 };
 
-/** Submits tasks with fixed options. `client.with(options)` makes one. */
+/** Submits tasks: a client does, and `client.with(options)` does so with further options. */
 export class Submitter {
-  private readonly options: SubmitOptions;
+  protected readonly options: SubmitOptions;
 
   /** @throws YardmasterError `ERR_GRAPH_INVALID` when an option is not usable */
   constructor(
-    private readonly session: Session,
+    protected readonly session: Session,
     options: SubmitOptions = {},
   ) {
     this.options = checkSubmission(options);
   }
 
-  /** The same with further options. */
+  /** The same with further options: `client.with({ retries: 2 }).submit(…)`. */
   with(options: SubmitOptions): Submitter {
     checkSubmission(options);
     return new Submitter(this.session, { ...this.options, ...options });

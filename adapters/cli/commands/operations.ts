@@ -18,16 +18,16 @@ export interface AmmFlags extends ClientFlags {
   readonly measure?: string;
 }
 
-/** `yardmaster amm` and what it does with `start`, `stop` and `set`. Prints the state after that. */
-export function ammCommand(
-  action: 'status' | 'start' | 'stop' | 'set',
-  flags: AmmFlags,
-): Promise<number> {
+/** `yardmaster amm` and what it does with `start` and `stop`. Prints the state after that, as the next ones do. */
+export function ammCommand(action: 'status' | 'start' | 'stop', flags: AmmFlags): Promise<number> {
   return withAmm(flags, async ({ amm }) => {
-    if (action === 'start') await amm.start();
-    if (action === 'stop') await amm.stop();
-    if (action === 'set') await amm.configure(settingsIn(flags));
+    if (action !== 'status') await amm[action]();
   });
+}
+
+/** `yardmaster amm set`. */
+export function setAmm(flags: AmmFlags): Promise<number> {
+  return withAmm(flags, ({ amm }) => amm.configure(settingsIn(flags)));
 }
 
 /** `yardmaster amm add`. */
@@ -135,7 +135,7 @@ const KEPT_CODE = 1;
 
 /** `yardmaster retire`. Exit code 1 when one of the workers was kept. */
 export function retireCommand(workers: readonly string[], flags: RetireFlags): Promise<number> {
-  const { count, target, close } = flags;
+  const { count, target } = flags;
   const ways = [workers.length > 0, count !== undefined, target !== undefined].filter(Boolean);
   if (ways.length !== 1) {
     throw new YardmasterError(
@@ -148,7 +148,7 @@ export function retireCommand(workers: readonly string[], flags: RetireFlags): P
       ...(workers.length > 0 ? { workers } : {}),
       ...(count === undefined ? {} : { n: count }),
       ...(target === undefined ? {} : { target }),
-      ...(close === undefined ? {} : { close }),
+      ...(flags.close === false ? { close: false } : {}),
     });
     const { retired, kept } = answer;
     const lines = [

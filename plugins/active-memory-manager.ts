@@ -42,7 +42,7 @@ export default definePlugin({
   load: (loader, { policies: entries }) =>
     loader.loadAll({ entries, at: ['policies'], known: AMM_POLICY_NAMES, make: configuredPolicy }),
   setup(context, { start, policies: entries, rebalance, ...initial }, policies) {
-    const { decisions, judge } = context.get(BRIDGE);
+    const { decisions, judge, timed } = context.get(BRIDGE);
     const settings = { intervalMs: initial.intervalMs, measure: initial.measure };
     const book = new ReplicaBook();
     const makeManager = (): MemoryManager =>
@@ -58,6 +58,7 @@ export default definePlugin({
         enact: (moves) => context.enqueue({ op: 'move-replicas', ...moves }),
         decisions,
         judge,
+        timed,
         book,
       });
     const manager = makeManager();

@@ -197,7 +197,7 @@ export class Feed {
     const n = this.frame;
     const common: Omit<StateFrame, 'prefixes' | 'workers'> = {
       ...{ type: 'state', n, nowS: nowMs / 1000, totals: totalsOf(cluster) },
-      waiting: waitingIn(cluster),
+      waiting: waitingIn(cluster, this.context.get(BRIDGE).slowCalls()),
       failures: this.failures.summary,
     };
     const prefixes = this.prefixes.next(prefixRows(cluster, this.numbers));

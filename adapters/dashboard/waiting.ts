@@ -9,11 +9,18 @@ const LIMITS_NAMED = 3;
 
 const sentence = (text: string, ...keys: readonly string[]): Sentence => ({ text, keys });
 
-/** Explains what waits, and why: one sentence each, the most urgent first. O(workers + prefixes + limits). */
-export function waitingIn(cluster: ClusterView): readonly Sentence[] {
+/**
+ * Explains what waits, and why: one sentence each, the most urgent first. O(workers + prefixes + limits).
+ * @param slowCalls - by extension, the longest in milliseconds
+ */
+export function waitingIn(
+  cluster: ClusterView,
+  slowCalls: ReadonlyMap<string, number> = new Map(),
+): readonly Sentence[] {
   return [
     ...withoutWorker(cluster),
     ...impairedWorkers(cluster),
+    ...blocking(slowCalls),
     ...limited(cluster),
     ...inLine(cluster),
   ];
@@ -60,6 +67,11 @@ function* impairedWorkers({ workers }: ClusterView): Iterable<Sentence> {
   }
   if (paused > 0)
     yield sentence(`${countOf(paused, 'worker takes', 'workers take')} no new tasks: ${first}.`);
+}
+
+function* blocking(slowCalls: ReadonlyMap<string, number>): Iterable<Sentence> {
+  for (const [subject, longestMs] of slowCalls)
+    yield sentence(`Everything waited for ${subject}, lately for ${Math.round(longestMs)} ms.`);
 }
 
 function* limited({ limits, workers }: ClusterView): Iterable<Sentence> {

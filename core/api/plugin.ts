@@ -170,6 +170,10 @@ export interface Bridge {
    * @param failure - undefined: it did well
    */
   readonly judge: (policy: string, failure?: YardmasterError) => void;
+  /** Calls an extension of the plugin's own, and has it named when that takes long: `the policy "mine" of the manager`. */
+  readonly timed: <T>(subject: string, call: () => T) => T;
+  /** Extensions of the scheduler that were slow within the last minute, with their longest call in milliseconds. */
+  readonly slowCalls: () => ReadonlyMap<string, number>;
   /**
    * Loads what a `use` of the plugin's own options names (a policy class, say) and checks the options
    * that go with it against its `optionsSchema`.

@@ -243,7 +243,7 @@ export const SCHEDULER_SCHEMA = section('Scheduler', 'What a scheduler does, and
   ),
   slowHook: duration(
     'Budget of a hook',
-    'A call of a plugin that takes longer is named in the log, once a minute.',
+    'A call of a plugin or policy that takes longer is named in the log, once a minute.',
     { default: '100 ms', minimum: 1, infinite: true },
   ),
   idleTimeout: duration(

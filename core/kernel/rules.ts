@@ -18,7 +18,7 @@ interface Member extends NamedRule {
  * Asks the rules. What one throws is reported, and the decision is made without it; in validate mode it is an error.
  */
 export class RuleBook implements TaskRules {
-  private readonly members: readonly Member[];
+  private readonly choosers: readonly Member[];
   private readonly filters: readonly Member[];
   private readonly scorers: readonly Member[];
   private readonly holders: readonly Member[];
@@ -35,9 +35,10 @@ export class RuleBook implements TaskRules {
     private readonly scope: KernelScope,
     private readonly ports = scope.ports,
   ) {
-    this.members = ports.rules.map((rule) => ({ ...rule, isConcerned: true }));
+    const members = ports.rules.map((rule) => ({ ...rule, isConcerned: true }));
     const having = (question: keyof Rule): readonly Member[] =>
-      this.members.filter(({ policy }) => policy[question] !== undefined);
+      members.filter(({ policy }) => policy[question] !== undefined);
+    this.choosers = having('concerns');
     this.filters = having('filter');
     this.scorers = having('score');
     this.holders = having('holds');
@@ -160,9 +161,8 @@ export class RuleBook implements TaskRules {
   private look(task: TaskState): void {
     this.task = task;
     this.stimulus = this.scope.stimulus;
-    for (const rule of this.members) {
-      const hasSay = rule.policy.concerns !== undefined;
-      rule.isConcerned = !hasSay || this.ask(rule, 'concerns', isFlag, task) === true;
+    for (const rule of this.choosers) {
+      rule.isConcerned = this.ask(rule, 'concerns', isFlag, task) === true;
     }
   }
 

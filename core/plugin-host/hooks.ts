@@ -39,6 +39,12 @@ export interface HookCounters {
 
 /** A power of two. */
 const TRUSTED_CALLS_PER_TIMED = 64;
+/** A power of two. Of the calls of a policy one in so many is timed: rules are asked several times for each task. */
+const POLICY_CALLS_PER_TIMED = 16;
+/** A call of so many milliseconds is an exception: it says nothing of the calls that are not timed. */
+const LONG_MS = 1;
+/** Stimuli after a slow one in which every call of a policy is timed. */
+const WATCHED_STIMULI = 10_000;
 
 /** Milliseconds of real time from which a stimulus is slow: nothing else is served meanwhile. */
 export const SLOW_MS = 500;
@@ -47,7 +53,7 @@ const SLOW_CALL_MS = 100;
 /** At most one warning about one call in this time. */
 const QUIET_MS = 60_000;
 
-/** The time that the calls of one hook of a plugin have taken of a stimulus. */
+/** The time that the calls of one hook of a plugin, or method of a policy, have taken of a stimulus. */
 export interface HookShare {
   /** For messages: `the hook workerAdded of plugin "counter"`. */
   readonly subject: string;
@@ -55,6 +61,16 @@ export interface HookShare {
   stimulus: number;
   calls: number;
   ms: number;
+}
+
+/** What is remembered of an extension that was slow. */
+interface SlowCalls {
+  /** The end of the latest long call. */
+  atMs: number;
+  longestMs: number;
+  /** The next warning may be given then. */
+  quietUntilMs: number;
+  unsaid: number;
 }
 
 /** The fault of a plugin. */
@@ -120,7 +136,7 @@ export class Observer {
 export class HookRegistry<Hooks extends object = SchedulerHooks> {
   /** Milliseconds of real time from which a call of a plugin is slow. */
   slowMs = SLOW_CALL_MS;
-  /** Called when a call of a plugin took long. */
+  /** Called when a call of a plugin or policy took long, once a minute. */
   onSlow: (message: string) => void = () => undefined;
   /** Written by the host of the plugins. */
   onFailure: HookFailureHandler = () => undefined;
@@ -128,10 +144,12 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
   /** The stimulus that a scheduler handles, for the data of errors. */
   private stimulusId: string | undefined;
   private stimulus = 0;
-  /** One for each compiled hook. */
-  private shares: HookShare[] = [];
-  /** The time at which the next warning about a call may be given, and what was left unsaid until then. */
-  private readonly slow = new Map<string, { quietUntilMs: number; unsaid: number }>();
+  /** Until this stimulus every call of a policy is timed. */
+  private watchedUntil = 0;
+  /** By subject. */
+  private readonly shares = new Map<string, HookShare>();
+  /** By subject: the times of its long calls, and those that were left unsaid. */
+  private readonly slow = new Map<string, SlowCalls>();
   private readonly observers: Observer[] = [];
   private readonly names: readonly string[];
   /** The plugins that admit graphs. */
@@ -156,7 +174,35 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
   /** The time that hooks have taken of the present stimulus, the slowest first. */
   get sharesOfStimulus(): readonly HookShare[] {
     const { stimulus } = this;
-    return this.shares.filter((share) => share.stimulus === stimulus).sort((a, b) => b.ms - a.ms);
+    const shares = [...this.shares.values()].filter((share) => share.stimulus === stimulus);
+    return shares.sort((a, b) => b.ms - a.ms);
+  }
+
+  /** A stimulus has ended. After a slow one every call of a policy is timed for a while, to find the cause of the next. */
+  end(durationMs: number): void {
+    if (durationMs >= this.slowMs) this.watchedUntil = this.stimulus + WATCHED_STIMULI;
+  }
+
+  /**
+   * The call of a policy, timed: what is slow is named, and counts as part of its stimulus.
+   * @param subject - for messages: `score of the policy of workerSelection "mine"`
+   */
+  timed(subject: string, call: Call): Call {
+    const { clock } = this;
+    const share = this.shareOf(subject);
+    let calls = 0;
+    return (a, b, c, d) => {
+      const isWatched = this.stimulus < this.watchedUntil;
+      if (!isWatched && (calls++ & (POLICY_CALLS_PER_TIMED - 1)) !== 0) return call(a, b, c, d);
+      const startMs = elapsedMs(clock);
+      try {
+        return call(a, b, c, d);
+      } finally {
+        const durationMs = elapsedMs(clock) - startMs;
+        this.addTo(share, durationMs, isWatched ? 1 : POLICY_CALLS_PER_TIMED);
+        if (durationMs < SLOW_MS) this.tookLong(subject, durationMs);
+      }
+    };
   }
 
   /**
@@ -172,11 +218,27 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
     }
   }
 
+  /** Remembers that a call took long. */
+  wasSlow(subject: string, durationMs: number): SlowCalls {
+    const slow = this.slow.get(subject) ?? { atMs: 0, longestMs: 0, quietUntilMs: 0, unsaid: 0 };
+    slow.atMs = elapsedMs(this.clock);
+    slow.longestMs = Math.max(slow.longestMs, durationMs);
+    this.slow.set(subject, slow);
+    return slow;
+  }
+
+  /** What took long within the last minute, and its longest call in milliseconds. */
+  slowCalls(): ReadonlyMap<string, number> {
+    const sinceMs = elapsedMs(this.clock) - QUIET_MS;
+    const recent = [...this.slow].filter(([, { atMs }]) => atMs >= sinceMs);
+    return new Map(recent.map(([subject, { longestMs }]) => [subject, longestMs]));
+  }
+
   private shareOf(subject: string): HookShare {
-    const known = this.shares.find((share) => share.subject === subject);
+    const known = this.shares.get(subject);
     if (known !== undefined) return known;
     const share = { subject, stimulus: 0, calls: 0, ms: 0 };
-    this.shares.push(share);
+    this.shares.set(subject, share);
     return share;
   }
 
@@ -184,14 +246,15 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
     if (durationMs < this.slowMs) return;
     // In virtual time a busy machine is no news.
     if (durationMs < SLOW_MS && this.clock.elapsedMs !== undefined) return;
-    const nowMs = elapsedMs(this.clock);
-    const before = this.slow.get(subject);
-    if (before !== undefined && nowMs < before.quietUntilMs) {
-      before.unsaid++;
+    const slow = this.wasSlow(subject, durationMs);
+    const nowMs = slow.atMs;
+    if (nowMs < slow.quietUntilMs) {
+      slow.unsaid++;
       return;
     }
-    this.slow.set(subject, { quietUntilMs: nowMs + QUIET_MS, unsaid: 0 });
-    const unsaid = before?.unsaid ?? 0;
+    const { unsaid } = slow;
+    slow.quietUntilMs = nowMs + QUIET_MS;
+    slow.unsaid = 0;
     const more = unsaid === 0 ? '' : `; it did so ${unsaid} more times since this was said`;
     const whom = { plugin: 'scheduler', 'worker-plugin': 'worker', 'nanny-plugin': 'nanny' }[
       this.kind
@@ -226,7 +289,6 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
    */
   compile(own: Partial<Hooks> = {}): HookCalls<Hooks> {
     const calls: Record<string, readonly Call[]> = {};
-    this.shares = [];
     for (const name of this.names) {
       const first = (own as Readonly<Record<string, Call | undefined>>)[name];
       calls[name] = Object.freeze([...(first === undefined ? [] : [first]), ...this.callsOf(name)]);
@@ -295,21 +357,23 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
       const durationMs = elapsedMs(clock) - startMs;
       counters.totalMs += durationMs * callsPerTimed;
       if (durationMs > counters.maxMs) counters.maxMs = durationMs;
-      if (kind === 'plugin') this.addTo(share, durationMs);
+      if (kind === 'plugin') this.addTo(share, durationMs, callsPerTimed);
       // What takes longer is named with the stimulus that it is part of.
       if (kind !== 'plugin' || durationMs < SLOW_MS) this.tookLong(share.subject, durationMs);
       return result;
     };
   }
 
-  private addTo(share: HookShare, durationMs: number): void {
+  /** @param calls - that the timed one stands for; a long one stands for itself only */
+  private addTo(share: HookShare, durationMs: number, calls: number): void {
     if (share.stimulus !== this.stimulus) {
       share.stimulus = this.stimulus;
       share.calls = 0;
       share.ms = 0;
     }
-    share.calls++;
-    share.ms += durationMs;
+    if (durationMs >= LONG_MS) calls = 1;
+    share.calls += calls;
+    share.ms += durationMs * calls;
   }
 
   /**

@@ -579,7 +579,9 @@ export async function loadPolicy<Role extends RoleName>(
   const resolved = await resolver.resolve(entry.use, role === 'rules' ? 'rule' : 'policy', role);
   const { name, policy } = makePolicy(role, resolved, entry.options, place, resolver.log);
   checkPolicy(role, policy, `${name} (${resolved.source})`);
-  const shielded = isTrusted(resolved.exported) ? policy : shieldedPolicy(role, policy);
+  const shielded = isTrusted(resolved.exported)
+    ? policy
+    : shieldedPolicy(role, policy, name, resolver.hooks);
   const named = { name, policy: shielded as PolicyRoles[Role] };
   return isPlain(entry) ? { ...named, entry } : named;
 }

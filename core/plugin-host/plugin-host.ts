@@ -243,7 +243,7 @@ export class PluginHost<Plugin extends HostedPlugin> {
 export interface PluginSurroundings {
   readonly clock: Clock;
   readonly log: Logger;
-  readonly hooks: Pick<HookRegistry, 'failed' | 'run'>;
+  readonly hooks: Pick<HookRegistry, 'failed' | 'run' | 'timed'>;
   /** Reports an error that the owner of the plugin survives. */
   report(error: YardmasterError): void;
 }

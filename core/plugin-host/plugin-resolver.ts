@@ -8,6 +8,7 @@ import type { ModuleLimit } from '../shared/limits.ts';
 import { trust } from '../shared/read-only.ts';
 import { hint, show } from '../shared/words.ts';
 import { isPlainObject } from '../util/values.ts';
+import { HookRegistry } from './hooks.ts';
 import { collaborator, inject } from './injection.ts';
 import { BUILTINS, CONFIG_FOLDER, LOGGER } from '../host/tokens.ts';
 
@@ -36,6 +37,8 @@ export class PluginResolver {
     @inject(CONFIG_FOLDER) private readonly folder: string,
     /** For what it loads. Default: none. */
     @inject(LOGGER) readonly log?: Logger,
+    /** Times the calls of policies that it loads. Default: nobody does. */
+    readonly hooks?: HookRegistry,
     private readonly timeoutMs = LOAD_TIMEOUT_MS,
   ) {}
 

@@ -13,6 +13,7 @@ import { hint } from '../shared/words.ts';
 import type { RoleName } from '../api/rules.ts';
 import type { Named, NamedRule } from '../kernel/ports.ts';
 import { checkPolicy, membersOf } from './contracts.ts';
+import type { HookRegistry } from './hooks.ts';
 
 interface Provider {
   /** The owner of the slot, for messages: `the configuration`, `plugin "pack"`. */
@@ -43,14 +44,12 @@ export class PolicySlotTable {
 
   /**
    * Fills a slot. The same owner may fill it anew.
-   * @param isShielded - the policy is not part of this package, and sees views of the state
    * @throws YardmasterError `ERR_SLOT` when another owner has filled it
    */
   provide<Slot extends SlotName>(
     slot: Slot,
     policy: Named<PolicySlots[Slot]>,
     owner: string,
-    isShielded = false,
   ): void {
     checkSlot(slot, owner);
     const other = this.providers.get(slot);
@@ -62,8 +61,7 @@ export class PolicySlotTable {
       );
     }
     checkPolicy(slot, policy.policy, `${policy.name} from ${owner}`);
-    const shielded = isShielded ? shieldedPolicy(slot, policy.policy) : policy.policy;
-    this.providers.set(slot, { owner, ...policy, policy: shielded });
+    this.providers.set(slot, { owner, ...policy });
   }
 
   /** Takes rules in the place of those that the owner had; they are checked, and see what they should. */
@@ -149,26 +147,41 @@ export function checkSlot(slot: unknown, owner?: string): asserts slot is SlotNa
  * A policy or rule that is not part of this package: it sees views of the state, which it cannot change, and its answers are
  * taken back from views. An ordering policy gets a copy of the links, which are read too often for views. What it
  * remembers is its own, so `restore` is given that itself.
+ * @param name - of the policy, for messages about slow calls
+ * @param hooks - times its calls; undefined: nobody does
  */
-export function shieldedPolicy<Policy extends object>(role: RoleName, policy: Policy): Policy {
-  const methods = policy as Readonly<Record<string, (...args: unknown[]) => unknown>>;
+export function shieldedPolicy<Policy extends object>(
+  role: RoleName,
+  policy: Policy,
+  name = '',
+  hooks?: Pick<HookRegistry, 'timed'>,
+): Policy {
+  const methods = policy as Readonly<Record<string, unknown>>;
   const shielded: Record<string, unknown> = {};
-  for (const name of membersOf(role)) {
-    if (typeof methods[name] !== 'function') {
-      if (name in policy) Object.defineProperty(shielded, name, { get: () => methods[name] });
-    } else if (name === 'restore') {
-      shielded[name] = (memory: unknown, cluster: unknown) =>
-        methods[name]!(memory, readOnly(cluster));
-    } else if (name === 'order' && role === 'ordering') {
-      shielded[name] = (tasks: unknown, keys: unknown, links: GraphLinks | undefined) =>
-        original(methods[name]!(readOnly(tasks), readOnly(keys), links && copyOf(links)));
-    } else {
-      // No method has more parameters; naming them saves two arrays for each call.
-      shielded[name] = (a: unknown, b: unknown, c: unknown, d: unknown) =>
-        original(methods[name]!(readOnly(a), readOnly(b), readOnly(c), readOnly(d)));
+  for (const member of membersOf(role)) {
+    const method = methods[member];
+    if (typeof method !== 'function') {
+      if (member in policy) Object.defineProperty(shielded, member, { get: () => methods[member] });
+      continue;
     }
+    const call = shieldedCall(role, member, (method as Method).bind(policy));
+    const kind = role === 'rules' ? 'rule' : `policy of ${role}`;
+    const subject = `${member} of the ${kind} "${name}"`;
+    shielded[member] = hooks === undefined ? call : hooks.timed(subject, call);
   }
   return shielded as Policy;
+}
+
+type Method = (a?: unknown, b?: unknown, c?: unknown, d?: unknown) => unknown;
+
+function shieldedCall(role: RoleName, member: string, method: Method): Method {
+  if (member === 'restore') return (memory, cluster) => method(memory, readOnly(cluster));
+  if (member === 'order' && role === 'ordering') {
+    return (tasks, keys, links) =>
+      original(method(readOnly(tasks), readOnly(keys), links && copyOf(links as GraphLinks)));
+  }
+  // No method has more parameters; naming them saves two arrays for each call.
+  return (a, b, c, d) => original(method(readOnly(a), readOnly(b), readOnly(c), readOnly(d)));
 }
 
 function copyOf(links: GraphLinks): GraphLinks {

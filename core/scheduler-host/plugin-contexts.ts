@@ -91,6 +91,8 @@ export class PluginContexts {
         if (failure !== undefined) plugin.report(failure);
         this.errors.policyJudged?.(`${plugin.name} ${policy}`, failure);
       },
+      timed: (subject, call) => this.hooks.run(subject, call),
+      slowCalls: () => this.hooks.slowCalls(),
       load: (entry, at) => this.load(plugin, entry, at),
       decisions: this.decisionSink(plugin),
       shutDown: () => this.shutdown.closeInBackground(),

@@ -208,16 +208,13 @@ export class LoadedPlugin extends HostedPlugin {
     this.policies.set(role, given);
   }
 
-  private fill(role: RoleName, policy: PolicyRoles[RoleName]): void {
+  private fill(role: RoleName, given: PolicyRoles[RoleName]): void {
     const { name, owner, blueprint } = this;
-    const { slots } = this.registers;
-    if (role !== 'rules') {
-      slots.provide(role, { name, policy: policy as never }, owner, !blueprint.isTrusted);
-      return;
-    }
-    checkPolicy(role, policy, `${name} from ${owner}`);
-    const rule = blueprint.isTrusted ? policy : shieldedPolicy(role, policy);
-    slots.provideRules([{ name, policy: rule as Rule, weight: 1 }], owner);
+    const { slots, hooks } = this.registers;
+    checkPolicy(role, given, `${name} from ${owner}`);
+    const policy = blueprint.isTrusted ? given : shieldedPolicy(role, given, name, hooks);
+    if (role === 'rules') slots.provideRules([{ name, policy: policy as Rule, weight: 1 }], owner);
+    else slots.provide(role, { name, policy: policy as never }, owner);
   }
 
   override attach(): void {

@@ -36,7 +36,7 @@ const CAUSE_SHARE = 0.5;
 /** Part from which one of them is named. */
 const NAMED_SHARE = 0.1;
 
-/** Logs which stimuli blocked the scheduler's loop: which hooks took the time, or which policies may have. */
+/** Logs which stimuli blocked the scheduler's loop, and which hooks and policies took the time. */
 @collaborator
 export class SlowStimulusMonitor {
   private quietUntilMs = -Infinity;
@@ -52,25 +52,26 @@ export class SlowStimulusMonitor {
   /** @param durationMs - from its beginning until what it sent had left, at least half a second */
   report(stimulus: Stimulus, durationMs: number): void {
     const nowMs = elapsedMs(this.clock);
+    const shares = this.hooks.sharesOfStimulus;
+    const named = shares.filter(({ ms }) => ms >= NAMED_SHARE * durationMs).slice(0, 3);
+    for (const { subject, ms } of named) this.hooks.wasSlow(subject, ms);
     if (nowMs < this.quietUntilMs) {
       this.unsaid++;
       return;
     }
     const { op, stimulusId } = stimulus;
     const tasks = op === 'update-graph' ? ` with ${countOf(stimulus.tasks.length, 'task')}` : '';
-    const shares = this.hooks.sharesOfStimulus;
-    const named = shares.filter(({ ms }) => ms >= NAMED_SHARE * durationMs).slice(0, 3);
-    const hooksMs = shares.reduce((sum, { ms }) => sum + ms, 0);
-    const isByHooks = hooksMs >= CAUSE_SHARE * durationMs;
+    const extensionsMs = shares.reduce((sum, { ms }) => sum + ms, 0);
+    const isByExtensions = extensionsMs >= CAUSE_SHARE * durationMs;
     // In virtual time a busy machine is no news; what a plugin does is.
-    if (this.clock.elapsedMs !== undefined && !isByHooks) return;
+    if (this.clock.elapsedMs !== undefined && !isByExtensions) return;
     const more = this.unsaid === 0 ? '' : `; so did ${countOf(this.unsaid, 'other')} lately`;
     const policies = this.slots.names; // One of them may be what is slow.
     const names = Object.entries(policies).map(([slot, name]) => `${slot} ${name}`);
-    const why = isByHooks
+    const why = isByExtensions
       ? named.map(textOf).join(', ')
       : `a large graph, a checkpoint of a recording or journal, or one of the policies (${names.join(', ')})` +
-        (hooksMs === 0 ? '' : `; the hooks of plugins took ${Math.round(hooksMs)} ms of it`);
+        (extensionsMs === 0 ? '' : `; extensions took ${Math.round(extensionsMs)} ms of it`);
     this.log.warn(
       { stimulusId, op, durationMs, policies, hooks: named },
       `${stimulusId}${tasks} blocked the scheduler for ${Math.round(durationMs)} ms${more}: ${why}`,
@@ -130,6 +131,7 @@ export class SchedulerHost {
     this.queue.runChanges();
     this.bus.release();
     const durationMs = elapsedMs(this.clock) - startMs;
+    this.hooks.end(durationMs);
     if (durationMs >= SLOW_MS) this.slowStimuli.report(stimulus, durationMs);
     if (this.kernel.isUnsettled) this.clientQueues.continueLater();
     if ('client' in stimulus || stimulus.op === 'restart') this.reservations.handled(stimulus);

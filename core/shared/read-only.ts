@@ -363,7 +363,7 @@ function showing<Original extends object>() {
 
 class ShownTask
   extends showing<TaskView>()(
-    ...(['key', 'id', 'group', 'prefix', 'negatedUserPriority', 'arrival'] as const),
+    ...(['id', 'group', 'negatedUserPriority', 'arrival'] as const),
     ...(['generation', 'rank', 'dependencies', 'dependentCount'] as const),
     ...(['whoWants', 'processingOn', 'steal', 'type', 'retries'] as const),
     ...(['suspicious', 'isActor', 'isDataProducer', 'isQueueable'] as const),
@@ -373,6 +373,12 @@ class ShownTask
   implements TaskView
 {
   // What policies read most, written out: that halves what it costs.
+  get key(): string {
+    return shownBy<TaskView>(this).key;
+  }
+  get prefix(): PrefixView {
+    return readOnly(shownBy<TaskView>(this).prefix);
+  }
   get state(): TaskView['state'] {
     return shownBy<TaskView>(this).state;
   }

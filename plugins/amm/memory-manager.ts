@@ -4,6 +4,7 @@ import {
   type AmmRefusals,
   type AmmRound,
   type AmmView,
+  type Bridge,
   CANDIDATES_MAX,
   type ClusterView,
   type DecisionCandidate,
@@ -62,6 +63,8 @@ interface MemoryManagerParts {
   readonly enact: (moves: ReplicaMoves) => void;
   /** A policy has had its round, or failed in it; the other policies continue. */
   readonly judge: (policy: string, failure?: YardmasterError) => void;
+  /** Calls a policy, and has it named when that takes long. Default: only calls it. */
+  readonly timed?: Bridge['timed'];
   /** The replicas that are under way, shared by the managers of one scheduler. Default: its own. */
   readonly book?: ReplicaBook;
 }
@@ -139,10 +142,15 @@ export class MemoryManager implements RoundView {
     this.isRunning = true;
     this.hasRun = true;
     const tally = (this.tally = new RoundTally());
+    const timed = this.parts.timed ?? ((_subject, call) => call());
     this.transferTime = { nowMs: this.parts.nowMs(), bandwidth: this.cluster.costs.bandwidth };
     try {
       this.book.beginRound(this.cluster, this.transferTime.nowMs, () => this.loadsOfRound());
-      for (const policy of [...this.policies]) if (this.policies.has(policy)) this.drive(policy);
+      for (const policy of [...this.policies]) {
+        if (!this.policies.has(policy)) continue;
+        const subject = `the policy "${policy.constructor.name}" of the Active Memory Manager`;
+        timed(subject, () => this.drive(policy));
+      }
       if (tally.accepted > 0) this.parts.enact(this.moves());
     } finally {
       this.isRunning = false;

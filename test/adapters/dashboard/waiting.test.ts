@@ -17,3 +17,12 @@ it('says which limits tasks wait for, and sums up those beyond three', () => {
     '4 tasks wait for other limits.',
   ]);
 });
+
+it('names extensions that everything had to wait for', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1, { threads: 1 });
+  const slowCalls = new Map([['the hook taskTransition of plugin "audit"', 120.4]]);
+  expect(waitingIn(env.cluster, slowCalls).map(({ text }) => text)).toEqual([
+    'Everything waited for the hook taskTransition of plugin "audit", lately for 120 ms.',
+  ]);
+});

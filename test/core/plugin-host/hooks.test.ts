@@ -248,6 +248,30 @@ describe('what blocks the scheduler is named', () => {
     ]);
   });
 
+  it('a policy, of whose calls one in 16 is timed, and each after a slow stimulus', () => {
+    const clock = new HandClock();
+    const hooks = new HookRegistry(clock);
+    let tookMs = 150;
+    const score = hooks.timed('score of the policy of workerSelection "slow"', () =>
+      clock.pass(tookMs),
+    );
+    const callsTimed = (): number => {
+      hooks.begin('tasks-1');
+      for (let count = 0; count < 16; count++) score();
+      return hooks.sharesOfStimulus[0]?.calls ?? 0;
+    };
+    expect(callsTimed()).toBe(1);
+    hooks.end(16 * 150);
+    expect(callsTimed()).toBe(16);
+    expect([...hooks.slowCalls()]).toEqual([
+      ['score of the policy of workerSelection "slow"', 150],
+    ]);
+    tookMs = 0;
+    clock.pass(60_001);
+    expect(callsTimed()).toBe(16);
+    expect([...hooks.slowCalls()]).toEqual([]);
+  });
+
   it('a timer, once a minute', async () => {
     const slow = definePlugin({
       name: 'slow',

@@ -240,7 +240,7 @@ describe('a module that cannot be used says what to do', () => {
   };
 
   it('one whose top-level await never settles, within a limit', async () => {
-    const hasty = new PluginResolver({}, folder, undefined, 50);
+    const hasty = new PluginResolver({}, folder, undefined, undefined, 50);
     expect(await refusal('./plugins/hung.mjs', hasty)).toBe(
       'the plugin "./plugins/hung.mjs" did not load within 0.05 s; a top-level await of it, or of a module that it imports, probably never settles',
     );
@@ -259,7 +259,7 @@ describe('a module that cannot be used says what to do', () => {
     const request = { onError: 'log' as const, place: AT_RUN_TIME };
     const blueprint = blueprintOf({ exported: hung, source: './hung.js' }, request);
     await expect(
-      blueprint.load(new PluginResolver({}, folder, undefined, 50)),
+      blueprint.load(new PluginResolver({}, folder, undefined, undefined, 50)),
     ).rejects.toMatchObject({
       code: 'ERR_PLUGIN_LOAD',
       message:

@@ -17,6 +17,7 @@ const built = (path) => join(dist, `${path}.js`);
 const PROGRAMS = {
   cli: built('adapters/cli/main'),
   'thread-main': built('adapters/executors/threads/thread-main'),
+  'lab-thread': built('adapters/simulator/lab/lab-thread'),
   'hardware-tasks': built('adapters/peers/hardware-tasks'),
   'demo-tasks': built('adapters/demo/tasks'),
 };

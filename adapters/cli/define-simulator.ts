@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { type Command, Option } from 'commander';
 import { clusterFlags } from './cluster-flags.ts';
 import { common, count, positive, running } from './command-line.ts';
@@ -10,6 +11,7 @@ export function defineSimulator(program: Command): void {
   defineSimulate(program);
   const lab = program.command('lab').description('Compare policies on simulated clusters.');
   defineCompare(lab);
+  defineCorpus(lab);
   defineWorstCase(lab);
   defineCalibrate(lab);
 }
@@ -45,11 +47,8 @@ function defineCompare(lab: Command): void {
       'default, built-in policies, several joined by +, modules of policies, or configurations; the first is what others are compared with',
     )
     .option('--seeds <n>', 'runs of each workload under each of them', positive, 5)
-    .addOption(
-      new Option('-f, --format <format>', 'how')
-        .choices(['table', 'json', 'html'])
-        .default('table'),
-    )
+    .option('-j, --jobs <n>', 'simulations at once', positive, availableParallelism())
+    .addOption(format())
     .addHelpText(
       'after',
       `
@@ -58,6 +57,47 @@ Examples:
   $ yardmaster lab compare run.ylog --policies default,mine.yaml --workers 20 --format html > compared.html`,
     )
     .action(running(async () => (await import('./commands/lab.ts')).compareCommand));
+}
+
+function defineCorpus(lab: Command): void {
+  common(lab.command('corpus'))
+    .description('Measure policies on many graphs and clusters, with intervals and bounds.')
+    .argument('[workload...]', `folders of instances (.json), or workloads, ${WORKLOADS}`)
+    .option('--corpus <folder>', 'a folder of instances')
+    .option(
+      '-p, --policies <a,b,c>',
+      'as for compare (default: each built-in policy in the place of the default of its slot)',
+    )
+    .option('-b, --baseline <policies>', 'those that the others are compared with', 'default')
+    .option('--seeds <n>', 'runs of each graph in each setting', positive, 3)
+    .option('-j, --jobs <n>', 'simulations at once (default: as many as there are cores)', positive)
+    .option('--quick', 'graphs of up to 200 tasks, on 8x2 with 1Gbit')
+    .option('--full', 'all clusters, links, memory and durations')
+    .option('--clusters <a,b>', '8x2, 32x4, 4x16, unequal')
+    .option('--links <a,b>', '100Mbit, 1Gbit, 10Gbit')
+    .option('--memory <a,b>', 'ample, tight (0.6 of the peak of the baseline)')
+    .option('--durations <a,b>', 'unknown, known, wrong (by a third)')
+    .option('--max-tasks <n>', 'leave larger graphs out', positive)
+    .option('--no-offline', 'without the schedules that know everything')
+    .option(
+      '-o, --output <folder>',
+      'continue from its results, and write corpus.json and corpus.html',
+    )
+    .addOption(format())
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ yardmaster lab corpus instances --quick --policies balanced,./pack.js
+  $ yardmaster lab corpus instances --full --policies family+calm -o results`,
+    )
+    .action(running(async () => (await import('./commands/lab.ts')).corpusCommand));
+}
+
+function format(): Option {
+  return new Option('-f, --format <format>', 'how')
+    .choices(['table', 'json', 'html'])
+    .default('table');
 }
 
 function defineWorstCase(lab: Command): void {

@@ -33,10 +33,21 @@ export {
   type Comparison,
   comparePolicies,
   type Figure,
-  type FigureName,
-  FIGURES,
 } from './lab/compare.ts';
-export { BUILTIN_POLICIES, policyVariant, readVariant, type PolicyVariant } from './lab/compare.ts';
-export type { Instance, InstanceLimits } from './lab/compare.ts';
+export {
+  type CorpusInstance,
+  type CorpusOptions,
+  type CorpusReport,
+  measureCorpus,
+  type Setting,
+} from './lab/corpus.ts';
+export { type FigureName, FIGURES } from './lab/runs.ts';
+export {
+  BUILTIN_POLICIES,
+  policyVariant,
+  readVariant,
+  type PolicyVariant,
+} from './lab/variants.ts';
+export type { Instance, InstanceLimits } from './lab/worst-case.ts';
 export { type WorstCase, worstCase, type WorstCaseOptions } from './lab/worst-case.ts';
 export { calibrate, type Calibration, type FittedModels } from './lab/calibrate.ts';

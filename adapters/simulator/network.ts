@@ -4,7 +4,7 @@ import type { NetworkModel } from './options.ts';
 import type { SimulatedStore } from './worker.ts';
 
 /** Transfers of at most this size take the time of the whole link, and share it with none: 64 KiB. */
-const SMALL_BYTES = 64 * 1024;
+export const SMALL_BYTES = 64 * 1024;
 
 /** Bytes that rounding may leave of a flow. */
 const NOTHING_BYTES = 1e-3;

@@ -199,6 +199,7 @@ export class Simulation {
       transfers: world.network.transferCount,
       peakWorkerBytes: workers.reduce((peak, { store }) => Math.max(peak, store.peakBytes), 0),
       spilledBytes: workers.reduce((sum, { store }) => sum + store.spilledBytes, 0),
+      pauses: workers.reduce((sum, { pauseCount }) => sum + pauseCount, 0),
       idleShare: this.idleShare(startMs, endMs),
       decisions: this.decisions,
       fallbacks: scheduled.fallbacks.count,
@@ -387,6 +388,8 @@ export interface SimulationReport {
   readonly peakWorkerBytes: number;
   /** Bytes that workers wrote to their disks. */
   readonly spilledBytes: number;
+  /** The number of times that a worker paused for lack of memory. */
+  readonly pauses: number;
   /** The part of the time of all threads in which nothing ran. */
   readonly idleShare: number;
   /** The number of times that the scheduler sent a task to a worker. */

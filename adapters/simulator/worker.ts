@@ -54,6 +54,8 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
   readonly port: Port;
   readonly bornMs: number;
   diedMs = Infinity;
+  /** The number of times that it paused for lack of memory. */
+  pauseCount = 0;
   /** Milliseconds by which messages to and from the scheduler are later. */
   extraDelayMs = 0;
   /** Its process stands still until then. */
@@ -197,6 +199,7 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
   onMemoryMode(mode: MemoryMode): void {
     const before = this.status;
     this.memoryMode = mode;
+    if (mode === 'paused') this.pauseCount++;
     this.adapt(before);
   }
 

@@ -71,7 +71,6 @@ export async function policiesPage(onWorkload: (name: string) => void): Promise<
     WHICH_POLICY,
     `## Each workload\n\n${WORKLOADS}\n`,
     `### Makespan\n\n${tableOf(all, 'makespanS')}`,
-    `### Bytes moved\n\n${tableOf(all, 'movedBytes')}`,
   ];
   return parts.join('\n');
 }
@@ -98,7 +97,7 @@ This page is made by \`npm run lab:page\`: every built-in policy in the place of
 workloads, in [the simulator](simulator.md): ${CLUSTER.workers} workers of ${CLUSTER.worker.threads} threads with 4 GiB each, links of 1 Gbit/s, ${SEEDS} seeds. Each figure is
 a mean over the seeds relative to the defaults: below 1 is less. One client submits each graph, so policies of the slot
 fairness, which share between clients, have little to decide here. \`yardmaster lab compare\` prints the figures themselves, with
-deviations, spilled bytes and idle time.
+intervals, and \`yardmaster lab corpus\` has more graphs and clusters.
 
 A simulation is a model. Measure the two or three policies that look best with your own work:
 \`yardmaster lab compare run.ylog --policies default,balanced\` takes a [recording](insight.md#recording-and-replay) of it.
@@ -148,7 +147,7 @@ function winnersOf(runs: readonly ComparedRun[]): string {
     const better = own.flatMap(({ policies, figures }) => {
       const makespan = figures?.makespanS;
       if (makespan?.relative === undefined || makespan.relative > WIN) return [];
-      const isClear = base.mean - makespan.mean > base.deviation + makespan.deviation;
+      const isClear = 1 - makespan.relative > (makespan.margin ?? 0);
       return isClear ? [`\`${policies}\` (${makespan.relative.toFixed(2)})`] : [];
     });
     return better.length === 0 ? [] : [`- ${workload}: ${better.join(', ')}`];
@@ -156,7 +155,7 @@ function winnersOf(runs: readonly ComparedRun[]): string {
   const text = lines.length === 0 ? 'Nowhere.' : lines.join('\n');
   return `## Where the defaults lose
 
-Policies that need at most ${WIN} of the makespan of the defaults, by more than both standard deviations together.
+Policies that need at most ${WIN} of the makespan of the defaults, with a 95 % interval, paired over the seeds, below 1.
 
 ${text}
 `;

@@ -1,5 +1,7 @@
-import { writeFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { basename, join } from 'node:path';
+import { YardmasterError } from '../../../core/api/index.ts';
 import { countOf } from '../../../core/util/values.ts';
 import {
   calibrate,
@@ -9,7 +11,29 @@ import {
   type WorstCase,
   worstCase,
 } from '../../simulator/index.ts';
-import { cells, COLUMNS, htmlPage } from '../../simulator/lab/compare.ts';
+import {
+  CLUSTERS,
+  CORPUS_POLICIES,
+  FULL,
+  KNOWLEDGE,
+  LINKS,
+  measureCorpus,
+  MEMORY,
+  QUICK,
+  type Setting,
+  settingsOf,
+} from '../../simulator/lab/corpus.ts';
+import {
+  cells,
+  COLUMNS,
+  comparisonPage,
+  corpusNote,
+  corpusPage,
+  ratioText,
+  SUMMARY_COLUMNS,
+  summaryCells,
+} from '../../simulator/lab/pages.ts';
+import { KnownRuns } from '../../simulator/lab/runs.ts';
 import { type ClusterFlags, clusterOptions } from '../cluster-flags.ts';
 import { say, sizeText, textTable } from '../terminal.ts';
 
@@ -50,6 +74,7 @@ function signed(value: number): string {
 export interface CompareFlags extends ClusterFlags {
   readonly policies: string;
   readonly seeds: number;
+  readonly jobs: number;
   readonly format: 'table' | 'json' | 'html';
 }
 
@@ -63,15 +88,16 @@ export async function compareCommand(
   const variants = await Promise.all(flags.policies.split(',').map(readVariant));
   const workloads = [];
   for (const name of names) workloads.push(await loadWorkload(name));
-  const { seeds, format } = flags;
+  const { seeds, format, jobs } = flags;
   const comparison = await comparePolicies(workloads, variants, {
     ...clusterOptions(flags),
     seeds,
-    onRun: ({ workload, policies }) => say(`${workload} ${policies}\n`, process.stderr),
+    jobs,
+    onProgress: progress(),
   });
   const { runs } = comparison;
   if (format === 'json') say(`${JSON.stringify(comparison, undefined, 2)}\n`);
-  else if (format === 'html') say(htmlPage(comparison));
+  else if (format === 'html') say(comparisonPage(comparison));
   else say(`${textTable(COLUMNS, runs.map(padded))}\n`);
   return runs.every(({ figures }) => figures !== undefined) ? 0 : FAILED_CODE;
 }
@@ -79,6 +105,129 @@ export async function compareCommand(
 function padded(run: Parameters<typeof cells>[0]): string[] {
   const shown = cells(run);
   return COLUMNS.map((_, index) => shown[index] ?? '');
+}
+
+/** Seconds between two lines about the progress. */
+const PROGRESS_S = 10;
+
+/** Says how many runs are done, and how long the others will take. */
+function progress(): (done: number, total: number) => void {
+  const begunMs = performance.now();
+  let saidMs = begunMs;
+  return (done, total) => {
+    const nowMs = performance.now();
+    if (nowMs - saidMs < 1000 * PROGRESS_S && done < total) return;
+    saidMs = nowMs;
+    const tookS = (nowMs - begunMs) / 1000;
+    const leftS = (tookS / done) * (total - done);
+    const text = `${done} of ${countOf(total, 'run')} in ${tookS.toFixed(0)} s, ${leftS.toFixed(0)} s left`;
+    say(`${text}\n`, process.stderr);
+  };
+}
+
+/** Flags of `lab corpus`. */
+export interface CorpusFlags {
+  readonly corpus?: string;
+  readonly policies?: string;
+  readonly baseline: string;
+  readonly seeds: number;
+  readonly jobs?: number;
+  readonly quick?: boolean;
+  readonly full?: boolean;
+  readonly clusters?: string;
+  readonly links?: string;
+  readonly memory?: string;
+  readonly durations?: string;
+  readonly maxTasks?: number;
+  readonly offline: boolean;
+  readonly output?: string;
+  readonly format: 'table' | 'json' | 'html';
+}
+
+/** Tasks of the largest graph of `--quick`. */
+const QUICK_TASKS = 200;
+
+/** `yardmaster lab corpus`. */
+export async function corpusCommand(names: readonly string[], flags: CorpusFlags): Promise<number> {
+  const { corpus, baseline, seeds, quick, offline, output, format } = flags;
+  const { jobs = availableParallelism(), maxTasks = quick === true ? QUICK_TASKS : Infinity } =
+    flags;
+  const wanted = flags.policies?.split(',') ?? CORPUS_POLICIES;
+  const others = wanted.filter((name) => name !== baseline);
+  const variants = await Promise.all([baseline, ...others].map(readVariant));
+  const workloads = [];
+  for (const name of [...names, ...(corpus === undefined ? [] : [corpus])].flatMap(filesOf)) {
+    const workload = await loadWorkload(name);
+    if (workload.tasks.length <= maxTasks) workloads.push({ ...workload, name: shortName(name) });
+  }
+  if (workloads.length === 0) throw noGraph(maxTasks);
+  if (output !== undefined) mkdirSync(output, { recursive: true });
+  const known = new KnownRuns(output === undefined ? undefined : join(output, 'runs.jsonl'));
+  const settings = settingsIn(flags);
+  const report = await measureCorpus(workloads, variants, {
+    ...{ settings, seeds, offline, jobs, known },
+    onProgress: progress(),
+  });
+  const json = `${JSON.stringify(report, undefined, 2)}\n`;
+  if (output !== undefined) {
+    writeFileSync(join(output, 'corpus.json'), json);
+    writeFileSync(join(output, 'corpus.html'), corpusPage(report));
+  }
+  if (format === 'json') say(json);
+  else if (format === 'html') say(corpusPage(report));
+  else {
+    const { summaries } = report;
+    say(`${textTable(SUMMARY_COLUMNS, summaries.map(summaryCells))}\n`);
+    if (report.settings.length > 1) {
+      const rows = report.settings.map((setting) => [
+        setting,
+        ...summaries.map(({ bySetting }) => ratioText(bySetting[setting] ?? { mean: NaN })),
+      ]);
+      say(`\n${textTable(['makespan', ...summaries.map(({ policies }) => policies)], rows)}\n`);
+    }
+    say(`\n${corpusNote(report)}\n`);
+  }
+  return report.summaries.every(({ failed }) => failed === 0) ? 0 : FAILED_CODE;
+}
+
+/** The instances of a folder; anything else is a workload itself. */
+function filesOf(name: string): string[] {
+  if (!existsSync(name) || !statSync(name).isDirectory()) return [name];
+  const files = readdirSync(name).filter((file) => file.endsWith('.json'));
+  return files.sort().map((file) => join(name, file));
+}
+
+function shortName(name: string): string {
+  return name.endsWith('.json') ? basename(name, '.json') : name;
+}
+
+function noGraph(maxTasks: number): YardmasterError {
+  const message =
+    maxTasks === Infinity
+      ? 'there is no graph to run; name a folder of instances (.json), or workloads'
+      : `there is no graph of at most ${maxTasks} tasks; give a higher --max-tasks`;
+  return new YardmasterError('ERR_GRAPH_INVALID', message);
+}
+
+/** Those of the preset, or all combinations of what is listed. */
+function settingsIn({ full, clusters, links, memory, durations }: CorpusFlags): readonly Setting[] {
+  const lists = [clusters, links, memory, durations];
+  if (lists.every((list) => list === undefined)) return full === true ? FULL : QUICK;
+  return settingsOf(
+    chosen('--clusters', clusters ?? '8x2', Object.keys(CLUSTERS)),
+    chosen('--links', links ?? '1Gbit', Object.keys(LINKS)),
+    chosen('--memory', memory ?? 'ample', MEMORY),
+    chosen('--durations', durations ?? 'unknown', KNOWLEDGE),
+  );
+}
+
+function chosen<Name extends string>(flag: string, text: string, known: readonly Name[]): Name[] {
+  return text.split(',').map((name) => {
+    const found = known.find((each) => each === name);
+    if (found !== undefined) return found;
+    const message = `${flag}: "${name}" is none of ${known.join(', ')}`;
+    throw new YardmasterError('ERR_CONFIG', message);
+  });
 }
 
 /** Flags of `lab worst-case`. */

@@ -96,7 +96,7 @@ describe('policies on the command line', () => {
       overrides: { scheduler: { policies: { workerSelection: { use: policy } } } },
     });
     expect(await readVariant(config)).toEqual({ name: config, config });
-    expect(await readVariant('default')).toEqual({ name: 'default' });
+    expect(await readVariant('default')).toEqual({ name: 'default', isBuiltin: true });
     rmSync(folder, { recursive: true });
   });
 });

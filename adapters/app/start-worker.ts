@@ -45,7 +45,7 @@ import type { WorkerMemoryOptions } from '../../core/worker-host/worker-options.
 import { storeSpec } from '../client/options.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { collectGarbage, collectYoungGarbage } from '../executors/collect-garbage.ts';
-import { WorkerContext } from '../executors/worker-context.ts';
+import { workerContext, type WorkerContext } from '../executors/worker-context.ts';
 import { openResultStore } from '../stores/open-result-store.ts';
 import { MemoryStore, removeAbandoned, SpillFolder } from '../stores/index.ts';
 import { AllowedModules } from '../tasks/index.ts';
@@ -123,7 +123,7 @@ export async function runWorker(
     const { onSchedulerLost, reconnectTimeout, schedulerTtl: schedulerTtlMs } = config;
     const { resources, memoryLimit: memoryLimitBytes, ready, plugins } = config;
     const reconnect = { timeoutMs: reconnectTimeout };
-    context = new WorkerContext({
+    context = workerContext({
       ...{ clock, log, threadCount: config.threads ?? availableParallelism() },
       killGraceMs: config.killGrace,
       tidyBytes: memoryLimitBytes > 0 ? TIDY_RATIO * memoryLimitBytes : TIDY_BYTES,

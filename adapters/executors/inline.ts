@@ -11,51 +11,40 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { inBackground } from '../../core/shared/timers.ts';
-import { Reach } from '../peers/task-reach.ts';
-import { ActorHost, type ClusterReach, describeFailure, runTask } from '../tasks/index.ts';
+import { type Reach, reachOf } from '../peers/task-reach.ts';
+import { ActorHost, describeFailure, runTask } from '../tasks/index.ts';
+import type { WorkerContextOptions } from './worker-context.ts';
 
-/** Runs functions that are no tasks, in this very thread. */
-export class AuxiliaryRunner {
-  private readonly clock: Clock;
-  private readonly reach: Reach | undefined;
-
-  constructor({ clock, cluster }: { readonly clock: Clock; readonly cluster?: ClusterReach }) {
-    this.clock = clock;
-    this.reach = cluster && new Reach(cluster, clock);
-  }
-
-  /** Never rejects. When the signal is aborted, the result of the function is no longer awaited. */
-  run(task: ExecutableTask, signal: AbortSignal): Promise<readonly ExecutionResult[]> {
-    const { clock, reach: surroundings } = this;
-    const running = runTask(task, { signal, nowMs: () => clock.nowMs(), surroundings });
-    return new Promise((resolve) => {
-      const end = (): void => {
-        const error = new YardmasterError('ERR_CLOSED', 'the worker closed before it was done');
-        resolve([{ kind: 'failure', error: describeFailure(error) }]);
-      };
-      if (signal.aborted) end();
-      else signal.addEventListener('abort', end, { once: true });
-      const ended = running.then((result) => {
-        signal.removeEventListener('abort', end);
-        resolve([result]);
-      });
-      inBackground(ended, (error) => resolve([{ kind: 'failure', error: describeFailure(error) }]));
+/**
+ * Runs a function that is no task, in this very thread. Never rejects. When the signal is aborted, the result of the
+ * function is no longer awaited.
+ */
+export function runHere(
+  task: ExecutableTask,
+  signal: AbortSignal,
+  clock: Clock,
+  surroundings: Reach | undefined,
+): Promise<readonly ExecutionResult[]> {
+  const running = runTask(task, { signal, nowMs: () => clock.nowMs(), surroundings });
+  return new Promise((resolve) => {
+    const end = (): void => {
+      const error = new YardmasterError('ERR_CLOSED', 'the worker closed before it was done');
+      resolve([{ kind: 'failure', error: describeFailure(error) }]);
+    };
+    if (signal.aborted) end();
+    else signal.addEventListener('abort', end, { once: true });
+    const ended = running.then((result) => {
+      signal.removeEventListener('abort', end);
+      resolve([result]);
     });
-  }
-
-  close(): void {
-    this.reach?.close();
-  }
+    inBackground(ended, (error) => resolve([{ kind: 'failure', error: describeFailure(error) }]));
+  });
 }
 
 /** The options of an inline executor. */
-export interface InlineExecutorOptions {
+interface InlineExecutorOptions extends Pick<WorkerContextOptions, 'clock' | 'cluster'> {
   /** Tasks at once; they take turns at their awaits. Default 1. */
   readonly threadCount?: number;
-  /** Times the runs. */
-  readonly clock: Clock;
-  /** The parts with which tasks reach their cluster. Default: they cannot. */
-  readonly cluster?: ClusterReach;
 }
 
 /**
@@ -70,14 +59,12 @@ export class InlineExecutor implements Executor {
   private readonly running = new Set<() => void>();
   private readonly surroundings: Reach | undefined;
   private readonly actors: ActorHost;
-  private readonly aside: AuxiliaryRunner;
   private isClosed = false;
 
   constructor({ threadCount = 1, clock, cluster }: InlineExecutorOptions) {
     this.threadCount = threadCount;
     this.clock = clock;
-    this.surroundings = cluster && new Reach(cluster, clock);
-    this.aside = new AuxiliaryRunner({ clock, cluster });
+    this.surroundings = reachOf(cluster, clock);
     this.actors = new ActorHost(() => clock.nowMs(), this.surroundings);
   }
 
@@ -108,7 +95,7 @@ export class InlineExecutor implements Executor {
     _place: AsidePlace,
     signal: AbortSignal,
   ): Promise<readonly ExecutionResult[]> {
-    return this.aside.run(task, signal);
+    return runHere(task, signal, this.clock, this.surroundings);
   }
 
   /** Always empty: no task computes while this code runs on the only thread. */
@@ -132,7 +119,6 @@ export class InlineExecutor implements Executor {
     for (const fail of this.running) fail();
     this.running.clear();
     this.actors.close();
-    this.aside.close();
     this.surroundings?.close();
     return Promise.resolve();
   }

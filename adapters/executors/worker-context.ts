@@ -1,66 +1,45 @@
 import {
-  type Clock,
-  type ExecutableTask,
   type ExecutionResult,
   type ExecutorContext,
-  type Logger,
-  type RunSettings,
-  type TaskCall,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { hint } from '../../core/shared/words.ts';
-import { Reach } from '../peers/task-reach.ts';
+import { reachOf } from '../peers/task-reach.ts';
 import { type ClusterReach, describeFailure, loadCall, runTask } from '../tasks/index.ts';
 
-/** The settings of a worker that its executor uses. */
-export interface WorkerContextOptions {
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly threadCount: number;
-  readonly killGraceMs: number;
-  /** Bytes that tasks may leave behind in a thread before it collects them. */
+/** The settings of a worker that its executor uses. The built-in executors read what the contract does not have. */
+export interface WorkerContextOptions extends Omit<ExecutorContext, 'load' | 'run'> {
+  /**
+   * Bytes that tasks may leave behind in a thread (copies of inputs, values that were returned) before it
+   * collects them. Default: the engine does as it likes, which with few large buffers is late.
+   */
   readonly tidyBytes?: number;
   /** The parts with which tasks reach their cluster. Default: they cannot. */
   readonly cluster?: ClusterReach;
 }
 
-/** The context in which a worker makes its executor. The built-in executors read what the contract does not have. */
-export class WorkerContext implements ExecutorContext {
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly threadCount: number;
-  readonly killGraceMs: number;
-  readonly tidyBytes: number | undefined;
-  readonly cluster: ClusterReach | undefined;
-  private readonly reach: Reach | undefined;
-
-  constructor({ clock, log, threadCount, killGraceMs, tidyBytes, cluster }: WorkerContextOptions) {
-    this.clock = clock;
-    this.log = log;
-    this.threadCount = threadCount;
-    this.killGraceMs = killGraceMs;
-    this.tidyBytes = tidyBytes;
-    this.cluster = cluster;
-    this.reach = cluster && new Reach(cluster, clock);
-  }
-
-  load(task: ExecutableTask): Promise<TaskCall> {
-    return loadCall(task, this.reach);
-  }
-
-  run(task: ExecutableTask, settings: RunSettings): Promise<ExecutionResult> {
-    const { signal, slot, call, ...others } = settings;
-    const [unknown] = Object.keys(others);
-    if (unknown !== undefined) refuseSetting(unknown);
-    if (task.actorAt !== undefined) return Promise.resolve(noActors(task.key));
-    const { clock, reach: surroundings } = this;
-    return runTask(task, { signal, slot, call, nowMs: () => clock.nowMs(), surroundings });
-  }
-
+/** The context in which a worker makes its executor. */
+export interface WorkerContext extends ExecutorContext, WorkerContextOptions {
   /** Closes the connections of tasks. */
-  close(): void {
-    this.reach?.close();
-  }
+  close(): void;
+}
+
+/** Adds to the settings of a worker the ways to run a task. */
+export function workerContext(options: WorkerContextOptions): WorkerContext {
+  const { clock, cluster } = options;
+  const reach = reachOf(cluster, clock);
+  return {
+    ...options,
+    load: (task) => loadCall(task, reach),
+    run: (task, { signal, slot, call, ...others }) => {
+      const [unknown] = Object.keys(others);
+      if (unknown !== undefined) refuseSetting(unknown);
+      if (task.actorAt !== undefined) return Promise.resolve(noActors(task.key));
+      const nowMs = (): number => clock.nowMs();
+      return runTask(task, { signal, slot, call, nowMs, surroundings: reach });
+    },
+    close: () => reach?.close(),
+  };
 }
 
 function refuseSetting(name: string): never {

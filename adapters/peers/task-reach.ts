@@ -1,56 +1,38 @@
 /** The cluster, as the tasks of a worker reach it. */
-import type { Clock, StoreSpec, Transport } from '../../core/api/index.ts';
-import type { ModuleLimit } from '../../core/shared/limits.ts';
-import type { ReconnectRules } from '../../core/shared/reconnect.ts';
-import type { ActorCaller, ClusterReach, RunContext, TaskSurroundings } from '../tasks/index.ts';
+import type { Clock } from '../../core/api/index.ts';
+import type { ClusterReach, TaskSurroundings } from '../tasks/index.ts';
 import type { TaskActors } from './task-actors.ts';
 
 /** The surroundings of the tasks of one thread. What they rarely need is loaded when they do. */
-export class Reach implements TaskSurroundings {
-  private readonly closers = new Set<() => void>();
-  private actors: Promise<TaskActors> | undefined;
-
-  readonly scheduler: string;
-  readonly transports: readonly Transport[];
-  readonly modules: ModuleLimit | undefined;
-  readonly reconnect: ReconnectRules | undefined;
-  readonly resultStore: StoreSpec | undefined;
-
-  constructor(
-    { scheduler, transports, modules, reconnect, resultStore }: ClusterReach,
-    readonly clock: Clock,
-  ) {
-    this.scheduler = scheduler;
-    this.transports = transports;
-    this.modules = modules;
-    this.reconnect = reconnect;
-    this.resultStore = resultStore;
-  }
-
-  onClose(close: () => void): void {
-    this.closers.add(close);
-  }
-
-  actorCaller(run: RunContext): ActorCaller {
-    return {
-      send: async (actor, request) => {
-        this.actors ??= this.loadActors();
-        return (await this.actors).send(run, actor, request);
-      },
-    };
-  }
-
+export interface Reach extends TaskSurroundings {
   /** The worker closes. */
-  close(): void {
-    for (const close of this.closers) close();
-    this.closers.clear();
-  }
+  close(): void;
+}
 
-  private async loadActors(): Promise<TaskActors> {
+/** Undefined when there is no cluster to reach. */
+export function reachOf(cluster: ClusterReach | undefined, clock: Clock): Reach | undefined {
+  if (cluster === undefined) return undefined;
+  const closers = new Set<() => void>();
+  let actors: Promise<TaskActors> | undefined;
+  const loadActors = async (): Promise<TaskActors> => {
     const { TaskActors } = await import('./task-actors.ts');
-    const { clock, transports } = this;
-    const actors = new TaskActors({ clock, transports });
-    this.onClose(() => actors.close());
-    return actors;
-  }
+    const loaded = new TaskActors({ clock, transports: cluster.transports });
+    closers.add(() => loaded.close());
+    return loaded;
+  };
+  return {
+    ...cluster,
+    clock,
+    onClose: (close) => void closers.add(close),
+    actorCaller: (run) => ({
+      send: async (actor, request) => {
+        actors ??= loadActors();
+        return (await actors).send(run, actor, request);
+      },
+    }),
+    close: () => {
+      for (const close of closers) close();
+      closers.clear();
+    },
+  };
 }

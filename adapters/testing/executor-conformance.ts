@@ -10,7 +10,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { SystemClock } from '../clocks/index.ts';
-import { WorkerContext } from '../executors/worker-context.ts';
+import { workerContext, type WorkerContext } from '../executors/worker-context.ts';
 import {
   AllowedModules,
   deserialise,
@@ -106,7 +106,7 @@ class Bench {
   /** @param modules - which the executor may load. Default: all */
   make(modules?: AllowedModules): Executor {
     const silent = (): void => undefined;
-    const context = new WorkerContext({
+    const context = workerContext({
       clock: this.clock,
       log: { debug: silent, info: silent, warn: silent, error: silent },
       ...{ threadCount: 2, killGraceMs: KILL_GRACE_MS },

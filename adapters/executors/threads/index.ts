@@ -4,7 +4,6 @@ import {
   type AbortRun,
   type ActorCall,
   type AsidePlace,
-  type Clock,
   defineExecutor,
   type ExecutableTask,
   type ExecutionResult,
@@ -17,40 +16,26 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/timers.ts';
-import { type ClusterReach, describeFailure } from '../../tasks/index.ts';
-import { AuxiliaryRunner } from '../inline.ts';
+import { type Reach, reachOf } from '../../peers/task-reach.ts';
+import { describeFailure } from '../../tasks/index.ts';
+import { runHere } from '../inline.ts';
+import type { WorkerContextOptions } from '../worker-context.ts';
 import { ActorThreads, ThreadPool } from './thread-pool.ts';
 import { RunDispatcher } from './run-queue.ts';
 import { Job } from './task-thread.ts';
 import { closedResult } from './thread-errors.ts';
 import { stacksOf } from './thread-run.ts';
 
-export interface ThreadExecutorOptions {
+/** The options of a thread executor: what a worker says of its executor, and how the threads are used. */
+export interface ThreadExecutorOptions extends Omit<WorkerContextOptions, 'threadCount' | 'log'> {
   /** Threads, each of which runs one task at a time. Default: one for each core. */
   readonly threadCount?: number;
-  /** Times the runs. */
-  readonly clock: Clock;
   /** Megabytes of the JavaScript heap of each thread. Default: Node's. */
   readonly heapLimitMb?: number;
-  /**
-   * Bytes that tasks may leave behind in a thread (copies of inputs, values that were returned) before it
-   * collects them. Default: the engine does as it likes, which with few large buffers is late.
-   */
-  readonly tidyBytes?: number;
-  /**
-   * Milliseconds that an aborted task may continue; then its thread is terminated and replaced.
-   * Infinity: without limit.
-   */
-  readonly killGraceMs: number;
-  /**
-   * Milliseconds after which short runs are taken back from a thread that has begun none of its
-   * queue. Default 20.
-   */
+  /** Milliseconds after which short runs are taken back from a thread that has begun none of its queue. Default 20. */
   readonly heldUpMs?: number;
   /** Logs the death of threads that ran no task. Default: no log. */
   readonly log?: Logger;
-  /** The parts with which tasks reach their cluster. Default: they cannot. */
-  readonly cluster?: ClusterReach;
 }
 
 const NO_SLOT: TaskSlot = { secede: () => undefined, rejoin: () => Promise.resolve() };
@@ -69,7 +54,7 @@ export class ThreadExecutor implements Executor {
   private readonly actors: ActorThreads;
   private readonly crew: ThreadPool;
   private readonly dealer: RunDispatcher;
-  private here: AuxiliaryRunner | undefined;
+  private readonly surroundings: Reach | undefined;
   private closing: Promise<void> | undefined;
 
   constructor(private readonly options: ThreadExecutorOptions) {
@@ -98,6 +83,7 @@ export class ThreadExecutor implements Executor {
       onChange: () => this.dealer.deal(),
     });
     this.dealer = new RunDispatcher(this.crew, clock, options.heldUpMs);
+    this.surroundings = reachOf(cluster, clock);
   }
 
   run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
@@ -158,8 +144,7 @@ export class ThreadExecutor implements Executor {
     if (place === 'threads') {
       return Promise.all([...this.crew.threads].map((thread) => thread.runAside(task)));
     }
-    this.here ??= new AuxiliaryRunner(this.options);
-    return this.here.run(task, signal);
+    return runHere(task, signal, this.options.clock, this.surroundings);
   }
 
   async callStacks(): Promise<ReadonlyMap<string, TaskStack>> {
@@ -206,7 +191,7 @@ export class ThreadExecutor implements Executor {
   }
 
   close(): Promise<void> {
-    this.here?.close();
+    this.surroundings?.close();
     this.closing ??= Promise.all([this.actors.close(), this.crew.close()]).then(() => undefined);
     this.dealer.close();
     return this.closing;

@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { type Clock, YardmasterError } from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/timers.ts';
 import { SystemClock } from '../../clocks/index.ts';
-import { Reach } from '../../peers/task-reach.ts';
+import { reachOf } from '../../peers/task-reach.ts';
 import { AllowedModules, type ClusterReach, type TaskSurroundings } from '../../tasks/index.ts';
 import { type TunnelRequest, TunnelTransport } from '../../transports/tunnel.ts';
 import type { ThreadData } from './messages.ts';
@@ -149,5 +149,6 @@ export function surroundingsOfThread(
   const transports = cluster.schemes.map((scheme) => new TunnelTransport(scheme, open));
   const { scheduler, moduleFolders, codeRoot, reconnect, resultStore } = cluster;
   const modules = moduleFolders && new AllowedModules(moduleFolders, codeRoot);
-  return new Reach({ scheduler, transports, modules, reconnect, resultStore }, new SystemClock());
+  const reach = { scheduler, transports, modules, reconnect, resultStore };
+  return reachOf(reach, new SystemClock());
 }

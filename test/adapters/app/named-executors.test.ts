@@ -8,7 +8,7 @@ import { builtins } from '../../../adapters/app/builtin-extensions.ts';
 import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
 import { InlineExecutor } from '../../../adapters/executors/inline.ts';
-import { WorkerContext } from '../../../adapters/executors/worker-context.ts';
+import { workerContext, type WorkerContext } from '../../../adapters/executors/worker-context.ts';
 import {
   AllowedModules,
   packArguments,
@@ -146,7 +146,7 @@ describe('the context of an executor', () => {
   const silent = (): void => undefined;
   const log = { debug: silent, info: silent, warn: silent, error: silent };
   const contextWith = (modules?: AllowedModules): WorkerContext =>
-    new WorkerContext({
+    workerContext({
       ...{ clock: new SystemClock(), log, threadCount: 1, killGraceMs: 100 },
       ...(modules && { cluster: { scheduler: 'tcp://127.0.0.1:1', transports: [], modules } }),
     });

@@ -2,6 +2,7 @@
  * The messages between the server of the dashboard and its pages. Both import these types, so that the compiler names every reader
  * of a field that changes.
  */
+import type { ShadowReport, Why } from '../../core/api/insight.ts';
 
 /** Figures of the whole cluster. */
 export interface Totals {
@@ -258,4 +259,36 @@ export interface WorkerAnswer {
   readonly processing: readonly string[];
   readonly processingCount: number;
   readonly results: number;
+}
+
+/** A line of a log; one that could not be read lacks its parts. */
+export interface Line {
+  readonly atMs?: number;
+  readonly level?: string;
+  readonly message?: string;
+}
+
+/** The answer about the newest transitions of tasks and lines of the log of the scheduler. */
+export interface LogAnswer {
+  readonly lines: readonly Line[];
+  readonly story: Why['story'];
+}
+
+/** The answer about one task; null when the scheduler does not know it any more. */
+export interface TaskAnswer {
+  readonly why: Why;
+  readonly task: {
+    readonly nbytes: number;
+    readonly type: string | null;
+    readonly error: string | null;
+    readonly dependencies: readonly string[];
+    readonly dependents: readonly string[];
+  } | null;
+}
+
+/** The answer about the policies: those in charge, those in their shadow, and those to choose from. */
+export interface PoliciesAnswer {
+  readonly policies: Readonly<Record<string, string>>;
+  readonly shadows: readonly ShadowReport[];
+  readonly known: Readonly<Record<string, readonly string[]>>;
 }

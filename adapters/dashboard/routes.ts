@@ -2,15 +2,25 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
   type ClusterView,
   type PluginContext,
+  type ShadowReport,
   SLOT_NAMES,
   type SlotName,
+  type Why,
   YardmasterError,
 } from '../../core/api/index.ts';
 import type { Access, Need } from './access.ts';
 import { asset } from './asset.ts';
 import type { Viewer, ViewerSocket } from './feed.ts';
 import { tasksByState } from './metrics.ts';
-import type { GraphAnswer, HeldResult, MemoryAnswer, WorkerAnswer } from './page-messages.ts';
+import type {
+  GraphAnswer,
+  HeldResult,
+  LogAnswer,
+  MemoryAnswer,
+  PoliciesAnswer,
+  TaskAnswer,
+  WorkerAnswer,
+} from './page-messages.ts';
 import { pagePaths, plotsForJupyter } from './paths.ts';
 
 /** Keys of neighbours that are listed. */
@@ -30,14 +40,6 @@ const POLICIES: Readonly<Record<SlotName, readonly string[]>> = {
   fairness: ['fifo', 'weighted-fair-share'],
   stealing: ['dask', 'calm'],
 };
-
-interface Transition {
-  readonly key: string;
-  readonly start: string;
-  readonly finish: string;
-  readonly stimulusId: string;
-  readonly atMs: number;
-}
 
 /** Milliseconds for which an answer is given again. */
 const KEPT_MS = 250;
@@ -169,8 +171,8 @@ function given(name: string, value: unknown): string {
   throw new YardmasterError('ERR_PROTOCOL', `the request needs ${name}, a text`, { name });
 }
 
-function taskOf(context: ApiSource, key: string): object {
-  const why = context.run('why', { key });
+function taskOf(context: ApiSource, key: string): TaskAnswer {
+  const why = context.run('why', { key }) as Why;
   const task = context.cluster.tasks.get(key);
   if (task === undefined) return { why, task: null };
   const { nbytes, type = null, failure, dependencies, dependents } = task;
@@ -183,11 +185,11 @@ function taskOf(context: ApiSource, key: string): object {
   };
 }
 
-function policiesOf(context: ApiSource): object {
+function policiesOf(context: ApiSource): PoliciesAnswer {
   const policies = context.run('policies') as Readonly<Record<SlotName, string>>;
   const shadows = SLOT_NAMES.flatMap((slot) => {
     const report = orNull(() => context.run('shadow', { slot }));
-    return report === null || report === undefined ? [] : [report];
+    return report === null || report === undefined ? [] : [report as ShadowReport];
   });
   return { policies, shadows, known: POLICIES };
 }
@@ -212,11 +214,11 @@ function workerOf({ cluster }: ApiSource, address: string): WorkerAnswer {
 async function logOf(
   context: ApiSource,
   { filter, level }: Parameters<'filter' | 'level'>,
-): Promise<object> {
+): Promise<LogAnswer> {
   const keys = filter === '' ? {} : { keys: [filter] };
-  const story = context.run('story', keys) as readonly Transition[];
+  const story = context.run('story', keys) as LogAnswer['story'];
   const asked = { workers: [], count: LINES_MAX, level: level || 'info' };
-  const { scheduler } = (await context.run('logs', asked)) as { scheduler: readonly object[] };
+  const { scheduler } = (await context.run('logs', asked)) as { scheduler: LogAnswer['lines'] };
   return {
     lines: scheduler.toReversed(),
     story: story.slice(-LINES_MAX).toReversed(),

@@ -1,6 +1,6 @@
 import { type Child, h, on } from './dom.ts';
 import { MOMENT, type StreamSource } from './link.ts';
-import type { Around } from './view.ts';
+import { type Around, complain } from './view.ts';
 
 /** The key of a task, which opens its story. */
 export function taskLink(around: Around<StreamSource>, key: string): HTMLElement {
@@ -84,7 +84,7 @@ function eachMoment(around: Around<StreamSource>, run: () => Promise<void>): () 
       try {
         await run();
       } catch (error) {
-        around.say(error instanceof Error ? error.message : String(error), true);
+        complain(around, error);
       }
     }
     isRunning = false;

@@ -1,47 +1,9 @@
+import type { TaskAnswer } from '../page-messages.ts';
 import { button, h, on, Table } from './dom.ts';
 import { bytes, preciseClock, seconds } from './format.ts';
 import { get } from './link.ts';
 import { taskLink } from './task-link.ts';
-import type { Around } from './view.ts';
-
-interface Candidate {
-  readonly worker: string;
-  readonly score?: number;
-  readonly missingBytes?: number;
-  readonly occupancyS: number;
-  readonly processingCount: number;
-}
-
-interface Answer {
-  readonly why: {
-    readonly key: string;
-    readonly state: string;
-    readonly now: readonly string[];
-    readonly isRecording: boolean;
-    readonly decisions: readonly {
-      readonly kind: string;
-      readonly policy: string;
-      readonly outcome: string;
-      readonly rule: string;
-      readonly candidates: readonly Candidate[];
-      readonly atMs: number;
-    }[];
-    readonly story: readonly {
-      readonly key: string;
-      readonly start: string;
-      readonly finish: string;
-      readonly stimulusId: string;
-      readonly atMs: number;
-    }[];
-  };
-  readonly task: {
-    readonly nbytes: number;
-    readonly type: string | null;
-    readonly error: string | null;
-    readonly dependencies: readonly string[];
-    readonly dependents: readonly string[];
-  } | null;
-}
+import { type Around, complain } from './view.ts';
 
 /** The story of one task, over the page. */
 export class TaskPanel {
@@ -57,15 +19,15 @@ export class TaskPanel {
 
   async show(key: string): Promise<void> {
     try {
-      const answer = await get<Answer>('api/task', { key });
+      const answer = await get<TaskAnswer>('api/task', { key });
       this.element.replaceChildren(...this.content(answer));
       if (!this.element.open) this.element.showModal();
     } catch (error) {
-      this.around.say(error instanceof Error ? error.message : String(error), true);
+      complain(this.around, error);
     }
   }
 
-  private content({ why, task }: Answer): HTMLElement[] {
+  private content({ why, task }: TaskAnswer): HTMLElement[] {
     const close = button('Close', () => this.element.close(), { class: 'close' });
     const parts = [
       h('header', {}, h('h2', {}, why.key), h('span', { class: 'state' }, why.state), close),
@@ -88,7 +50,7 @@ export class TaskPanel {
     return parts;
   }
 
-  private facts(task: NonNullable<Answer['task']>): HTMLElement[] {
+  private facts(task: NonNullable<TaskAnswer['task']>): HTMLElement[] {
     const { nbytes, type, error, dependencies, dependents } = task;
     const keys = (title: string, all: readonly string[]): HTMLElement =>
       h(
@@ -107,7 +69,7 @@ export class TaskPanel {
     ];
   }
 
-  private decisions({ decisions, isRecording }: Answer['why']): HTMLElement[] {
+  private decisions({ decisions, isRecording }: TaskAnswer['why']): HTMLElement[] {
     if (decisions.length === 0) {
       const hint = isRecording
         ? 'No decision about it is remembered.'

@@ -34,3 +34,8 @@ export function canChange(around: Around): boolean {
 export function isConfirmed(around: Around, question: string): boolean {
   return canChange(around) && confirm(question);
 }
+
+/** Says to the reader what went wrong. */
+export function complain(around: Around<StreamSource>, error: unknown): void {
+  around.say(error instanceof Error ? error.message : String(error), true);
+}

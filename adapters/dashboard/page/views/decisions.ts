@@ -1,24 +1,9 @@
+import type { PoliciesAnswer } from '../../page-messages.ts';
 import { button, h, on, section, Table } from '../dom.ts';
 import { bytes, count, seconds } from '../format.ts';
 import { get, post } from '../link.ts';
 import { poll } from '../task-link.ts';
-import { type Around, canChange, isConfirmed, type View } from '../view.ts';
-
-interface Shadow {
-  readonly slot: string;
-  readonly shadow: string;
-  readonly decisions: number;
-  readonly differing: number;
-  readonly gainS: number;
-  readonly savedBytes: number;
-}
-
-interface Answer {
-  readonly policies: Readonly<Record<string, string>>;
-  readonly shadows: readonly Shadow[];
-  readonly known: Readonly<Record<string, readonly string[]>>;
-  readonly canChange: boolean;
-}
+import { type Around, canChange, complain, isConfirmed, type View } from '../view.ts';
 
 /** Which policies decide, and what others would have decided. */
 export class Decisions implements View {
@@ -73,7 +58,7 @@ export class Decisions implements View {
       section('One decision', form, around.past === undefined && record),
     );
     this.refresh = async () => {
-      this.show(await get<Answer>('api/policies'));
+      this.show(await get<PoliciesAnswer>('api/policies'));
     };
     this.stop = poll(around, 2000, () => this.refresh());
   }
@@ -82,7 +67,7 @@ export class Decisions implements View {
     this.stop();
   }
 
-  private show(answer: Answer): void {
+  private show(answer: PoliciesAnswer): void {
     const { shadows, ...rest } = answer;
     this.shadows.show(
       shadows.map(({ slot, shadow, decisions, differing, gainS, savedBytes }) => ({
@@ -105,7 +90,7 @@ export class Decisions implements View {
     );
   }
 
-  private card(slot: string, name: string, { known }: Answer): HTMLElement {
+  private card(slot: string, name: string, { known }: PoliciesAnswer): HTMLElement {
     if (this.around.past !== undefined) {
       return h('div', { class: 'card' }, h('h3', {}, slot), h('strong', {}, name));
     }
@@ -156,7 +141,7 @@ export class Decisions implements View {
         around.say(done);
         void this.refresh();
       },
-      (error: unknown) => around.say(error instanceof Error ? error.message : String(error), true),
+      (error: unknown) => complain(around, error),
     );
   }
 }

@@ -1,27 +1,9 @@
+import type { LogAnswer } from '../../page-messages.ts';
 import { h, on, section, Table } from '../dom.ts';
 import { preciseClock } from '../format.ts';
 import { get } from '../link.ts';
 import { poll, taskLink } from '../task-link.ts';
 import type { Around, View } from '../view.ts';
-
-interface Line {
-  readonly atMs?: number;
-  readonly level?: string;
-  readonly message?: string;
-}
-
-interface Transition {
-  readonly key: string;
-  readonly start: string;
-  readonly finish: string;
-  readonly stimulusId: string;
-  readonly atMs: number;
-}
-
-interface Answer {
-  readonly lines: readonly Line[];
-  readonly story: readonly Transition[];
-}
 
 /** The newest transitions of tasks and lines of the scheduler's log. */
 export class Log implements View {
@@ -64,7 +46,7 @@ export class Log implements View {
     );
     const refresh = async (): Promise<void> => {
       this.show(
-        await get<Answer>('api/log', { filter: this.filter.value, level: this.level.value }),
+        await get<LogAnswer>('api/log', { filter: this.filter.value, level: this.level.value }),
       );
     };
     for (const field of [this.filter, this.level]) on(field, { input: () => void refresh() });
@@ -75,7 +57,7 @@ export class Log implements View {
     this.stop();
   }
 
-  private show({ lines, story }: Answer): void {
+  private show({ lines, story }: LogAnswer): void {
     this.story.show(
       story.map(({ atMs, key, start, finish, stimulusId }, k) => ({
         key: `${k} ${key} ${atMs}`,

@@ -11,7 +11,7 @@ import {
 } from '../../page-messages.ts';
 import { get } from '../link.ts';
 import { linked, taskLink, viewLink } from '../task-link.ts';
-import type { Around, View } from '../view.ts';
+import { type Around, complain, type View } from '../view.ts';
 
 /** The overview: what the cluster does, why it waits, and what failed. */
 export class Overview implements View {
@@ -150,8 +150,7 @@ export class Overview implements View {
         this.load.showAll(found.timesS, [found.processing, found.waiting]);
         this.showHistory(nowS);
       },
-      (error: unknown) =>
-        this.around.say(error instanceof Error ? error.message : String(error), true),
+      (error: unknown) => complain(this.around, error),
     );
   }
 

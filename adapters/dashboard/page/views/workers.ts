@@ -1,15 +1,9 @@
-import type { WorkerAnswer } from '../../page-messages.ts';
+import type { Line, WorkerAnswer } from '../../page-messages.ts';
 import { button, h, on, section, setText, Table } from '../dom.ts';
 import { bytes, clock, seconds } from '../format.ts';
 import { get, post } from '../link.ts';
 import { poll, taskLink, viewLink } from '../task-link.ts';
-import { type Around, isConfirmed, type View } from '../view.ts';
-
-interface LogLine {
-  readonly atMs?: number;
-  readonly level?: string;
-  readonly message?: string;
-}
+import { type Around, complain, isConfirmed, type View } from '../view.ts';
 
 /** All workers, or one of them. */
 export class Workers implements View {
@@ -102,16 +96,14 @@ export class Workers implements View {
           output.hidden = false;
           output.textContent = format(answer);
         },
-        (error: unknown) =>
-          this.around.say(error instanceof Error ? error.message : String(error), true),
+        (error: unknown) => complain(this.around, error),
       );
     };
     const act = (path: string, question: string, done: string) => () => {
       if (!isConfirmed(this.around, question)) return;
       post(path, { worker }).then(
         () => this.around.say(done),
-        (error: unknown) =>
-          this.around.say(error instanceof Error ? error.message : String(error), true),
+        (error: unknown) => complain(this.around, error),
       );
     };
     return h(
@@ -191,11 +183,11 @@ export class Workers implements View {
 function logText(answer: unknown, worker: string): string {
   const { workers = [] } = answer as { workers?: readonly (readonly [string, unknown])[] };
   const [, found] = workers.find(([address]) => address === worker) ?? ['', {}];
-  const { lines = [] } = found as { lines?: readonly LogLine[] };
+  const { lines = [] } = found as { lines?: readonly Line[] };
   return lines.length === 0 ? 'It has written nothing.' : lines.map(lineText).join('\n');
 }
 
 /** One line of a log. */
-function lineText({ atMs = 0, level = '', message = '' }: LogLine): string {
+function lineText({ atMs = 0, level = '', message = '' }: Line): string {
   return `${clock(atMs / 1000)} ${level} ${message}`;
 }

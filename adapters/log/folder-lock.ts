@@ -21,8 +21,6 @@ interface Owner {
   readonly boot?: string;
   /** Containers of one host name may have processes of the same ids. */
   readonly pidNamespace?: string;
-  /** It writes its heartbeat into `lock.N.beat`. Earlier versions do not. */
-  readonly beats?: true;
 }
 
 /**
@@ -136,7 +134,7 @@ function beatOf(folder: string, number: number): string {
 function foreignBeat(folder: string, files: FileSystem): string | undefined {
   const number = highest(folder, files);
   const owner = number === 0 ? {} : readOwner(pathOf(folder, number), files);
-  if (owner.pid === undefined || owner.beats !== true || isVisible(owner, files)) return undefined;
+  if (owner.pid === undefined || isVisible(owner, files)) return undefined;
   return beatText(folder, number, files);
 }
 
@@ -176,7 +174,7 @@ function checkFree(
 ): void {
   const path = pathOf(folder, number);
   const owner = readOwner(path, files);
-  const { pid, host, boot, startedAt, beats } = owner;
+  const { pid, host, boot, startedAt } = owner;
   if (pid === undefined) return;
   const here = thisProcess(files);
   if (isVisible(owner, files)) {
@@ -185,13 +183,6 @@ function checkFree(
       'ERR_JOURNAL',
       `the journal ${folder} is in use by process ${pid}; stop that scheduler, or give this one another folder`,
       { folder, pid },
-    );
-  }
-  if (beats !== true) {
-    throw new YardmasterError(
-      'ERR_JOURNAL',
-      `the journal ${folder} was locked by process ${pid} of ${String(host)}, and ${String(here.host)} cannot see whether that is still alive; when it is not, delete ${path}`,
-      { folder, pid, host },
     );
   }
   if (beatText(folder, number, files) === stopped) return;
@@ -219,7 +210,6 @@ function thisProcess(files: FileSystem): Owner {
   return {
     pid: process.pid,
     host: hostname(),
-    beats: true,
     pidNamespace,
     ...(boot === undefined ? {} : { boot: boot.trim() }),
     ...(startedAt === undefined ? {} : { startedAt }),

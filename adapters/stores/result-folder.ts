@@ -36,13 +36,8 @@ import { removeFile } from '../log/private-folder.ts';
  * value. All numbers are little-endian. The key is there because a name of a file is not part of its contents: files
  * may be renamed, exchanged or restored to another name.
  */
-const FILE_MARK = 0x32_52_4d_59;
+const FILE_MARK = 0x32_52_4d_59; // "YMR2"
 
-// "YMR2"
-/** Of files without a key, which nothing writes any more. */
-const EARLIER_MARK = 0x31_52_4d_59;
-
-// "YMR1"
 const KEY_BYTES = 32;
 
 export const FILE_HEADER_BYTES = 20 + KEY_BYTES;
@@ -60,15 +55,13 @@ interface Header {
 }
 
 /** The reason why a file or object is not the result of a key. */
-export type Unusable = 'damaged' | 'of another key' | 'of an earlier version';
+export type Unusable = 'damaged' | 'of another key';
 
 /** The message about a file that is removed, after its place. */
 export const REMOVED: Readonly<Record<Unusable, string>> = {
   damaged: 'is damaged and was removed; what it held is computed again',
   'of another key':
     'holds the result of another key and was removed: files were renamed or exchanged; the result is computed again',
-  'of an earlier version':
-    'was written by an earlier version, without the key of its result, and was removed; what it held is computed again',
 };
 
 /** The header before the value. @param key - in hexadecimal digits */
@@ -193,9 +186,6 @@ function headerIn(head: Uint8Array, size: number, key: string): Header | Unusabl
     head.byteOffset,
     Math.min(head.byteLength, FILE_HEADER_BYTES),
   );
-  if (bytes.byteLength >= 4 && bytes.readUInt32LE(FILE_AT.mark) === EARLIER_MARK) {
-    return 'of an earlier version';
-  }
   if (bytes.byteLength < FILE_HEADER_BYTES || bytes.readUInt32LE(FILE_AT.mark) !== FILE_MARK)
     return 'damaged';
   const header = {
@@ -407,9 +397,8 @@ const RECORD_MARK = Buffer.from('YMP1');
 
 const RECORD_HEADER_BYTES = 56;
 
-const LIVE = 0x45_56_49_4c;
+const LIVE = 0x45_56_49_4c; // "LIVE"
 
-// "LIVE"
 const RECORD_AT = {
   state: 4,
   key: 8,

@@ -179,21 +179,6 @@ describe.each([
     );
   });
 
-  test('removes what an earlier version wrote without its key, and says so', async () => {
-    const warned = vi.spyOn(process, 'emitWarning').mockReturnValue();
-    // Mark, length of the type, checksum, length of the value, type, value.
-    const earlier = Buffer.from('594d5231010000008316dc8c010000000000000078', 'hex');
-    for (const look of ['has', 'read'] as const) {
-      await results.write(keyOf(1), { type: 'x', value: new Uint8Array(100_000) });
-      await bench.put(keyOf(1), Buffer.concat([earlier, new Uint8Array([7])]));
-      expect((await results[look](keyOf(1))) ?? false).toBe(false);
-    }
-    expect(warned).toHaveBeenCalledTimes(2);
-    expect(warned.mock.calls[0]?.[0]).toMatch(
-      /0001 was written by an earlier version, without the key of its result, and was removed/,
-    );
-  });
-
   test.each(['../x', '', 'A'.repeat(64)])('refuses the key "%s"', async (key) => {
     const refused = { code: 'ERR_RESULT_STORE' };
     await expect(results.has(key)).rejects.toMatchObject(refused);

@@ -239,7 +239,7 @@ describe('a folder that cannot be used', () => {
     const path = join(folder, 'elsewhere');
     mkdirSync(path);
     writeFileSync(join(path, 'lock.1'), JSON.stringify({ pid: 1, host: 'elsewhere.example' }));
-    expect(() => FolderLock.take(path)).toThrow(/locked by process 1 of elsewhere\.example/);
+    expect(() => FolderLock.take(path)).toThrow(/in use by process 1 of elsewhere\.example/);
   });
 
   describe('whose owner cannot be seen, because it is of another host or container', () => {

@@ -28,19 +28,13 @@ export {
 export { recordedWorkload } from './load-workload.ts';
 export { loadWorkload } from './load-workload.ts';
 export {
+  type ComparedInstance,
   type ComparedRun,
   type CompareOptions,
   type Comparison,
   comparePolicies,
-  type Figure,
 } from './lab/compare.ts';
-export {
-  type CorpusInstance,
-  type CorpusOptions,
-  type CorpusReport,
-  measureCorpus,
-  type Setting,
-} from './lab/corpus.ts';
+export type { Setting } from './lab/settings.ts';
 export { type FigureName, FIGURES } from './lab/runs.ts';
 export {
   BUILTIN_POLICIES,

@@ -1,12 +1,13 @@
 /** Makes `docs/policies-compared.md`: every built-in policy, on graphs of many shapes, beside the defaults. */
 import {
-  BUILTIN_POLICIES,
-  type ComparedRun,
+  type ComparedInstance,
   comparePolicies,
   type FigureName,
   loadWorkload,
   policyVariant,
 } from '../../adapters/simulator/index.ts';
+import { type Figure, figureOf } from '../../adapters/simulator/lab/pages.ts';
+import { SINGLE_POLICIES } from '../../adapters/simulator/lab/variants.ts';
 import { WHICH_POLICY } from './which-policy.ts';
 
 /** What each workload is, by what names it on the command line. */
@@ -35,33 +36,30 @@ const CLUSTER = {
 /** A policy is named among the winners when it needs less of the makespan of the defaults than this. */
 const WIN = 0.95;
 
-/** `default`, and each other policy of each slot alone. */
-export const PAGE_POLICIES: readonly string[] = [
-  'default',
-  ...Object.entries(BUILTIN_POLICIES).flatMap(([slot, [, ...others]]) =>
-    others.map((name) => `${slot}/${name}`),
-  ),
-];
-
 /** Runs one workload under all policies. */
-export async function runsOf(
+export async function instanceOf(
   workload: string,
-  policies: readonly string[] = PAGE_POLICIES,
-): Promise<readonly ComparedRun[]> {
+  policies: readonly string[] = SINGLE_POLICIES,
+): Promise<ComparedInstance> {
   const variants = policies.map(policyVariant);
-  return (await comparePolicies([await loadWorkload(workload)], variants, CLUSTER)).runs;
+  const { instances } = await comparePolicies([await loadWorkload(workload)], variants, CLUSTER);
+  return instances[0]!;
+}
+
+function beside(instance: ComparedInstance, policies: string, figure: FigureName): Figure {
+  return figureOf(instance, policies, 'default', figure) ?? { mean: NaN };
 }
 
 /** The mean of a figure over the seeds, relative to the defaults; empty: it did not end, or the defaults have none. */
-export function cellOf({ figures }: ComparedRun, figure: FigureName): string {
-  return figures?.[figure].relative?.toFixed(2) ?? '';
+export function cellOf(instance: ComparedInstance, policies: string): string {
+  return beside(instance, policies, 'makespanS').relative?.toFixed(2) ?? '';
 }
 
 /** The whole page. */
 export async function policiesPage(onWorkload: (name: string) => void): Promise<string> {
-  const all: ComparedRun[] = [];
+  const all: ComparedInstance[] = [];
   for (const name of Object.keys(PAGE_WORKLOADS)) {
-    all.push(...(await runsOf(name)));
+    all.push(await instanceOf(name));
     onWorkload(name);
   }
   const parts = [
@@ -70,7 +68,7 @@ export async function policiesPage(onWorkload: (name: string) => void): Promise<
     winnersOf(all),
     WHICH_POLICY,
     `## Each workload\n\n${WORKLOADS}\n`,
-    `### Makespan\n\n${tableOf(all, 'makespanS')}`,
+    `### Makespan\n\n${tableOf(all)}`,
   ];
   return parts.join('\n');
 }
@@ -79,15 +77,14 @@ const WORKLOADS = Object.entries(PAGE_WORKLOADS)
   .map(([name, about]) => `- \`${name}\`: ${about}`)
   .join('\n');
 
-/** A figure of every policy on every workload. */
-function tableOf(runs: readonly ComparedRun[], figure: FigureName): string {
-  const workloads = Object.keys(PAGE_WORKLOADS);
-  const titles = ['policies', ...workloads.map((name) => name.replace(/[:@].*/, ''))];
-  const rows = PAGE_POLICIES.slice(1).map((policies) => {
-    const own = runs.filter((run) => run.policies === policies);
-    return [policies, ...own.map((run) => cellOf(run, figure))];
-  });
-  const rule = ['---', ...workloads.map(() => '---:')];
+/** The makespan of every policy on every workload. */
+function tableOf(instances: readonly ComparedInstance[]): string {
+  const titles = ['policies', ...instances.map(({ workload }) => workload.replace(/[:@].*/, ''))];
+  const rows = SINGLE_POLICIES.slice(1).map((policies) => [
+    policies,
+    ...instances.map((instance) => cellOf(instance, policies)),
+  ]);
+  const rule = ['---', ...instances.map(() => '---:')];
   return [titles, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |\n`).join('');
 }
 
@@ -104,17 +101,16 @@ A simulation is a model. Measure the two or three policies that look best with y
 `;
 
 /** Geometric means over the workloads, relative to the defaults. */
-function summaryOf(runs: readonly ComparedRun[]): string {
+function summaryOf(instances: readonly ComparedInstance[]): string {
   const figures: readonly (readonly [FigureName, string])[] = [
     ['makespanS', 'makespan'],
     ['movedBytes', 'moved'],
     ['peakWorkerBytes', 'peak of a worker'],
     ['decisions', 'decisions'],
   ];
-  const rows = PAGE_POLICIES.map((policies) => {
-    const own = runs.filter((run) => run.policies === policies);
-    const means = figures.map(([figure]) => geometricMean(own, figure));
-    const failed = own.filter((run) => run.figures === undefined).length;
+  const rows = SINGLE_POLICIES.map((policies) => {
+    const means = figures.map(([figure]) => geometricMean(instances, policies, figure));
+    const failed = instances.filter(({ runs }) => runs[policies]?.error !== undefined).length;
     return `| ${policies} | ${means.join(' | ')} | ${failed} |`;
   });
   const titles = figures.map(([, title]) => title);
@@ -129,9 +125,13 @@ ${rows.join('\n')}
 `;
 }
 
-function geometricMean(runs: readonly ComparedRun[], figure: FigureName): string {
-  const logs = runs.flatMap(({ figures }) => {
-    const relative = figures?.[figure].relative;
+function geometricMean(
+  instances: readonly ComparedInstance[],
+  policies: string,
+  figure: FigureName,
+): string {
+  const logs = instances.flatMap((instance) => {
+    const { relative } = beside(instance, policies, figure);
     return relative === undefined || relative === 0 ? [] : [Math.log(relative)];
   });
   if (logs.length === 0) return '';
@@ -139,18 +139,14 @@ function geometricMean(runs: readonly ComparedRun[], figure: FigureName): string
 }
 
 /** Where another policy is better by more than chance would explain. */
-function winnersOf(runs: readonly ComparedRun[]): string {
-  const lines = Object.keys(PAGE_WORKLOADS).flatMap((workload) => {
-    const own = runs.filter((run) => run.workload === workload);
-    const base = own[0]?.figures?.makespanS;
-    if (base === undefined) return [];
-    const better = own.flatMap(({ policies, figures }) => {
-      const makespan = figures?.makespanS;
-      if (makespan?.relative === undefined || makespan.relative > WIN) return [];
-      const isClear = 1 - makespan.relative > (makespan.margin ?? 0);
-      return isClear ? [`\`${policies}\` (${makespan.relative.toFixed(2)})`] : [];
+function winnersOf(instances: readonly ComparedInstance[]): string {
+  const lines = instances.flatMap((instance) => {
+    const better = SINGLE_POLICIES.flatMap((policies) => {
+      const { relative = 1, margin = 0 } = beside(instance, policies, 'makespanS');
+      const isClear = relative <= WIN && relative + margin < 1;
+      return isClear ? [`\`${policies}\` (${relative.toFixed(2)})`] : [];
     });
-    return better.length === 0 ? [] : [`- ${workload}: ${better.join(', ')}`];
+    return better.length === 0 ? [] : [`- ${instance.workload}: ${better.join(', ')}`];
   });
   const text = lines.length === 0 ? 'Nowhere.' : lines.join('\n');
   return `## Where the defaults lose

@@ -5,35 +5,34 @@ import { YardmasterError } from '../../../core/api/index.ts';
 import { countOf } from '../../../core/util/values.ts';
 import {
   calibrate,
+  type CompareOptions,
   comparePolicies,
+  type Comparison,
   loadWorkload,
   readVariant,
   type WorstCase,
   worstCase,
 } from '../../simulator/index.ts';
 import {
+  comparisonPage,
+  instanceTable,
+  noteOf,
+  settingTable,
+  summaryTable,
+  type Table,
+} from '../../simulator/lab/pages.ts';
+import { KnownRuns } from '../../simulator/lab/runs.ts';
+import {
   CLUSTERS,
-  CORPUS_POLICIES,
   FULL,
   KNOWLEDGE,
   LINKS,
-  measureCorpus,
   MEMORY,
   QUICK,
   type Setting,
   settingsOf,
-} from '../../simulator/lab/corpus.ts';
-import {
-  cells,
-  COLUMNS,
-  comparisonPage,
-  corpusNote,
-  corpusPage,
-  ratioText,
-  SUMMARY_COLUMNS,
-  summaryCells,
-} from '../../simulator/lab/pages.ts';
-import { KnownRuns } from '../../simulator/lab/runs.ts';
+} from '../../simulator/lab/settings.ts';
+import { SINGLE_POLICIES } from '../../simulator/lab/variants.ts';
 import { type ClusterFlags, clusterOptions } from '../cluster-flags.ts';
 import { say, sizeText, textTable } from '../terminal.ts';
 
@@ -70,12 +69,16 @@ function signed(value: number): string {
   return `${value < 0 ? '' : '+'}${value.toFixed(1)}`;
 }
 
-/** Flags of `lab compare`. */
-export interface CompareFlags extends ClusterFlags {
-  readonly policies: string;
+/** Flags of `lab compare` and `lab corpus`. */
+interface MeasureFlags {
   readonly seeds: number;
-  readonly jobs: number;
+  readonly jobs?: number;
   readonly format: 'table' | 'json' | 'html';
+}
+
+/** Flags of `lab compare`. */
+export interface CompareFlags extends ClusterFlags, MeasureFlags {
+  readonly policies: string;
 }
 
 const FAILED_CODE = 1;
@@ -85,53 +88,19 @@ export async function compareCommand(
   names: readonly string[],
   flags: CompareFlags,
 ): Promise<number> {
-  const variants = await Promise.all(flags.policies.split(',').map(readVariant));
   const workloads = [];
   for (const name of names) workloads.push(await loadWorkload(name));
-  const { seeds, format, jobs } = flags;
-  const comparison = await comparePolicies(workloads, variants, {
-    ...clusterOptions(flags),
-    seeds,
-    jobs,
-    onProgress: progress(),
-  });
-  const { runs } = comparison;
-  if (format === 'json') say(`${JSON.stringify(comparison, undefined, 2)}\n`);
-  else if (format === 'html') say(comparisonPage(comparison));
-  else say(`${textTable(COLUMNS, runs.map(padded))}\n`);
-  return runs.every(({ figures }) => figures !== undefined) ? 0 : FAILED_CODE;
-}
-
-function padded(run: Parameters<typeof cells>[0]): string[] {
-  const shown = cells(run);
-  return COLUMNS.map((_, index) => shown[index] ?? '');
-}
-
-/** Seconds between two lines about the progress. */
-const PROGRESS_S = 10;
-
-/** Says how many runs are done, and how long the others will take. */
-function progress(): (done: number, total: number) => void {
-  const begunMs = performance.now();
-  let saidMs = begunMs;
-  return (done, total) => {
-    const nowMs = performance.now();
-    if (nowMs - saidMs < 1000 * PROGRESS_S && done < total) return;
-    saidMs = nowMs;
-    const tookS = (nowMs - begunMs) / 1000;
-    const leftS = (tookS / done) * (total - done);
-    const text = `${done} of ${countOf(total, 'run')} in ${tookS.toFixed(0)} s, ${leftS.toFixed(0)} s left`;
-    say(`${text}\n`, process.stderr);
-  };
+  const variants = await Promise.all(flags.policies.split(',').map(readVariant));
+  const options = { ...clusterOptions(flags), ...measuring(flags) };
+  const comparison = await comparePolicies(workloads, variants, options);
+  return print(comparison, flags, [instanceTable(comparison)]);
 }
 
 /** Flags of `lab corpus`. */
-export interface CorpusFlags {
+export interface CorpusFlags extends MeasureFlags {
   readonly corpus?: string;
   readonly policies?: string;
   readonly baseline: string;
-  readonly seeds: number;
-  readonly jobs?: number;
   readonly quick?: boolean;
   readonly full?: boolean;
   readonly clusters?: string;
@@ -141,7 +110,6 @@ export interface CorpusFlags {
   readonly maxTasks?: number;
   readonly offline: boolean;
   readonly output?: string;
-  readonly format: 'table' | 'json' | 'html';
 }
 
 /** Tasks of the largest graph of `--quick`. */
@@ -149,45 +117,32 @@ const QUICK_TASKS = 200;
 
 /** `yardmaster lab corpus`. */
 export async function corpusCommand(names: readonly string[], flags: CorpusFlags): Promise<number> {
-  const { corpus, baseline, seeds, quick, offline, output, format } = flags;
-  const { jobs = availableParallelism(), maxTasks = quick === true ? QUICK_TASKS : Infinity } =
-    flags;
-  const wanted = flags.policies?.split(',') ?? CORPUS_POLICIES;
+  const { corpus, baseline, quick, offline, output } = flags;
+  const { maxTasks = quick === true ? QUICK_TASKS : Infinity } = flags;
+  const wanted = flags.policies?.split(',') ?? SINGLE_POLICIES;
   const others = wanted.filter((name) => name !== baseline);
   const variants = await Promise.all([baseline, ...others].map(readVariant));
   const workloads = [];
   for (const name of [...names, ...(corpus === undefined ? [] : [corpus])].flatMap(filesOf)) {
     const workload = await loadWorkload(name);
-    if (workload.tasks.length <= maxTasks) workloads.push({ ...workload, name: shortName(name) });
+    if (workload.tasks.length > maxTasks) continue;
+    workloads.push(
+      name.endsWith('.json') ? { ...workload, name: basename(name, '.json') } : workload,
+    );
   }
-  if (workloads.length === 0) throw noGraph(maxTasks);
+  if (workloads.length === 0) {
+    const message = 'there is no graph to run; name a folder of instances (.json), or workloads';
+    throw new YardmasterError('ERR_GRAPH_INVALID', message, { maxTasks });
+  }
   if (output !== undefined) mkdirSync(output, { recursive: true });
   const known = new KnownRuns(output === undefined ? undefined : join(output, 'runs.jsonl'));
-  const settings = settingsIn(flags);
-  const report = await measureCorpus(workloads, variants, {
-    ...{ settings, seeds, offline, jobs, known },
-    onProgress: progress(),
-  });
-  const json = `${JSON.stringify(report, undefined, 2)}\n`;
+  const options = { settings: settingsIn(flags), offline, known, ...measuring(flags) };
+  const comparison = await comparePolicies(workloads, variants, options);
   if (output !== undefined) {
-    writeFileSync(join(output, 'corpus.json'), json);
-    writeFileSync(join(output, 'corpus.html'), corpusPage(report));
+    writeFileSync(join(output, 'corpus.json'), jsonText(comparison));
+    writeFileSync(join(output, 'corpus.html'), comparisonPage(comparison));
   }
-  if (format === 'json') say(json);
-  else if (format === 'html') say(corpusPage(report));
-  else {
-    const { summaries } = report;
-    say(`${textTable(SUMMARY_COLUMNS, summaries.map(summaryCells))}\n`);
-    if (report.settings.length > 1) {
-      const rows = report.settings.map((setting) => [
-        setting,
-        ...summaries.map(({ bySetting }) => ratioText(bySetting[setting] ?? { mean: NaN })),
-      ]);
-      say(`\n${textTable(['makespan', ...summaries.map(({ policies }) => policies)], rows)}\n`);
-    }
-    say(`\n${corpusNote(report)}\n`);
-  }
-  return report.summaries.every(({ failed }) => failed === 0) ? 0 : FAILED_CODE;
+  return print(comparison, flags, [summaryTable(comparison), settingTable(comparison)]);
 }
 
 /** The instances of a folder; anything else is a workload itself. */
@@ -195,18 +150,6 @@ function filesOf(name: string): string[] {
   if (!existsSync(name) || !statSync(name).isDirectory()) return [name];
   const files = readdirSync(name).filter((file) => file.endsWith('.json'));
   return files.sort().map((file) => join(name, file));
-}
-
-function shortName(name: string): string {
-  return name.endsWith('.json') ? basename(name, '.json') : name;
-}
-
-function noGraph(maxTasks: number): YardmasterError {
-  const message =
-    maxTasks === Infinity
-      ? 'there is no graph to run; name a folder of instances (.json), or workloads'
-      : `there is no graph of at most ${maxTasks} tasks; give a higher --max-tasks`;
-  return new YardmasterError('ERR_GRAPH_INVALID', message);
 }
 
 /** Those of the preset, or all combinations of what is listed. */
@@ -228,6 +171,39 @@ function chosen<Name extends string>(flag: string, text: string, known: readonly
     const message = `${flag}: "${name}" is none of ${known.join(', ')}`;
     throw new YardmasterError('ERR_CONFIG', message);
   });
+}
+
+/** Seconds between two lines about the progress. */
+const PROGRESS_S = 10;
+
+/** How runs are made; the progress is said on the error stream. */
+function measuring({ seeds, jobs = availableParallelism() }: MeasureFlags): CompareOptions {
+  const begunMs = performance.now();
+  let saidMs = begunMs;
+  const onProgress = (done: number, total: number): void => {
+    const nowMs = performance.now();
+    if (nowMs - saidMs < 1000 * PROGRESS_S && done < total) return;
+    saidMs = nowMs;
+    const tookS = (nowMs - begunMs) / 1000;
+    const leftS = (tookS / done) * (total - done);
+    const text = `${done} of ${countOf(total, 'run')} in ${tookS.toFixed(0)} s, ${leftS.toFixed(0)} s left`;
+    say(`${text}\n`, process.stderr);
+  };
+  return { seeds, jobs, onProgress };
+}
+
+function print(comparison: Comparison, { format }: MeasureFlags, tables: readonly Table[]): number {
+  if (format === 'json') say(jsonText(comparison));
+  else if (format === 'html') say(comparisonPage(comparison));
+  else {
+    const texts = tables.map(({ titles, rows }) => textTable(titles, rows));
+    say(`${[...texts, noteOf(comparison)].join('\n\n')}\n`);
+  }
+  return comparison.summaries.every(({ failed }) => failed === 0) ? 0 : FAILED_CODE;
+}
+
+function jsonText(comparison: Comparison): string {
+  return `${JSON.stringify(comparison, undefined, 2)}\n`;
 }
 
 /** Flags of `lab worst-case`. */

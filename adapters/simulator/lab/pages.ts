@@ -1,51 +1,133 @@
-import type { ComparedRun, Comparison, Figure } from './compare.ts';
-import type { CorpusInstance, CorpusReport, Ratio, VariantSummary } from './corpus.ts';
-import type { FigureName } from './runs.ts';
+import type { ComparedInstance, Comparison, Ratio, VariantSummary } from './compare.ts';
+import { type FigureName, FIGURES } from './runs.ts';
+import { interval, meanOf } from './statistics.ts';
 
-const TITLES: Readonly<Record<FigureName, string>> = {
-  makespanS: 'makespan',
-  movedBytes: 'moved',
-  peakWorkerBytes: 'peak of a worker',
-  spilledBytes: 'spilled',
-  pauses: 'pauses',
-  idleShare: 'idle',
-  decisions: 'decisions',
-  fallbacks: 'fallbacks',
-};
-
-/** The text of a column's value, in the unit in which people think. */
-const SHOWN: Readonly<Record<FigureName, (value: number) => string>> = {
-  makespanS: (seconds) => `${short(seconds)} s`,
-  movedBytes: megabytes,
-  peakWorkerBytes: megabytes,
-  spilledBytes: megabytes,
-  pauses: (count) => short(count),
-  idleShare: (share) => `${(100 * share).toFixed(1)} %`,
-  decisions: (count) => short(count),
-  fallbacks: (count) => short(count),
-};
-
-/** The titles of the columns. */
-export const COLUMNS: readonly string[] = ['workload', 'policies', ...Object.values(TITLES)];
-
-/** The cells of a run, in the order of {@link COLUMNS}: mean, and relative to the first with its 95 % interval. */
-export function cells({ workload, policies, figures, error }: ComparedRun): string[] {
-  if (figures === undefined) return [workload, policies, `failed: ${error ?? ''}`];
-  const shown = (Object.keys(TITLES) as FigureName[]).map((name) => cell(name, figures[name]));
-  return [workload, policies, ...shown];
+/** One figure of a variant on an instance, over all seeds. */
+export interface Figure {
+  readonly mean: number;
+  /** The mean divided by that of the baseline; undefined when that is 0. */
+  readonly relative?: number;
+  /** Half of the 95 % interval of `relative`, from the differences seed by seed; undefined for one seed. */
+  readonly margin?: number;
 }
 
-/** A page with the table of a comparison, which stands by itself. */
-export function comparisonPage({ runs, seeds }: Comparison): string {
-  const text = `Means over ${seeds} seeds, and relative to the first policies with 95 % intervals, paired over the seeds.`;
-  return page('Policies compared', text, tableOf(COLUMNS, runs.map(cells)));
+/** Undefined when the variant or the baseline did not come to an end. */
+export function figureOf(
+  { runs }: ComparedInstance,
+  policies: string,
+  baseline: string,
+  figure: FigureName,
+): Figure | undefined {
+  const own = runs[policies]?.seeds.map((seed) => seed[figure]) ?? [];
+  const base = runs[baseline]?.seeds.map((seed) => seed[figure]) ?? [];
+  if (own.length === 0) return undefined;
+  const mean = meanOf(own);
+  const baseMean = meanOf(base);
+  if (!(baseMean > 0)) return { mean };
+  const differences = own.map((value, seed) => (value - (base[seed] ?? 0)) / baseMean);
+  return { mean, relative: mean / baseMean, margin: interval(differences)?.margin };
 }
 
-function cell(name: FigureName, { mean, relative, margin }: Figure): string {
-  const text = SHOWN[name](mean);
+/** The title of each figure, and the text of a value in the unit in which people think. */
+const COLUMNS: Readonly<Record<FigureName, readonly [string, (value: number) => string]>> = {
+  makespanS: ['makespan', (seconds) => `${short(seconds)} s`],
+  movedBytes: ['moved', megabytes],
+  peakWorkerBytes: ['peak of a worker', megabytes],
+  spilledBytes: ['spilled', megabytes],
+  pauses: ['pauses', short],
+  idleShare: ['idle', (share) => `${(100 * share).toFixed(1)} %`],
+  decisions: ['decisions', short],
+  fallbacks: ['fallbacks', short],
+};
+
+/** Titles and rows of a table. */
+export interface Table {
+  readonly titles: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** A row for each variant on each instance: means over the seeds, and relative to the baseline. */
+export function instanceTable({ instances, summaries, baseline }: Comparison): Table {
+  const rows = instances.flatMap((instance) =>
+    summaries.map(({ policies }) => {
+      const start = [instance.workload, instance.setting, policies];
+      const error = instance.runs[policies]?.error;
+      if (error !== undefined)
+        return [...start, `failed: ${error}`, ...FIGURES.slice(1).map(() => '')];
+      return [
+        ...start,
+        ...FIGURES.map((name) => figureText(name, figureOf(instance, policies, baseline, name))),
+      ];
+    }),
+  );
+  const titles = FIGURES.map((name) => COLUMNS[name][0]);
+  return withoutEmpty({ titles: ['workload', 'setting', 'policies', ...titles], rows });
+}
+
+function figureText(name: FigureName, figure: Figure | undefined): string {
+  if (figure === undefined) return '';
+  const { mean, relative, margin = 0 } = figure;
+  const text = COLUMNS[name][1](mean);
   if (relative === undefined) return text;
-  const spread = margin === undefined || margin === 0 ? '' : ` ± ${margin.toFixed(2)}`;
-  return `${text} (${relative.toFixed(2)}${spread})`;
+  return `${text} (${relative.toFixed(2)}${margin === 0 ? '' : ` ± ${margin.toFixed(2)}`})`;
+}
+
+/** A row for each variant over all instances. */
+export function summaryTable({ summaries }: Comparison): Table {
+  const titles = [
+    'policies',
+    'makespan',
+    'moved',
+    'peak of a worker',
+    'of the bound',
+    'of offline',
+    'within 1.25',
+    'beaten',
+    'spill or pause',
+    'failed',
+    'worst instance',
+  ];
+  const rows = summaries.map((summary) => [
+    summary.policies,
+    ratioText(summary.makespan),
+    ratioText(summary.moved),
+    ratioText(summary.peak),
+    ratioText(summary.overBound),
+    ratioText(summary.overOffline),
+    Number.isNaN(summary.overOffline.mean) ? '' : percent(summary.nearOffline),
+    percent(summary.beaten),
+    String(summary.pressed),
+    String(summary.failed),
+    summary.worst === undefined
+      ? ''
+      : `${summary.worst.ratio.toFixed(2)} ${summary.worst.instance}`,
+  ]);
+  return withoutEmpty({ titles, rows });
+}
+
+/** A row for each setting: makespan of each variant beside the baseline. */
+export function settingTable({ summaries, settings }: Comparison): Table {
+  const rows = settings.map((setting) => [
+    setting,
+    ...summaries.map(({ bySetting }) => ratioText(bySetting[setting] ?? { mean: NaN })),
+  ]);
+  return { titles: ['makespan', ...summaries.map(({ policies }) => policies)], rows };
+}
+
+/** Columns in which nothing is said are left out. */
+function withoutEmpty({ titles, rows }: Table): Table {
+  const filled = (_: string, column: number): boolean => rows.some((row) => row[column] !== '');
+  return { titles: titles.filter(filled), rows: rows.map((row) => row.filter(filled)) };
+}
+
+function ratioText({ mean, low, high }: Ratio): string {
+  if (Number.isNaN(mean)) return '';
+  if (low === undefined || high === undefined) return mean.toFixed(3);
+  return `${mean.toFixed(3)} (${low.toFixed(2)}-${high.toFixed(2)})`;
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(0)} %`;
 }
 
 function megabytes(bytes: number): string {
@@ -59,233 +141,141 @@ function short(value: number): string {
   return value.toFixed(Math.max(0, Math.min(6, 2 - digits)));
 }
 
-/** The titles of the columns of {@link summaryCells}. */
-export const SUMMARY_COLUMNS: readonly string[] = [
-  'policies',
-  'makespan',
-  'moved',
-  'peak of a worker',
-  'of the bound',
-  'of offline',
-  'within 1.25',
-  'beaten',
-  'spill or pause',
-  'failed',
-  'worst instance',
-];
-
-/** A row of the table of all variants. */
-export function summaryCells(summary: VariantSummary): string[] {
-  const { policies, makespan, moved, peak, overBound, overOffline, nearOffline } = summary;
-  const { beaten, pressed, failed, worst } = summary;
-  return [
-    policies,
-    ratioText(makespan),
-    ratioText(moved),
-    ratioText(peak),
-    ratioText(overBound),
-    overOffline === undefined ? '' : ratioText(overOffline),
-    nearOffline === undefined ? '' : percent(nearOffline),
-    percent(beaten),
-    String(pressed),
-    String(failed),
-    worst === undefined ? '' : `${worst.ratio.toFixed(2)} ${worst.instance}`,
-  ];
-}
-
-/** A ratio with its interval. */
-export function ratioText({ mean, low, high }: Ratio): string {
-  if (Number.isNaN(mean)) return '';
-  if (low === undefined || high === undefined) return mean.toFixed(3);
-  return `${mean.toFixed(3)} (${low.toFixed(2)}-${high.toFixed(2)})`;
-}
-
-function percent(share: number): string {
-  return `${(100 * share).toFixed(0)} %`;
-}
-
-/** What is measured, and how. */
-export function corpusNote({
-  version,
-  seeds,
-  baseline,
-  instances,
-  settings,
-}: CorpusReport): string {
+/** What was measured, in a sentence. */
+export function noteOf({ version, seeds, baseline, instances, settings }: Comparison): string {
   const graphs = new Set(instances.map(({ workload }) => workload)).size;
-  return `${graphs} graphs, ${settings.length} settings, ${seeds} seeds, yardmaster ${version}. Makespan, bytes moved and peak are geometric means relative to ${baseline}, with 95 % intervals over the graphs.`;
+  return `${graphs} graphs, ${settings.length} settings, ${seeds} seeds, yardmaster ${version}. Relative to ${baseline}, with 95 % intervals.`;
 }
 
-/** A page that stands by itself, with a performance profile and a scatter of makespan and bytes. */
-export function corpusPage(report: CorpusReport): string {
-  const { summaries, instances, settings } = report;
-  const names = summaries.map(({ policies }) => policies);
-  const bySetting = summaries.map(({ policies, bySetting: ratios }) => [
-    policies,
-    ...settings.map((setting) => ratioText(ratios[setting] as Ratio)),
-  ]);
-  const byInstance = instances.map((instance) => [
-    instance.workload,
-    instance.setting,
-    ...names.map((name) => timesOf(instance, name, instance.boundsS)?.toFixed(2) ?? 'failed'),
-    ratioOfMeans(instance.offlineS, instance.boundsS)?.toFixed(2) ?? '',
-  ]);
-  const body = `${tableOf(SUMMARY_COLUMNS, summaries.map(summaryCells))}
-<h2>Performance profile</h2>
-<p>Share of instances on which the makespan is at most so many times the shortest one of all policies.</p>
-${profile(report)}
-<h2>Makespan and bytes moved</h2>
-<p>Geometric means relative to ${escaped(report.baseline)}, with their intervals.</p>
-${scatter(summaries)}
-<h2>Makespan in each setting</h2>
-${tableOf(['policies', ...settings], bySetting)}
-<h2>Each instance</h2>
-<p>Makespan as a multiple of the lower bound.</p>
-${tableOf(['graph', 'setting', ...names, 'offline'], byInstance)}`;
-  return page('Policies on a corpus', corpusNote(report), body);
-}
-
-/** A page that needs no other file. */
-function page(title: string, note: string, body: string): string {
+/** A page that needs no other file, with a performance profile and a scatter of makespan and bytes. */
+export function comparisonPage(comparison: Comparison): string {
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
-<title>${title}</title>
+<title>Policies compared</title>
 <style>
   body { font: 14px/1.5 system-ui, sans-serif; margin: 2rem; }
   table { border-collapse: collapse; margin-bottom: 2rem; }
-  th, td { padding: 0.25rem 0.75rem; border-bottom: 1px solid #ccc; text-align: right; white-space: nowrap; }
-  th:nth-child(-n + 2), td:nth-child(-n + 2) { text-align: left; }
+  th, td { padding: 0.25rem 0.75rem; border-bottom: 1px solid #ccc; text-align: left; white-space: nowrap; }
   svg { background: #fff; max-width: 100%; }
   text { font: 12px system-ui, sans-serif; }
 </style>
-<h1>${title}</h1>
-<p>${escaped(note)}</p>
-${body}
+<h1>Policies compared</h1>
+<p>${escaped(noteOf(comparison))}</p>
+${html(summaryTable(comparison))}
+<h2>Performance profile</h2>
+<p>Share of instances on which the makespan is at most so many times the shortest one of all policies.</p>
+${profile(comparison)}
+<h2>Makespan and bytes moved</h2>
+<p>Geometric means with their intervals.</p>
+${scatter(comparison.summaries)}
+<h2>Makespan in each setting</h2>
+${html(settingTable(comparison))}
+<h2>Each instance</h2>
+${html(instanceTable(comparison))}
 </html>
 `;
 }
 
-function tableOf(titles: readonly string[], rows: readonly (readonly string[])[]): string {
+function html({ titles, rows }: Table): string {
   const row = (tag: string, texts: readonly string[]): string =>
     `<tr>${texts.map((text) => `<${tag}>${escaped(text)}</${tag}>`).join('')}</tr>`;
   return `<table>\n${row('th', titles)}\n${rows.map((texts) => row('td', texts)).join('\n')}\n</table>`;
 }
 
-function timesOf({ runs }: CorpusInstance, name: string, otherS: readonly number[]) {
-  return ratioOfMeans(runs[name]?.seeds.map(({ makespanS }) => makespanS) ?? [], otherS);
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
-function ratioOfMeans(own: readonly number[], other: readonly number[]): number | undefined {
-  const total = (values: readonly number[]): number => values.reduce((sum, each) => sum + each, 0);
-  return own.length === 0 || total(other) === 0 ? undefined : total(own) / total(other);
-}
-
-const WIDTH = 860;
-const HEIGHT = 420;
-const LEFT = 60;
-const RIGHT = 220;
-const EDGE = 40;
-/** Far apart on a wheel of hues. */
+/** Pixels: of the picture, and the corners of its field. */
+const SIZE = { width: 860, height: 420 };
+const FIELD = { left: 60, right: 640, top: 20, bottom: 380 };
+/** Neighbours are far apart on the wheel of hues. */
 const colour = (index: number): string => `hsl(${(index * 137.5) % 360} 65% 42%)`;
 
-/** An axis: where a value is, and the values that are written beside it. */
 interface Axis {
-  readonly at: (value: number) => number;
-  readonly ticks: readonly number[];
   readonly title: string;
-  readonly show: (value: number) => string;
+  readonly from: number;
+  readonly to: number;
+  readonly ticks: readonly number[];
 }
 
-function chart(x: Axis, y: Axis, content: string, names: readonly string[]): string {
-  const bottom = HEIGHT - EDGE;
-  const vertical = x.ticks.map((tick) => {
-    const at = x.at(tick).toFixed(1);
-    return `<path d="M${at} ${EDGE / 2}V${bottom}" stroke="#ddd"/><text x="${at}" y="${bottom + 16}" text-anchor="middle">${x.show(tick)}</text>`;
-  });
-  const horizontal = y.ticks.map((tick) => {
-    const at = y.at(tick).toFixed(1);
-    return `<path d="M${LEFT} ${at}H${WIDTH - RIGHT}" stroke="#ddd"/><text x="${LEFT - 6}" y="${at}" dy="4" text-anchor="end">${y.show(tick)}</text>`;
-  });
-  const legend = names.map(
-    (name, index) =>
-      `<text x="${WIDTH - RIGHT + 14}" y="${EDGE + 18 * index}" fill="${colour(index)}">${escaped(name)}</text>`,
-  );
-  const titles = `<text x="${(LEFT + WIDTH - RIGHT) / 2}" y="${HEIGHT - 6}" text-anchor="middle">${x.title}</text><text x="${LEFT}" y="12">${y.title}</text>`;
-  return `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" width="${WIDTH}" height="${HEIGHT}">\n${[...vertical, ...horizontal, ...legend].join('\n')}\n${titles}\n${content}\n</svg>`;
+/** A field with axes and a legend. `draw` gets the places of values, and makes what is inside. */
+function chart(
+  across: Axis,
+  up: Axis,
+  names: readonly string[],
+  draw: (x: (value: number) => string, y: (value: number) => string) => readonly string[],
+): string {
+  const { left, right, top, bottom } = FIELD;
+  const scale =
+    ({ from, to }: Axis, low: number, high: number) =>
+    (value: number) =>
+      (low + ((high - low) * (value - from)) / (to - from)).toFixed(1);
+  const x = scale(across, left, right);
+  const y = scale(up, bottom, top);
+  const parts = [
+    ...across.ticks.map(
+      (tick) =>
+        `<path d="M${x(tick)} ${top}V${bottom}" stroke="#ddd"/><text x="${x(tick)}" y="${bottom + 16}" text-anchor="middle">${tick.toFixed(2)}</text>`,
+    ),
+    ...up.ticks.map(
+      (tick) =>
+        `<path d="M${left} ${y(tick)}H${right}" stroke="#ddd"/><text x="${left - 6}" y="${y(tick)}" dy="4" text-anchor="end">${tick.toFixed(2)}</text>`,
+    ),
+    ...names.map(
+      (name, index) =>
+        `<text x="${right + 14}" y="${top + 18 * (index + 1)}" fill="${colour(index)}">${escaped(name)}</text>`,
+    ),
+    `<text x="${(left + right) / 2}" y="${SIZE.height - 6}" text-anchor="middle">${across.title}</text><text x="${left}" y="12">${up.title}</text>`,
+    ...draw(x, y),
+  ];
+  return `<svg viewBox="0 0 ${SIZE.width} ${SIZE.height}" width="${SIZE.width}">\n${parts.join('\n')}\n</svg>`;
 }
 
-function scale(from: number, to: number, low: number, high: number): (value: number) => number {
-  return (value) => low + ((high - low) * (value - from)) / (to - from);
-}
-
-const FACTOR_MAX = 2;
-
-function profile({ summaries, instances }: CorpusReport): string {
+function profile({ summaries, instances }: Comparison): string {
   const names = summaries.map(({ policies }) => policies);
-  const x: Axis = {
-    at: scale(1, FACTOR_MAX, LEFT, WIDTH - RIGHT),
-    ticks: [1, 1.2, 1.4, 1.6, 1.8, 2],
+  const across = {
     title: 'times the shortest makespan',
-    show: (value) => value.toFixed(1),
+    from: 1,
+    to: 2,
+    ticks: [1, 1.25, 1.5, 1.75, 2],
   };
-  const y: Axis = {
-    at: scale(0, 1, HEIGHT - EDGE, EDGE / 2),
-    ticks: [0, 0.25, 0.5, 0.75, 1],
-    title: 'share of instances',
-    show: percent,
+  const up = { title: 'share of instances', from: 0, to: 1, ticks: [0, 0.25, 0.5, 0.75, 1] };
+  const secondsOf = ({ runs }: ComparedInstance, name: string): number => {
+    const seconds = runs[name]?.seeds.map(({ makespanS }) => makespanS) ?? [];
+    return seconds.length === 0 ? Infinity : meanOf(seconds);
   };
-  const factors = names.map((name) =>
-    instances
-      .map((instance) => {
-        const all = names.flatMap((each) => timesOf(instance, each, [1]) ?? []);
-        return (timesOf(instance, name, [1]) ?? Infinity) / Math.min(...all);
-      })
-      .sort((one, other) => one - other),
+  return chart(across, up, names, (x, y) =>
+    names.map((name, index) => {
+      const factors = instances.map((instance) => {
+        const shortestS = Math.min(...names.map((each) => secondsOf(instance, each)));
+        return secondsOf(instance, name) / shortestS;
+      });
+      const steps = factors
+        .filter((factor) => factor <= across.to)
+        .sort((one, other) => one - other)
+        .map((factor, rank) => `H${x(factor)}V${y((rank + 1) / instances.length)}`);
+      return `<path d="M${x(1)} ${y(0)}${steps.join('')}H${x(across.to)}" fill="none" stroke="${colour(index)}" stroke-width="2"/>`;
+    }),
   );
-  const lines = factors.map((sorted, index) => {
-    let path = `M${x.at(1).toFixed(1)} ${y.at(0).toFixed(1)}`;
-    sorted.forEach((factor, rank) => {
-      if (factor > FACTOR_MAX) return;
-      path += `H${x.at(factor).toFixed(1)}V${y.at((rank + 1) / sorted.length).toFixed(1)}`;
-    });
-    return `<path d="${path}H${WIDTH - RIGHT}" fill="none" stroke="${colour(index)}" stroke-width="2"/>`;
-  });
-  return chart(x, y, lines.join('\n'), names);
 }
 
 function scatter(summaries: readonly VariantSummary[]): string {
-  const axis = (which: 'makespan' | 'moved', low: number, high: number, title: string): Axis => {
-    const values = summaries.flatMap((summary) => {
-      const { mean, low: least = mean, high: most = mean } = summary[which];
-      return Number.isFinite(mean) ? [least, most] : [];
-    });
-    const from = Math.min(1, ...values) - 0.02;
-    const to = Math.max(1, ...values) + 0.02;
-    const ticks = [from, 1, to];
-    return { at: scale(from, to, low, high), ticks, title, show: (value) => value.toFixed(2) };
+  const axis = (title: string, which: 'makespan' | 'moved'): Axis => {
+    const ends = summaries.flatMap(({ [which]: { mean, low = mean, high = mean } }) => [low, high]);
+    const known = [1, ...ends.filter(Number.isFinite)];
+    const [from, to] = [Math.min(...known) - 0.02, Math.max(...known) + 0.02];
+    return { title, from, to, ticks: [from, 1, to] };
   };
-  const x = axis('makespan', LEFT, WIDTH - RIGHT, 'makespan');
-  const y = axis('moved', HEIGHT - EDGE, EDGE / 2, 'bytes moved');
-  const points = summaries.map(({ makespan, moved }, index) => {
-    if (!Number.isFinite(makespan.mean) || !Number.isFinite(moved.mean)) return '';
-    const [left, right] = [
-      x.at(makespan.low ?? makespan.mean),
-      x.at(makespan.high ?? makespan.mean),
-    ];
-    const [bottom, top] = [y.at(moved.low ?? moved.mean), y.at(moved.high ?? moved.mean)];
-    const [cx, cy] = [x.at(makespan.mean).toFixed(1), y.at(moved.mean).toFixed(1)];
-    const bars = `M${left.toFixed(1)} ${cy}H${right.toFixed(1)}M${cx} ${bottom.toFixed(1)}V${top.toFixed(1)}`;
-    return `<path d="${bars}" stroke="${colour(index)}" opacity="0.5"/><circle cx="${cx}" cy="${cy}" r="5" fill="${colour(index)}"/>`;
-  });
-  return chart(
-    x,
-    y,
-    points.join('\n'),
-    summaries.map(({ policies }) => policies),
+  const names = summaries.map(({ policies }) => policies);
+  return chart(axis('makespan', 'makespan'), axis('bytes moved', 'moved'), names, (x, y) =>
+    summaries.map(({ makespan, moved }, index) => {
+      if (!Number.isFinite(makespan.mean + moved.mean)) return '';
+      const [cx, cy] = [x(makespan.mean), y(moved.mean)];
+      const across = `M${x(makespan.low ?? makespan.mean)} ${cy}H${x(makespan.high ?? makespan.mean)}`;
+      const up = `M${cx} ${y(moved.low ?? moved.mean)}V${y(moved.high ?? moved.mean)}`;
+      return `<path d="${across}${up}" stroke="${colour(index)}" opacity="0.5"/><circle cx="${cx}" cy="${cy}" r="5" fill="${colour(index)}"/>`;
+    }),
   );
-}
-
-function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

@@ -226,8 +226,9 @@ export function codeDigest(): string {
 
 /** A digest of the policies of a variant, with the texts of the files that it names. */
 export function variantDigest(variant: PolicyVariant): string {
-  const { config, overrides, plan } = variant;
-  const text = JSON.stringify([config === undefined ? '' : resolve(config), overrides, plan]);
+  const { name, config, overrides, plan } = variant;
+  const path = config === undefined ? '' : resolve(config);
+  const text = JSON.stringify([name, path, overrides, plan]);
   const texts = new Map<string, string>();
   addFiles(text, process.cwd(), texts);
   return digested(JSON.stringify([text, [...texts]]));

@@ -19,6 +19,14 @@ export const BUILTIN_POLICIES: Readonly<Record<SlotName, readonly string[]>> = {
   stealing: ['dask', 'calm'],
 };
 
+/** The default, and every other built-in policy alone in its slot. */
+export const SINGLE_POLICIES: readonly string[] = [
+  'default',
+  ...Object.entries(BUILTIN_POLICIES).flatMap(([slot, [, ...others]]) =>
+    others.map((policy) => `${slot}/${policy}`),
+  ),
+];
+
 /** Policies that are compared with others. */
 export interface PolicyVariant {
   readonly name: string;

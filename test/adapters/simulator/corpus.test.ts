@@ -6,23 +6,22 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import {
-  type CorpusReport,
+  type Comparison,
+  comparePolicies,
   loadWorkload,
-  measureCorpus,
   policyVariant,
   readVariant,
   simulate,
   type SimulationOptions,
 } from '../../../adapters/simulator/index.ts';
-import { settingsOf } from '../../../adapters/simulator/lab/corpus.ts';
 import {
   lowerBoundS,
-  type Plan,
   PLANNERS,
   type PlannerName,
   problemOf,
 } from '../../../adapters/simulator/lab/offline.ts';
 import { KnownRuns, measure } from '../../../adapters/simulator/lab/runs.ts';
+import { QUICK, settingsOf } from '../../../adapters/simulator/lab/settings.ts';
 import { interval, student } from '../../../adapters/simulator/lab/statistics.ts';
 import { type CostedTask, graphWorkload } from '../../../adapters/workloads/index.ts';
 
@@ -107,8 +106,18 @@ describe('schedules that know everything', () => {
     planner: PlannerName,
     tasks: readonly CostedTask[],
     options: SimulationOptions,
-  ): Plan =>
-    PLANNERS[planner](problemOf(graphWorkload('graph', tasks), { network: NETWORK, ...options }));
+  ): { makespanS: number; startsS: number[]; workers: number[] } => {
+    const problem = problemOf(graphWorkload('graph', tasks), { network: NETWORK, ...options });
+    const { places, makespanS } = PLANNERS[planner](problem);
+    const slots = tasks.map(({ key }) => {
+      return places.get(problem.tasks.find((task) => task.key === key)!)!;
+    });
+    return {
+      makespanS,
+      startsS: slots.map(({ startS }) => startS),
+      workers: slots.map(({ worker }) => worker.number),
+    };
+  };
 
   it('HEFT puts a short task into a gap before a task that was placed earlier', () => {
     // "big" waits for its input, which takes a second to arrive, and is more urgent than "filler".
@@ -195,10 +204,11 @@ describe('a corpus', () => {
   const variants = ['default', 'balanced', 'family'].map(policyVariant);
   const settings = settingsOf(['8x2', 'unequal'], ['1Gbit'], ['ample', 'tight']);
 
-  const measured = async (file?: string, jobs?: number): Promise<CorpusReport> =>
-    measureCorpus([fork, await loadWorkload('tree:4@100ms,10MB')], variants, {
+  const measured = async (file?: string, jobs?: number): Promise<Comparison> =>
+    comparePolicies([fork, await loadWorkload('tree:4@100ms,10MB')], variants, {
       settings,
       seeds: 2,
+      offline: true,
       known: new KnownRuns(file),
       ...(jobs === undefined ? {} : { jobs }),
     });
@@ -264,8 +274,8 @@ describe('a corpus', () => {
          create: () => ({ score: (task, worker, missing) => missing + weight * worker.processing.size }) };`,
     );
     const runsMade = async (): Promise<number> => {
-      const options = { seeds: 1, offline: false, known: new KnownRuns(file) };
-      await measureCorpus([fork], [policyVariant('default'), await readVariant(pack)], options);
+      const options = { settings: QUICK, seeds: 1, known: new KnownRuns(file) };
+      await comparePolicies([fork], [policyVariant('default'), await readVariant(pack)], options);
       return readFileSync(file, 'utf8').trimEnd().split('\n').length;
     };
     expect(await runsMade()).toBe(2);
@@ -311,7 +321,7 @@ it('the command prints a table, and writes pages and figures that repeat', async
   expect(page.match(/<svg /g)).toHaveLength(2);
   expect(page).not.toMatch(/<script|https?:/);
   const figures = readFileSync(join(output, 'corpus.json'), 'utf8');
-  expect((JSON.parse(figures) as CorpusReport).instances.map(({ workload }) => workload)).toEqual([
+  expect((JSON.parse(figures) as Comparison).instances.map(({ workload }) => workload)).toEqual([
     'one',
     'two',
   ]);

@@ -3,7 +3,14 @@ import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../api/errors.ts';
 import { isPlainObject } from '../util/values.ts';
 import { check, type Checked, isExtension, type Problem } from '../shared/schema.ts';
-import type { ConfigPart, PartPlugin, Sections, Spelled } from '../shared/settings.ts';
+import {
+  type ConfigPart,
+  type PartPlugin,
+  type Sections,
+  type Spelled,
+  within,
+} from '../shared/settings.ts';
+import { hint } from '../shared/words.ts';
 import {
   configError,
   type ConfigOrigin,
@@ -14,7 +21,7 @@ import {
   problemLine,
 } from './problems.ts';
 import type { Source } from './read-source.ts';
-import { type ConfigSchema, configSchema } from './schema.ts';
+import { type ConfigSchema, configSchema, type PresetName, PRESETS } from './schema.ts';
 import type { Config, ConfigInput } from './types.ts';
 
 /** A checked configuration, and what later checks need to name places in it. */
@@ -97,7 +104,7 @@ function checkerOf<Full>(schema: object, parts: readonly ConfigPart[]) {
     const problems: Problem[] = [];
     const notes: Problem[] = [];
     let value = written;
-    for (const part of parts) {
+    for (const part of [{ spell: withPreset }, ...parts]) {
       const spelling = part.spell?.(value);
       if (spelling === undefined) continue;
       ({ value } = spelling);
@@ -148,6 +155,22 @@ function checkerOf<Full>(schema: object, parts: readonly ConfigPart[]) {
     const rest = examined(valid.value);
     return { ...finished(valid.value, rest, own.notes, originOf(valid, origin)), error };
   };
+}
+
+/** Writes the preset out that a configuration names. What stands beside it wins. */
+function withPreset(written: unknown): Spelled {
+  const problems: Problem[] = [];
+  const value = within(written, 'scheduler', (scheduler) => {
+    if (!isPlainObject(scheduler)) return scheduler;
+    const { policies: name, ...others } = scheduler;
+    if (typeof name !== 'string') return scheduler;
+    if (Object.hasOwn(PRESETS, name)) return overlay(PRESETS[name as PresetName], others);
+    const known = Object.keys(PRESETS);
+    const message = `must be an object with a policy for each slot, or the name of a preset: ${known.join(', ')}${hint(name, known)}`;
+    problems.push({ at: ['scheduler', 'policies'], message });
+    return others;
+  });
+  return { value, problems };
 }
 
 function validOnly<Full>({ error, ...loaded }: ReadConfig<Full>): LoadedConfig<Full> {

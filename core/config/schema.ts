@@ -20,6 +20,7 @@ import {
   table,
   text,
   whole,
+  type Written,
 } from '../shared/settings.ts';
 
 /** One for each policy slot, or fewer. */
@@ -91,6 +92,24 @@ export const DEFAULT_POLICIES = {
   stealing: 'dask',
 } as const satisfies Record<SlotName, string>;
 
+/** Policies and settings that belong together, by the name that stands in the place of the policies: `policies: dask`. */
+export const PRESETS = {
+  /** The rules and intervals of Dask's scheduler, release 2026.8.0. */
+  dask: {
+    policies: {
+      workerSelection: { use: 'earliest-start', options: { resources: 'offered' } },
+      queuing: { use: 'root-ish' },
+      ordering: { use: 'dask' },
+      fairness: { use: 'fifo' },
+      stealing: { use: 'dask' },
+    },
+    slotWork: 0,
+    workStealing: { interval: '1s' },
+  },
+} as const;
+
+export type PresetName = keyof typeof PRESETS;
+
 const SLOTS = {
   workerSelection: ['Which worker computes a task', 'worker selection'],
   queuing: ['Which tasks are held back on the scheduler', 'queuing'],
@@ -105,7 +124,7 @@ const weight = {
   ...{ type: 'number', minimum: 0, default: 1 },
 };
 
-const policies = perSlot(
+const ownPolicies = perSlot(
   'Policies',
   'Who answers the questions of the kernel. One provider for each slot, and any number of rules.',
   (slot) => {
@@ -120,6 +139,13 @@ const policies = perSlot(
     ),
   },
 );
+
+/** A name is written out before anything is checked. */
+const policies = { ...ownPolicies, type: ['object', 'string'] } as unknown as Setting<
+  Checked<typeof ownPolicies>,
+  Written<typeof ownPolicies> | PresetName,
+  true
+>;
 
 const noShadow = {
   title: 'No shadow',

@@ -187,3 +187,35 @@ it('a quota without a memory limit is named, with the ways to give one', () => {
   expect(notesOf({ memoryAdmission: 'quota', memoryLimit: '1 GiB' })).toEqual([]);
   expect(notesOf({ memoryLimit: 0 })).toEqual([]);
 });
+
+it("the preset dask has the policies and intervals of Dask's current release; what stands beside it wins", () => {
+  const { scheduler } = configuration.loadObject({ scheduler: { policies: 'dask' } }).config;
+  expect(scheduler.policies).toMatchObject({
+    workerSelection: { use: 'earliest-start', options: { resources: 'offered' } },
+    queuing: { use: 'root-ish' },
+    ordering: { use: 'dask' },
+    stealing: { use: 'dask' },
+  });
+  expect(scheduler.workStealing.interval).toBe(1000);
+  const workStealing = { interval: '50 ms' };
+  const beside = configuration.loadObject({ scheduler: { policies: 'dask', workStealing } }).config;
+  expect(beside.scheduler.workStealing.interval).toBe(50);
+  const overrides: ConfigInput = { scheduler: { policies: { ordering: 'fifo' } } };
+  const above = configuration.loadObject({ scheduler: { policies: 'dask' } }, undefined, {
+    overrides,
+  }).config;
+  expect(above.scheduler.policies.ordering).toMatchObject({ use: 'fifo' });
+  expect(above.scheduler.workStealing.interval).toBe(1000);
+});
+
+it('a preset that does not exist is refused with the nearest name', () => {
+  const policies = 'dusk' as 'dask';
+  expect(() => configuration.loadObject({ scheduler: { policies } })).toThrow(
+    /scheduler\.policies must be an object with a policy for each slot, or the name of a preset: dask; did you mean "dask"\?/,
+  );
+});
+
+it('the report of a check names the policies of a preset', async () => {
+  const report = await checkConfig({ config: { scheduler: { policies: 'dask' } } });
+  expect(report).toContain('- ordering: dask');
+});

@@ -92,7 +92,7 @@ module.exports = {
     no(
       'ways-below-engines',
       '^adapters/(transports|codecs|executors|stores|clocks|tasks)/',
-      '^adapters/(client|app|cli|dask|mars|nanny|zero-worker|testing)/',
+      '^adapters/(client|app|cli|dask|mars|nanny|testing)/',
       'What carries messages and runs tasks knows nothing of what is built on it.',
     ),
     no(

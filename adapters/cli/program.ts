@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { VERSION } from '../../core/api/plugin.ts';
-import { common, count, port as inspectPort, positive, running, size } from './command-line.ts';
+import { common, count, port as inspectPort, positive, running } from './command-line.ts';
 import { defineAccess } from './define-access.ts';
 import { defineOperations } from './define-operations.ts';
 import { defineRecordings } from './define-recordings.ts';
@@ -144,24 +144,6 @@ the configuration. Exit code 1 when the scheduler does not know the key.`,
 defineOperations(program);
 defineRecordings(program);
 defineSimulator(program);
-
-common(program.command('zero-workers'))
-  .description('Start workers that compute nothing, to measure a scheduler alone.')
-  .argument('<address>', 'address of the scheduler, such as tls://127.0.0.1:8786')
-  .option('-w, --workers <n>', 'how many', positive, 100)
-  .option('-t, --threads <n>', 'tasks at once for each', positive, 1)
-  .option('-c, --config <file>', 'configuration file; its transport reaches the scheduler')
-  .option('--result-size <size>', 'bytes that they report for each result', size, 0)
-  .addHelpText(
-    'after',
-    `
-Example:
-  $ yardmaster zero-workers tls://127.0.0.1:8786 --workers 1000
-
-They report each task as finished at once and claim every replica. They have no results: clients can
-wait for tasks, and not gather them.`,
-  )
-  .action(running(async () => (await import('./commands/zero-workers.ts')).zeroWorkersCommand));
 
 common(program.command('check-config'))
   .description('Load a configuration and everything it names, and print what it would start.')

@@ -13,10 +13,5 @@ export {
   transportConformance,
   type TransportHarness,
 } from './transport-conformance.ts';
-export {
-  startZeroWorkers,
-  type ZeroWorkers,
-  type ZeroWorkersOptions,
-} from '../zero-worker/index.ts';
 export { replayRecording, type ReplayOptions, type ReplayResult } from '../app/past.ts';
 export { readRecording } from '../app/read-log.ts';

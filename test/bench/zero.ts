@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { Command } from 'commander';
 import { startScheduler } from '../../adapters/app/start-scheduler.ts';
 import { tuneEngine } from '../../adapters/cli/flags.ts';
-import { startZeroWorkers } from '../../adapters/zero-worker/index.ts';
+import { startZeroWorkers } from './zero-workers.ts';
 import { SHAPES } from './shapes.ts';
 import { print, type Result, round } from './side-by-side.ts';
 

@@ -1,8 +1,8 @@
 import { expect, test, onTestFinished } from 'vitest';
-import { type RunningScheduler, startScheduler } from '../../../adapters/app/start-scheduler.ts';
-import { Client, wait } from '../../../adapters/client/index.ts';
-import { startZeroWorkers, type ZeroWorkers } from '../../../adapters/zero-worker/index.ts';
-import { inc, total } from '../client/tasks.ts';
+import { type RunningScheduler, startScheduler } from '../../adapters/app/start-scheduler.ts';
+import { Client, wait } from '../../adapters/client/index.ts';
+import { startZeroWorkers, type ZeroWorkers } from './zero-workers.ts';
+import { inc, total } from '../adapters/client/tasks.ts';
 
 async function start(workers: number): Promise<[RunningScheduler, ZeroWorkers, Client]> {
   const config = { scheduler: { validate: true } };

@@ -13,8 +13,8 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { inBackground } from '../../core/shared/timers.ts';
-import { SystemClock } from '../clocks/system-clock.ts';
-import { openChannelTo } from '../peers/peers.ts';
+import { SystemClock } from '../../adapters/clocks/system-clock.ts';
+import { openChannelTo } from '../../adapters/peers/peers.ts';
 
 /** The description that a zero worker gives of itself. */
 interface ZeroWorkerOptions {

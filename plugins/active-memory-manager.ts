@@ -20,7 +20,6 @@ import { type MovementScope, Retirements } from './amm/movement.ts';
 
 for (const policy of [KeepReplicas, RetireWorker]) trust(policy);
 
-/** A policy that the configuration names. */
 interface ConfiguredPolicy {
   readonly policy: ActiveMemoryManagerPolicy<unknown>;
   readonly options: Readonly<Record<string, unknown>>;

@@ -218,7 +218,6 @@ function hasCheckpoint(file: string): boolean {
 
 // ---- a segment from which a scheduler starts -------------------------------------------------
 
-/** A segment of a journal. */
 interface Segment {
   readonly path: string;
   readonly header: LogHeader | undefined;
@@ -345,7 +344,6 @@ function restOf(fd: number, files: FileSystem, error: YardmasterError): Buffer {
 
 // ---- repair ----------------------------------------------------------------------------------
 
-/** The repair of a file. */
 interface Repair {
   /** Bytes that were kept; undefined: nothing was wrong. */
   readonly keptBytes: number | undefined;

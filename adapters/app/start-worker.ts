@@ -494,7 +494,6 @@ export class NannyPlugins {
     }
   }
 
-  /** The nanny is there. */
   serve(nanny: NannyOfPlugins): void {
     this.nanny = nanny;
   }

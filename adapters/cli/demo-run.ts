@@ -26,7 +26,6 @@ const TO = 0.95;
 /** A Weyl sequence steps by this: 2^32 divided by the golden ratio. */
 const STEP = 0x9e3779b9;
 
-/** The options of the kills. */
 interface ChaosOptions {
   readonly kills: number;
   /** The same seed gives the same moments, counted in tasks, and the same choices among workers. */

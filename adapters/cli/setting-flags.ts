@@ -10,7 +10,6 @@ import { collect, fromHere, pairs } from './command-line.ts';
 
 /** Settings that become flags, and how. */
 export interface FlagSection {
-  /** The section of the configuration. */
   readonly name: keyof ConfigInput;
   readonly properties: Settings;
   /** Short flags by setting. */

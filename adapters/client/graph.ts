@@ -210,7 +210,6 @@ export function packTaskArguments(
   }
 }
 
-/** The parts of a task. */
 interface TaskParts {
   readonly fn: TaskFunction;
   readonly args: PackedArguments;

@@ -244,7 +244,6 @@ function firstOf<T>(items: Iterable<T>, count: number): T[] {
   return found;
 }
 
-/** A text in the body of a request. */
 function textIn({ body }: FastifyRequest, name: string): string {
   return given(name, (body as Readonly<Record<string, unknown>> | null | undefined)?.[name]);
 }

@@ -36,7 +36,6 @@ export interface DaskWorker extends WaitingWorker {
   /** Address of its nanny. */
   readonly nanny: string | undefined;
   readonly dialect: Dialect;
-  /** The fields of its registration. */
   readonly registration: Fields;
   /** As it last reported them. */
   readonly metrics: Fields;
@@ -137,7 +136,6 @@ export interface DaskExtension {
   workerPluginsFor?(worker: DaskWorker): Readonly<Record<string, unknown>>;
   /** A Dask worker has registered. */
   workerJoined?(worker: DaskWorker): void;
-  /** A Dask client is gone. */
   clientGone?(client: DaskClient): void;
   /** All tasks were forgotten. */
   restarted?(): void;

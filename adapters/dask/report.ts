@@ -285,7 +285,6 @@ interface ReportedWorker {
   readonly memoryBytes: number;
 }
 
-/** All that is in a report. */
 interface ReportParts {
   readonly figures: ReportFigures;
   readonly startS: number;

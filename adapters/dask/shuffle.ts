@@ -484,7 +484,6 @@ function pause({ clock }: DaskContext): Promise<void> {
   });
 }
 
-/** A run of a shuffle. */
 interface Shuffle {
   readonly id: string;
   /** Grows with each run of any shuffle. */

@@ -86,7 +86,6 @@ function branchOf(value: unknown): Map<unknown, unknown> | undefined {
 
 // How far a set of tasks is, as `distributed.diagnostics.progress` counts it.
 
-/** The request of a progress bar. */
 interface ProgressRequest {
   readonly tasks: readonly TaskView[];
   /** Also counts what was finished before. */

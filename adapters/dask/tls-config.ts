@@ -18,7 +18,6 @@ export interface TlsFiles {
   readonly maxVersion?: string | undefined;
 }
 
-/** The configuration of encryption. */
 interface TlsConfig {
   readonly files: TlsFiles;
   /** Nothing may listen or call without encryption. */

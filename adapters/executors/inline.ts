@@ -41,7 +41,6 @@ export function runHere(
   });
 }
 
-/** The options of an inline executor. */
 interface InlineExecutorOptions extends Pick<WorkerContextOptions, 'clock' | 'cluster'> {
   /** Tasks at once; they take turns at their awaits. Default 1. */
   readonly threadCount?: number;

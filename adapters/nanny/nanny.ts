@@ -369,7 +369,6 @@ export class NannyLink {
     return this.request;
   }
 
-  /** The worker is there. */
   registered(worker: SupervisedWorker): void {
     this.worker = worker;
     this.tell({ op: 'registered', address: worker.address });

@@ -14,7 +14,6 @@ import * as graphs from '../workloads/index.ts';
 import { type CostedTask, graphWorkload, type Workload } from '../workloads/index.ts';
 import type { SimulatedWorkload } from './simulation.ts';
 
-/** A graph in any size. */
 interface Sized {
   readonly make: (...sizes: number[]) => Workload;
   /** The number of sizes that it takes. */

@@ -69,7 +69,6 @@ export function readResult(
   return makeHandle({ description, caller: callerFor() });
 }
 
-/** The handle of an actor. */
 function makeHandle(link: ActorLink): ActorHandle<object> {
   const { description } = link;
   const name = `<Actor ${description.type} ${description.key}>`;
@@ -205,7 +204,6 @@ export function callerIn(context: RunContext): () => ActorCaller {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** The settings of the calls of an actor. */
 interface ActorSettings {
   /** Of the task that made it. */
   readonly context: RunContext;

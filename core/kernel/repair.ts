@@ -116,7 +116,6 @@ class Repair {
   private readonly failed = new Map<TaskState, TaskFailure>();
   /** Tasks that could not even be failed. */
   private readonly dropped = new Set<TaskState>();
-  /** Workers that leave. */
   private readonly leaving: ReadonlySet<WorkerState>;
   /** Tasks that were on their way. */
   private readonly begun = new Set<TaskState>();

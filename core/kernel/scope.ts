@@ -143,7 +143,6 @@ export class KernelScope {
     return this.cluster.nowMs;
   }
 
-  /** A stimulus begins. */
   begin(stimulus: Stimulus, nowMs: number): void {
     this.outbox.clear();
     this.cluster.nowMs = nowMs;

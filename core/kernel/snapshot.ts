@@ -141,7 +141,6 @@ interface Row<Field, State, Saved> {
 
 /** Rows by their names in a part of a snapshot. */
 type Rows<State> = Readonly<Record<string, Row<string, State, unknown>>>;
-/** A record as it is saved. */
 type SavedBy<R> = {
   readonly [Name in keyof R]: R[Name] extends Row<string, never, infer Saved> ? Saved : never;
 };
@@ -152,7 +151,6 @@ type Columns<R> = { readonly [Name in keyof R]: readonly SavedBy<R>[Name][] };
 type FieldOf<State> = keyof {
   [F in keyof State as State[F] extends (...args: never) => unknown ? never : F & string]: F;
 };
-/** The fields that have a row. */
 type FieldIn<R> = {
   [Name in keyof R]: R[Name] extends Row<infer F, never, unknown> ? F : never;
 }[keyof R];

@@ -185,7 +185,6 @@ const COMMAND_SOURCES = [
   WorkerCommands,
 ] as const;
 
-/** The providers of the parts that a scheduler is given. */
 function givenProviders(
   loaded: LoadedConfig,
   options: CreateSchedulerOptions & { readonly log: Logger },

@@ -187,7 +187,6 @@ function keyTaken(key: string, what: string): YardmasterError {
   );
 }
 
-/** The claims of one client. */
 interface Claims {
   readonly keys: Set<string>;
   /** Of the keys. */

@@ -4,7 +4,6 @@ import { CONFIG } from '../host/tokens.ts';
 import { approximateBytes } from '../util/bytes.ts';
 import { nextInRing } from '../util/collections.ts';
 
-/** One published message. */
 interface LoggedMessage {
   readonly atMs: number;
   readonly message: unknown;

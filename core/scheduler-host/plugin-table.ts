@@ -119,7 +119,6 @@ export class PluginTable {
     }));
   }
 
-  /** The plugin that fills a slot, if one does. */
   filling(slot: SlotName): LoadedPlugin | undefined {
     return this.all.find(({ owner }) => this.slots.filledBy(owner).includes(slot));
   }
@@ -156,7 +155,6 @@ export class PluginTable {
   }
 }
 
-/** The registries of the plugins of a scheduler. */
 interface Registers extends PluginSurroundings {
   readonly slots: PolicySlotTable;
   readonly services: PluginServices;

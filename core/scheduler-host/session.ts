@@ -111,7 +111,6 @@ export class Session implements Peer, ChannelHandlers {
   private readonly parts: GraphParts;
   private readonly slowReader: SlowReader;
 
-  /** The answers to requests. */
   private readonly answers: {
     readonly [M in Method]: (asked: SchedulerRequests[M]) => unknown;
   } = {

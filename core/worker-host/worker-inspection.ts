@@ -37,7 +37,6 @@ export class WorkerInspection {
     throw new YardmasterError('ERR_PROTOCOL', `a worker answers "${method}" to peers only`);
   }
 
-  /** The worker closes. */
   close(): void {
     this.ending.abort();
   }

@@ -355,7 +355,6 @@ export class ReleasedResults {
     private readonly clock: Clock,
   ) {}
 
-  /** A result was released. */
   note(nbytes: number): void {
     if (nbytes < SHARED_BYTES_MIN) return; // The engine counts its memory.
     this.youngBytes += nbytes;

@@ -38,7 +38,6 @@ export class WorkerStatusTracker {
     this.adapt(stimulusId, () => (this.wantedStatus = status));
   }
 
-  /** Its memory allows that. */
   allow(mode: MemoryMode, stimulusId: string): void {
     this.adapt(stimulusId, () => (this.memoryMode = mode));
   }

@@ -58,7 +58,6 @@ export class WorkerTables {
   batchCount = 0;
   /** Runs that ended, whatever their outcome. */
   executedCount = 0;
-  /** The host of this worker. */
   readonly host: string;
 
   constructor(readonly options: WorkerKernelOptions) {

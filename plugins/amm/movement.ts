@@ -174,7 +174,6 @@ export class Rebalancer {
   }
 }
 
-/** A request for copies. */
 interface ReplicateRequest {
   readonly keys: readonly string[];
   /** Copies of each. Default: one on every worker, also on those that come later. */

@@ -22,7 +22,6 @@ interface CoordinationHost {
   enqueue(stimulus: NewStimulus): void;
 }
 
-/** Limits, from the configuration. */
 interface CoordinationLimits {
   readonly leaseTimeoutMs: number;
   readonly memoryLimitBytes: number;

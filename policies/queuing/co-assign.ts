@@ -56,7 +56,6 @@ export class CoAssignment {
     return run.worker;
   }
 
-  /** The run of a group, if there is one. */
   runOf(group: GroupView): Readonly<Run> | undefined {
     return this.runs.get(group);
   }

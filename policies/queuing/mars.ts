@@ -63,7 +63,6 @@ interface MarsMemory {
   readonly next: number;
   /** Ids of sources with the addresses of their workers. */
   readonly homes: readonly (readonly [task: number, worker: string])[];
-  /** By prefix. */
   readonly sizes: readonly (readonly [prefix: string, size: LearntSize])[];
 }
 

@@ -147,7 +147,6 @@ interface Work {
   readonly isCutOff: () => boolean;
 }
 
-/** The outcome of the cluster, and an explanation. */
 interface ExplainedOutcome extends Outcome {
   /** An explanation why one of its tasks ran where it did. */
   readonly why: string;

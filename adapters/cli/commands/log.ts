@@ -21,7 +21,6 @@ export interface ExportFlags {
   readonly output?: string;
 }
 
-/** The summary of a recording. */
 interface Summary {
   readonly header: LogHeader | undefined;
   readonly bytes: number;

@@ -559,7 +559,6 @@ interface HelperEvents {
   ended(reason: YardmasterError): void;
 }
 
-/** The role of a process. */
 interface HelperRole {
   /** File or folder that Python runs. */
   readonly program: string;

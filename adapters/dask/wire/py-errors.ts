@@ -39,7 +39,6 @@ export class PythonException extends Error {
 
   readonly args: readonly unknown[];
 
-  /** The pickled exception. */
   pickled(): Uint8Array {
     const { type, args } = this;
     return writePickle(new Call(new Name(MODULES[type], type), args.map(argumentOf)), false).bytes;

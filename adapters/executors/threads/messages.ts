@@ -46,7 +46,6 @@ export interface PostedTask {
 /** An outcome as it is posted. */
 export type PostedResult = ExecutionResult & { readonly memories?: Memories };
 
-/** A call of an actor as it is posted. */
 type PostedCall = ActorCall & { readonly memories?: Memories };
 
 /**

@@ -428,7 +428,6 @@ export type SlotState = 'occupied' | 'seceded' | 'parked';
 
 /** One run, from when the pool gets it to its end. */
 export class Job {
-  /** The thread that the job is on, or was on. */
   thread: JobThread | undefined = undefined;
   /** Its place in the order of that thread's runs. */
   number = 0;

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
@@ -77,11 +78,13 @@ export async function measureAll(
     await work(measure);
     return results;
   }
-  const threads = Array.from({ length: Math.min(jobs, requests.length) }, () => new LabThread());
+  // Threads run the compiled package, also when this file runs uncompiled.
+  const path = createRequire(import.meta.url).resolve('#lab-thread');
+  const threads = Array.from({ length: Math.min(jobs, requests.length) }, () => new Worker(path));
   try {
-    await Promise.all(threads.map((thread) => work((request) => thread.run(request))));
+    await Promise.all(threads.map((thread) => work((request) => measureIn(thread, request))));
   } finally {
-    await Promise.all(threads.map((thread) => thread.end()));
+    await Promise.all(threads.map((thread) => thread.terminate()));
   }
   return results;
 }
@@ -89,19 +92,13 @@ export async function measureAll(
 /** Makes one run in this thread. */
 export async function measure({ workload, variant, options }: RunRequest): Promise<RunResult> {
   const { config, plan } = variant;
-  const overrides = plan === undefined ? variant.overrides : followPlan(plan, workload, options);
+  const own = plan === undefined ? variant.overrides : followPlan(plan, workload, options);
+  const scheduler = { ...options.overrides?.scheduler, ...own?.scheduler };
   try {
     const report = await simulate(workload, {
       ...options,
       ...(config === undefined ? {} : { config }),
-      ...(options.overrides === undefined && overrides === undefined
-        ? {}
-        : {
-            overrides: {
-              ...overrides,
-              scheduler: { ...options.overrides?.scheduler, ...overrides?.scheduler },
-            },
-          }),
+      overrides: { ...own, scheduler },
     });
     if (report.failed > 0) return { error: report.firstFailure ?? 'a task failed' };
     if (report.useless !== undefined) return { error: report.useless };
@@ -118,38 +115,20 @@ export type LabAnswer =
   | { readonly result: RunResult }
   | { readonly code: YardmasterError['code'] | undefined; readonly message: string };
 
-/** A thread that makes one run at a time. It runs the compiled package, also when this file runs uncompiled. */
-class LabThread {
-  private readonly thread = new Worker(createRequire(import.meta.url).resolve('#lab-thread'));
-
-  async run(request: RunRequest): Promise<RunResult> {
-    const { thread } = this;
-    const answer = await new Promise<LabAnswer>((fulfil, reject) => {
-      const settle = (): void => {
-        thread.off('message', onMessage);
-        thread.off('error', onError);
-      };
-      const onMessage = (message: LabAnswer): void => {
-        settle();
-        fulfil(message);
-      };
-      const onError = (error: unknown): void => {
-        settle();
-        reject(error instanceof Error ? error : new Error(String(error)));
-      };
-      thread.on('message', onMessage);
-      thread.on('error', onError);
-      thread.postMessage(request);
-    });
-    if ('result' in answer) return answer.result;
-    throw answer.code === undefined
-      ? new Error(answer.message)
-      : new YardmasterError(answer.code, answer.message);
-  }
-
-  async end(): Promise<void> {
-    await this.thread.terminate();
-  }
+/** Makes one run in another thread; one at a time. */
+async function measureIn(thread: Worker, request: RunRequest): Promise<RunResult> {
+  const over = new AbortController();
+  const { signal } = over;
+  thread.postMessage(request);
+  const exit = once(thread, 'exit', { signal }).then(() => {
+    throw new YardmasterError('ERR_POLICY', `${request.variant.name} ended the thread it ran in`);
+  });
+  const message = once(thread, 'message', { signal }) as Promise<[LabAnswer]>;
+  const [answer] = await Promise.race([message, exit]).finally(() => over.abort());
+  if ('result' in answer) return answer.result;
+  throw answer.code === undefined
+    ? new Error(answer.message)
+    : new YardmasterError(answer.code, answer.message);
 }
 
 /**
@@ -187,23 +166,20 @@ export class KnownRuns {
   }
 
   private idOf({ workload, variant, options }: RunRequest): string {
-    const digestOf = (subject: object, text: () => string): string => {
-      let digest = this.digests.get(subject);
-      if (digest === undefined) this.digests.set(subject, (digest = digested(text())));
-      return digest;
-    };
-    const { name, tasks, keys, durationsS, nbytes } = workload;
-    return digested(
-      JSON.stringify([
-        this.code,
-        digestOf(workload, () => {
-          const links = tasks.map((task) => [task.key, task.dependencies, task.prefix, task.group]);
-          return JSON.stringify([name, links, keys, [...durationsS], [...nbytes]]);
-        }),
-        digestOf(variant, () => variantDigest(variant)),
-        options,
-      ]),
-    );
+    const { code } = this;
+    const graph = this.digestOf(workload, () => {
+      const { name, tasks, keys, durationsS, nbytes } = workload;
+      const links = tasks.map((task) => [task.key, task.dependencies, task.prefix, task.group]);
+      return JSON.stringify([name, links, keys, [...durationsS], [...nbytes]]);
+    });
+    const policies = this.digestOf(variant, () => variantDigest(variant));
+    return digested(JSON.stringify([code, graph, policies, options]));
+  }
+
+  private digestOf(subject: object, textOf: () => string): string {
+    const digest = this.digests.get(subject) ?? digested(textOf());
+    this.digests.set(subject, digest);
+    return digest;
   }
 }
 
@@ -216,12 +192,16 @@ function parsed(line: string): { id: string; result: RunResult } | undefined {
   }
 }
 
-/** Version and digest of the code that simulates. */
+/** Version and digest of the code that simulates; the version alone where this package is a part of another bundle. */
 export function codeDigest(): string {
-  const folder = dirname(createRequire(import.meta.url).resolve('#lab-thread'));
-  const files = readdirSync(folder).filter((name) => name.endsWith('.js'));
-  const texts = files.sort().map((name) => readFileSync(join(folder, name), 'utf8'));
-  return `${VERSION}-${digested(texts.join('\0'))}`;
+  try {
+    const folder = dirname(createRequire(import.meta.url).resolve('#lab-thread'));
+    const files = readdirSync(folder).filter((name) => name.endsWith('.js'));
+    const texts = files.sort().map((name) => readFileSync(join(folder, name), 'utf8'));
+    return `${VERSION}-${digested(texts.join('\0'))}`;
+  } catch {
+    return VERSION;
+  }
 }
 
 /** A digest of the policies of a variant, with the texts of the files that it names. */

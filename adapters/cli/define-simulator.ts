@@ -68,7 +68,7 @@ function defineCorpus(lab: Command): void {
       '-p, --policies <a,b,c>',
       'as for compare (default: each built-in policy in the place of the default of its slot)',
     )
-    .option('-b, --baseline <policies>', 'those that the others are compared with', 'default')
+    .option('-b, --baseline <policies>', 'those that the others are compared with', 'dask')
     .option('--seeds <n>', 'runs of each graph in each setting', positive, 3)
     .option('-j, --jobs <n>', 'simulations at once (default: as many as there are cores)', positive)
     .option('--quick', 'graphs of up to 200 tasks, on 8x2 with 1Gbit')

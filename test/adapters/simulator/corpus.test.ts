@@ -315,7 +315,7 @@ it('the command prints a table, and writes pages and figures that repeat', async
     return (await promisify(execFile)(process.execPath, [...command, ...flags])).stdout;
   };
   const table = await lab();
-  expect(table).toMatch(/^default +1\.000 \(1\.00-1\.00\)/m);
+  expect(table).toMatch(/^dask +1\.000 \(1\.00-1\.00\)/m);
   expect(table).toMatch(/^calm +1\.000/m);
   const page = readFileSync(join(output, 'corpus.html'), 'utf8');
   expect(page.match(/<svg /g)).toHaveLength(2);

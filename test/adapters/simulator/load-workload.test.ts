@@ -78,6 +78,13 @@ describe('policies on the command line', () => {
     expect(policyVariant('balanced+ordering/dask').overrides).toEqual({
       scheduler: { policies: { workerSelection: { use: 'balanced' }, ordering: { use: 'dask' } } },
     });
+    expect(policyVariant('dask+calm+amm/none').overrides).toMatchObject({
+      scheduler: {
+        policies: { ordering: { use: 'dask' }, stealing: { use: 'calm' } },
+        workStealing: { interval: '1s' },
+        activeMemoryManager: { start: false },
+      },
+    });
     expect(policyVariant('mine.yaml')).toEqual({ name: 'mine.yaml', config: 'mine.yaml' });
     expect(() => policyVariant('mars')).toThrow('write queuing/mars or ordering/mars');
     expect(() => policyVariant('ballanced')).toThrow('no built-in policy');
@@ -95,6 +102,13 @@ describe('policies on the command line', () => {
       name: policy,
       overrides: { scheduler: { policies: { workerSelection: { use: policy } } } },
     });
+    expect(await readVariant(`calm+${policy}`)).toEqual({
+      name: `calm+${policy}`,
+      overrides: {
+        scheduler: { policies: { stealing: { use: 'calm' }, workerSelection: { use: policy } } },
+      },
+    });
+    await expect(readVariant(`calm+${config}`)).rejects.toThrow('does not say which slot it fills');
     expect(await readVariant(config)).toEqual({ name: config, config });
     expect(await readVariant('default')).toEqual({ name: 'default', isBuiltin: true });
     rmSync(folder, { recursive: true });

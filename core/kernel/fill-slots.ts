@@ -34,8 +34,8 @@ export function refillFromQueue(scope: KernelScope): void {
       leaveAtOnce(scope, task);
       continue;
     }
-    // It was queued before workers of another language, or a rule, came: it is placed as if it were new.
-    const isBound = scope.cluster.languageFor(task) !== undefined || scope.rules.isFiltered(task);
+    // It was queued before workers of another language came: it is placed as if it were new.
+    const isBound = scope.cluster.languageFor(task) !== undefined;
     scope.recommend(task, isBound ? 'released' : 'processing');
     settle(scope);
     if (task.state !== 'queued') continue;

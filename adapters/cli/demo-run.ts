@@ -17,14 +17,13 @@ import {
 import { countOf } from '../../core/util/values.ts';
 import { canDrawBars } from '../client/progress.ts';
 import { type Corpus, findCorpus, type NearDuplicates, singlePass } from '../demo/index.ts';
+import { Draw } from '../simulator/random.ts';
 
 /** Upper bound of the kills of a worker: a nanny replaces it this often, however early it dies. */
 const KILLS_PER_WORKER_MAX = 10;
 /** Parts of the work between which kills happen: workers have something to lose, and time to recover. */
 const FROM = 0.02;
 const TO = 0.95;
-/** A Weyl sequence steps by this: 2^32 divided by the golden ratio. */
-const STEP = 0x9e3779b9;
 
 interface ChaosOptions {
   readonly kills: number;
@@ -95,15 +94,11 @@ function momentsOf(kills: number, random: () => number): number[] {
   return Array.from({ length: kills }, () => FROM + (TO - FROM) * random());
 }
 
-/** Numbers from 0 to 1, the same for each seed: a Weyl sequence whose bits are mixed. */
+/** Numbers from 0 to 1, the same for each seed. */
 function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + STEP) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
-    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97);
-    return ((mixed ^ (mixed >>> 15)) >>> 0) / 2 ** 32;
-  };
+  const draw = new Draw(seed);
+  let count = 0;
+  return () => draw.uniform('kill', count++);
 }
 
 /** The interval at which the memory manager makes the second copies that protect against the death of a worker. */

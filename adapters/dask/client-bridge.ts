@@ -197,7 +197,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
       this.takeOther(op, message);
     } catch (cause) {
       if (op.startsWith('update-graph')) this.failGraph(message, cause);
-      this.host.report(
+      this.host.plugin.report(
         new YardmasterError(
           'ERR_PROTOCOL',
           `the message ${op} of client ${this.id} cannot be used: ${(cause as Error).message}`,

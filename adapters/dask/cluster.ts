@@ -27,7 +27,7 @@ import {
   textIn,
   toNumber,
 } from './wire/codec.ts';
-import { erredOnOf, runIdOf } from './views.ts';
+import { taskDetails } from './views.ts';
 import type { DaskContext, DaskWorker, RpcTable } from './context.ts';
 import { toPlain } from './wire/plain.ts';
 import { handleAmm } from './amm.ts';
@@ -99,7 +99,7 @@ function without(excluded: ReadonlySet<string>, fields: Fields): Fields {
 }
 
 function taskState({ keys }: DaskContext, task: TaskView): Fields {
-  const { restrictions, failure } = task;
+  const { failure } = task;
   const words: Partial<TaskFailure> = failure ?? {};
   return {
     key: keys.wireOf(task.key),
@@ -118,20 +118,12 @@ function taskState({ keys }: DaskContext, task: TaskView): Fields {
     retries: task.retries,
     suspicious: task.suspicious,
     actor: task.isActor,
+    ...taskDetails(task),
     exception: failure === undefined ? null : (words.exceptionText ?? null),
     exception_text: words.exceptionText ?? '',
     traceback: words.tracebackText ?? null,
     traceback_text: words.tracebackText ?? '',
     exception_blame: task.exceptionBlame === undefined ? null : reprOfTask(task.exceptionBlame),
-    erred_on: erredOnOf(task),
-    has_lost_dependencies: task.hasLostDependencies,
-    run_id: runIdOf(task),
-    host_restrictions: restrictions?.hosts ?? [],
-    worker_restrictions: [...(restrictions?.workers ?? []), ...(restrictions?.names ?? [])],
-    resource_restrictions: restrictions?.resources ?? {},
-    loose_restrictions: restrictions?.loose ?? false,
-    annotations: task.annotations ?? {},
-    metadata: task.metadata ?? {},
     group: reprOfGroup(task.group),
     group_key: task.group.name,
     prefix: reprOfPrefix(task.prefix),

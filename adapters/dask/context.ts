@@ -105,8 +105,6 @@ export interface DaskContext {
    * connection how that went.
    */
   nannyStarting(comm: Comm): void;
-  /** Stops the whole scheduler. */
-  shutDown(): void;
 }
 
 /**

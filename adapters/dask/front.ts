@@ -253,10 +253,6 @@ export class Front implements BridgeHost, CompanionHost {
     return heartbeatIntervalMs(this.cluster.clients.size) / 100;
   }
 
-  report(error: YardmasterError): void {
-    this.plugin.report(error);
-  }
-
   /** Answers with an error that the peer raises, and ends the connection. */
   fail(comm: Comm, error: unknown): void {
     comm.write(uncaughtAnswer(error));
@@ -391,10 +387,6 @@ export class Front implements BridgeHost, CompanionHost {
 
   nannyStarting(comm: Comm): void {
     this.nannyStarts.begin(comm);
-  }
-
-  shutDown(): void {
-    this.plugin.shutDown();
   }
 }
 

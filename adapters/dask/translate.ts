@@ -10,7 +10,6 @@ import type {
   WorkerMetrics,
   WorkerReport,
   WorkerStatus,
-  YardmasterError,
 } from '../../core/api/index.ts';
 import {
   amountsOf,
@@ -379,5 +378,4 @@ export interface BridgeHost extends DaskContext {
   killThroughNanny(nanny: string, reason: string): void;
   /** Answers with an error that the peer raises, and ends the connection. */
   fail(comm: Comm, error: unknown): void;
-  report(error: YardmasterError): void;
 }

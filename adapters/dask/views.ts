@@ -63,21 +63,13 @@ export function taskDetails(task: TaskView): Fields {
     resource_restrictions: new Map(restrictions?.resources ?? []),
     loose_restrictions: restrictions?.loose === true,
     has_lost_dependencies: task.hasLostDependencies,
-    run_id: runIdOf(task),
-    erred_on: erredOnOf(task),
+    // Of the latest assignment; None before the first, as Dask has it.
+    run_id: task.runId < 0 ? null : task.runId,
+    // Nothing when it failed because of another.
+    erred_on: task.state === 'erred' ? [...task.erredOn] : null,
     exception_text: failure?.exceptionText ?? null,
     traceback_text: failure?.tracebackText ?? null,
   };
-}
-
-/** Of the latest assignment; None before the first, as Dask has it. */
-export function runIdOf({ runId }: TaskView): number | null {
-  return runId < 0 ? null : runId;
-}
-
-/** None unless the task is failed; nothing when it failed because of another. */
-export function erredOnOf({ state, erredOn }: TaskView): readonly string[] | null {
-  return state === 'erred' ? [...erredOn] : null;
 }
 
 /** A worker; those of Node have no more than what every worker has. */

@@ -202,7 +202,7 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
       else if (op === 'close-stream') this.onGoodbye();
       else this.takeOther(String(op), message);
     } catch (cause) {
-      this.host.report(
+      this.host.plugin.report(
         new YardmasterError(
           'ERR_PROTOCOL',
           `the message ${String(op)} of worker ${this.address} cannot be used: ${(cause as Error).message}`,

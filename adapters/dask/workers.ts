@@ -61,7 +61,7 @@ export const FLEET: RpcTable = {
   benchmark_hardware: (_request, context) => benchmark(context),
   terminate: (_request, context) => {
     // The answer leaves first.
-    context.clock.setTimer(10, () => context.shutDown());
+    context.clock.setTimer(10, () => context.plugin.shutDown());
     return 'OK';
   },
 };

@@ -8,7 +8,6 @@ export {
   type AbortRun,
   type ActorCall,
   type AsidePlace,
-  type DataStore,
   defineExecutor,
   type ExecutableTask,
   type ExecutionResult,
@@ -17,11 +16,9 @@ export {
   type ExecutorDefinition,
   RunAborted,
   type RunSettings,
-  type SpillArea,
   type TaskCall,
   type TaskSlot,
   type TaskStack,
-  type ValueReader,
 } from '../../../core/api/executor.ts';
 export {
   defineStore,

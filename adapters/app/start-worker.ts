@@ -7,7 +7,6 @@ import {
   type NannyPluginContext,
   type StoreSpec,
   type Transport,
-  type TransportInput,
   type UseEntry,
   YardmasterError,
 } from '../../core/api/index.ts';
@@ -25,7 +24,6 @@ import { loadExecutor, loadTransports, Preloads } from '../../core/plugin-host/l
 import {
   ANY,
   checkCall,
-  CLOCK,
   FIELDS,
   FLAG,
   LIST,
@@ -50,7 +48,7 @@ import { openResultStore } from '../stores/open-result-store.ts';
 import { MemoryStore, removeAbandoned, SpillFolder } from '../stores/index.ts';
 import { AllowedModules } from '../tasks/index.ts';
 import { hostTowards } from '../transports/tcp/index.ts';
-import type { CertificateFiles } from '../transports/tls.ts';
+import { NETWORK_RULES, type NetworkOptions } from '../transports/open-transports.ts';
 import { builtins } from './builtin-extensions.ts';
 import { limitLifetime } from './lifetime.ts';
 import { type LogLevel, textLogger } from './text-log.ts';
@@ -304,7 +302,7 @@ const SETTINGS = withoutSettings(
 export interface StartWorkerOptions extends OptionsOf<typeof SETTINGS>, WorkerParts {}
 
 /** The parts of a worker besides its settings. Everything has a default. */
-export interface WorkerParts {
+export interface WorkerParts extends NetworkOptions {
   /** Default: its address. */
   readonly name?: string;
   /**
@@ -322,16 +320,6 @@ export interface WorkerParts {
   readonly extra?: Readonly<Record<string, unknown>>;
   /** Shares its process with other workers: what it holds counts as its memory. Default false. */
   readonly isGuest?: boolean;
-  /**
-   * Path of the access file, for a scheduler at `tls://…`. Default: `YARDMASTER_ACCESS`, else what the
-   * scheduler left on this machine.
-   */
-  readonly access?: string;
-  /** Paths of certificates of one's own (PEM) in the place of an access file. */
-  readonly tls?: CertificateFiles;
-  /** Ways to reach others besides `tcp` and `tls`. */
-  readonly transports?: readonly TransportInput[];
-  readonly clock?: Clock;
   /** Default: warnings and errors on the error stream. */
   readonly log?: Logger;
   /**
@@ -352,6 +340,7 @@ export interface WorkerParts {
 /** The rule of each option of `startWorker`. */
 const WORKER_RULES: Rules<StartWorkerOptions> = {
   ...rulesOf(SETTINGS),
+  ...NETWORK_RULES,
   name: TEXT,
   host: TEXT,
   nanny: TEXT,
@@ -359,10 +348,6 @@ const WORKER_RULES: Rules<StartWorkerOptions> = {
   services: FIELDS,
   extra: FIELDS,
   isGuest: FLAG,
-  access: TEXT,
-  tls: FIELDS,
-  transports: LIST,
-  clock: CLOCK,
   log: LOG,
   folder: TEXT,
   codeRoot: TEXT,

@@ -1,17 +1,9 @@
 import { inspect } from 'node:util';
-import {
-  type Clock,
-  type Transport,
-  type TransportInput,
-  YardmasterError,
-} from '../../core/api/index.ts';
+import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
 import {
   checkCall,
-  CLOCK,
   DURATION,
-  FIELDS,
   FUNCTION,
-  LIST,
   oneOf,
   RESULT_STORE,
   type Rules,
@@ -20,23 +12,16 @@ import {
 import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
 import { SCHEDULER_TTL_MS } from '../../core/shared/channels.ts';
 import { codeRootAt } from '../tasks/index.ts';
-import { openTransports } from '../transports/open-transports.ts';
-import type { CertificateFiles } from '../transports/tls.ts';
+import {
+  NETWORK_RULES,
+  type NetworkOptions,
+  openTransports,
+} from '../transports/open-transports.ts';
 import type { Reconnected, SessionOptions } from './session.ts';
 import type { ResultStoreOption } from './options.ts';
 
 /** The options of a connection. */
-export interface ConnectOptions {
-  /**
-   * Path of the access file, for a scheduler at `tls://…`. Default: `YARDMASTER_ACCESS`, else what the
-   * scheduler left on this machine.
-   */
-  readonly access?: string;
-  /** Paths of certificates of one's own (PEM) in the place of an access file. */
-  readonly tls?: CertificateFiles;
-  /** Ways to reach others besides `tcp` and `tls`. */
-  readonly transports?: readonly TransportInput[];
-  readonly clock?: Clock;
+export interface ConnectOptions extends NetworkOptions {
   /** For people; part of the client's key. Default `client`. */
   readonly name?: string;
   /** Milliseconds for the connection to stand. Default 10 000. */
@@ -67,10 +52,7 @@ export interface ConnectOptions {
 }
 
 const CONNECT_RULES: Rules<ConnectOptions> = {
-  access: TEXT,
-  tls: FIELDS,
-  transports: LIST,
-  clock: CLOCK,
+  ...NETWORK_RULES,
   name: TEXT,
   timeoutMs: DURATION,
   onSchedulerLost: oneOf('close', 'reconnect'),

@@ -143,13 +143,15 @@ export class Simulation {
   async run({ maxMs = YEAR_MS }: RunOptions = {}): Promise<void> {
     const { clock, pluginClock } = this;
     const untilMs = this.nowMs + maxMs;
-    let transitions = -1;
-    let aliveMs = this.nowMs;
+    let begun = -1;
+    let idleSinceMs = Infinity;
     for (let events = 0; !this.isSettled; events++) {
       if (events % EVENTS_PER_LOOK === 0) {
-        if (this.isBusy || transitions !== this.kernel.transitionCounter) aliveMs = this.nowMs;
-        transitions = this.kernel.transitionCounter;
-        if (this.nowMs - aliveMs > STALL_MS) throw this.stuck('nothing happens any more');
+        // A look may fall into the moment between a transfer and its message, so it takes two of them.
+        const isIdle = !this.isBusy && begun === this.begunCount;
+        begun = this.begunCount;
+        idleSinceMs = isIdle ? Math.min(idleSinceMs, this.nowMs) : Infinity;
+        if (this.nowMs - idleSinceMs > STALL_MS) throw this.stuck('nothing happens any more');
       }
       if ((clock.nextTimerMs ?? Infinity) > untilMs) throw this.stuck(`${maxMs} ms are over`);
       clock.runNext();
@@ -221,6 +223,12 @@ export class Simulation {
   private get isBusy(): boolean {
     const { activeRuns, pendingFaults, network } = this.world;
     return activeRuns + pendingFaults + network.activeCount + this.pendingSubmissions > 0;
+  }
+
+  /** Transitions, runs and transfers so far. */
+  private get begunCount(): number {
+    const { runCount, network } = this.world;
+    return this.kernel.transitionCounter + runCount + network.transferCount;
   }
 
   private send(workload: SimulatedWorkload, name: string, first: number): void {

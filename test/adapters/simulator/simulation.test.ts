@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { simulate, Simulation } from '../../../adapters/simulator/index.ts';
-import { chains, map, shuffle, tree } from '../../../adapters/workloads/index.ts';
+import { chains, graphWorkload, map, shuffle, tree } from '../../../adapters/workloads/index.ts';
+import type { TaskView, WorkerView } from '../../../core/api/index.ts';
 
 it('tasks of ten milliseconds on two workers of one thread take half of the time of one', async () => {
   const one = await simulate(map(100), { workers: 1 });
@@ -102,6 +103,28 @@ it('a worker whose results do not fit into its memory spills', async () => {
   const report = await simulate({ ...workload, nbytes }, options);
   expect(report.spilledBytes).toBeGreaterThan(0);
   expect(report.peakWorkerBytes).toBeLessThan(240e6);
+});
+
+it('a pause between two long transfers is not taken for the end', async () => {
+  // Transfers of half an hour, with a minute and a half before and after each, in which only heartbeats happen.
+  const workload = graphWorkload(
+    'there and back',
+    Array.from({ length: 60 }, (_, n) => ({
+      key: `t-${n}`,
+      needs: n === 0 ? [] : [`t-${n - 1}`],
+      nbytes: 200e9 + n * 2e9,
+    })),
+  );
+  const select = ({ key }: TaskView, workers: readonly WorkerView[]): WorkerView | undefined =>
+    workers[Number(key.slice(2)) % 2];
+  const policies = { workerSelection: { use: { name: 'turns', reach: 'all', select } } };
+  const { transfers } = await simulate(workload, {
+    workers: 2,
+    heartbeatMs: 400,
+    network: { latencyMs: 90_000 },
+    overrides: { scheduler: { policies, workStealing: { start: false } } },
+  });
+  expect(transfers).toBe(59);
 });
 
 it('a simulation that cannot end says why', async () => {

@@ -13,7 +13,6 @@ import { DEFAULT_ADDRESS, WORKER_SCHEMA } from '../../core/config/schema.ts';
 import type { Config, WorkerConfig } from '../../core/config/types.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { checkCall } from '../../core/shared/schema.ts';
-import { storeSpec } from '../client/options.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { removePrivateFolder } from '../log/private-folder.ts';
 import { Nanny } from '../nanny/index.ts';
@@ -23,7 +22,7 @@ import { InMemoryTransport } from '../transports/memory.ts';
 import type { ClusterWorker, WorkerStarter } from './lifetime.ts';
 import { LOCAL_CLUSTER_RULES, type LocalClusterOptions } from './local-cluster-options.ts';
 import { openScheduler, type RunningScheduler } from './start-scheduler.ts';
-import { NannyPlugins, runWorker, sendable } from './start-worker.ts';
+import { configuredStore, NannyPlugins, runWorker, sendable } from './start-worker.ts';
 import { textLogger } from './text-log.ts';
 
 /** The parts of a local cluster. */
@@ -86,7 +85,7 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
       starter,
       clientAddress,
       resultStore:
-        resultStore === undefined ? undefined : storeSpec(resultStore, folderOf(options)),
+        resultStore === undefined ? undefined : configuredStore(resultStore, folderOf(options)),
       transports: isWithin ? [transport, within] : [transport],
     };
   } catch (error) {

@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
 import {
   type Clock,
   type Executor,
@@ -40,7 +41,7 @@ import {
   type WorkerHostOptions,
 } from '../../core/worker-host/create-worker.ts';
 import type { WorkerMemoryOptions } from '../../core/worker-host/worker-options.ts';
-import { storeSpec } from '../client/options.ts';
+import { type ResultStoreOption, storeSpec } from '../client/options.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { collectGarbage, collectYoungGarbage } from '../executors/collect-garbage.ts';
 import { workerContext, type WorkerContext } from '../executors/worker-context.ts';
@@ -162,9 +163,19 @@ async function storeOf(
   { folder }: WorkerParts,
 ): Promise<StoreSpec | undefined> {
   if (resultStore === undefined) return undefined;
-  const spec = storeSpec(resultStore, folder);
+  const spec = configuredStore(resultStore, folder);
   if ('use' in spec) await openResultStore(spec);
   return spec;
+}
+
+/**
+ * The store that a configuration names. Its module is found as from beside the configuration, wherever a thread loads it.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD` when it is not there
+ */
+export function configuredStore(option: ResultStoreOption, folder = '.'): StoreSpec {
+  const spec = storeSpec(option, folder);
+  if (!('use' in spec)) return spec;
+  return { ...spec, use: new PluginResolver({}, resolve(folder)).pathOf(spec.use, 'store') };
 }
 
 function executorOf(

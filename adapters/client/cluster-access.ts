@@ -14,6 +14,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { ANY, FIELDS, FLAG, oneOf, type Rules, TEXT } from '../../core/shared/schema.ts';
+import { show } from '../../core/shared/words.ts';
 import {
   deserialise,
   isTaskFunction,
@@ -446,13 +447,15 @@ const PLUGIN_RULES: Rules<WorkerPluginEntry> = {
 function remotePlugin(entry: WorkerPluginEntry): RemotePlugin & {
   readonly idempotent: boolean;
 } {
-  checkOptions('client.registerWorkerPlugin', entry, PLUGIN_RULES);
-  const { use, name, options, idempotent } = entry;
+  const isCode = (entry as { readonly setup?: unknown } | undefined)?.setup !== undefined;
+  const given = isCode ? { use: entry as never } : entry;
+  checkOptions('client.registerWorkerPlugin', given, PLUGIN_RULES);
+  const { use, name, options, idempotent } = given;
   const text: unknown = use instanceof URL ? use.href : use;
   if (typeof text !== 'string' || text === '') {
     throw new YardmasterError(
       'ERR_PLUGIN_LOAD',
-      'a plugin for workers is named by its module, as in { use: "./plugin.js" }; code cannot travel',
+      `a plugin for workers is named by its module, as in { use: "./plugin.js" }, got ${show(use)}; code cannot travel`,
     );
   }
   return {

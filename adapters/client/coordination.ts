@@ -1,8 +1,7 @@
 import { inspect, types } from 'node:util';
 import { type Clock, YardmasterError } from '../../core/api/index.ts';
 import { inBackground } from '../../core/shared/timers.ts';
-import { show } from '../../core/shared/words.ts';
-import { ANY, DURATION, FLAG } from '../../core/shared/schema.ts';
+import { ANY, checkTopics, DURATION, FLAG } from '../../core/shared/schema.ts';
 import { packArguments, unpackWith } from '../tasks/index.ts';
 import { Future, holdingOfFuture } from './future.ts';
 import { type GrantedLease, type Lease, LeaseKeeper } from './leases.ts';
@@ -100,14 +99,7 @@ export class CoordinationAccess extends WorkerAccess {
    */
   async logEvent(topic: string | readonly string[], message: unknown): Promise<void> {
     const topics = typeof topic === 'string' ? [topic] : topic;
-    const areTopics = Array.isArray(topics) && topics.every((each) => typeof each === 'string');
-    if (!areTopics || message === undefined) {
-      const got = areTopics ? 'no message' : `the topic ${show(topic)}`;
-      throw new YardmasterError(
-        'ERR_GRAPH_INVALID',
-        `logEvent wants a topic, or a list of them, and a message, got ${got}`,
-      );
-    }
+    checkTopics(topics, message);
     await this.coordinator.call('logEvent', { topics, message });
   }
 

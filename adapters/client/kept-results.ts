@@ -5,6 +5,7 @@ import type {
   ResultStore,
   StoreSpec,
 } from '../../core/api/index.ts';
+import { show } from '../../core/shared/words.ts';
 import { warnUnasked } from '../tasks/index.ts';
 
 // What a client asks the stores of results that outlive clusters.
@@ -69,7 +70,9 @@ async function isKept(
   openStore: OpenStore,
 ): Promise<boolean> {
   try {
-    return await (await openStore(store)).has(key);
+    const answer: unknown = await (await openStore(store)).has(key);
+    if (typeof answer === 'boolean') return answer;
+    throw new TypeError(`its has answered ${show(answer)} instead of true or false`);
   } catch (error) {
     warnUnasked(store, task, error);
     return false;

@@ -5,6 +5,7 @@ import {
   messageOf,
   type PersistSpec,
   type ResultStore,
+  type StoredResult,
   type StoreSpec,
   YardmasterError,
 } from '../../core/api/index.ts';
@@ -61,14 +62,14 @@ async function read(
   { nowMs, context }: KeptRun,
 ): Promise<ExecutionResult | undefined> {
   const startMs = nowMs();
-  const found = await (await opened(store, context)).read(key);
+  const found: unknown = await (await opened(store, context)).read(key);
   if (found === undefined) return undefined;
-  const { type, value } = found;
-  if (typeof type === 'string' && (value as unknown) instanceof Uint8Array) {
+  const { type, value } = (found ?? {}) as Partial<StoredResult>;
+  if (typeof type === 'string' && value instanceof Uint8Array) {
     return { kind: 'success', type, value, startMs, stopMs: nowMs() };
   }
-  const given = `{ type: ${show(type)}, value: ${show(value)} }`;
-  throw new TypeError(`its read gave ${given}, and not a text and a Uint8Array`);
+  const wanted = '{ type, value }, a text and a Uint8Array';
+  throw new TypeError(`its read gave ${show(found)} instead of ${wanted}, or undefined`);
 }
 
 /** A store in messages: its folder, bucket or module. */

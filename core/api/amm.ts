@@ -4,6 +4,7 @@ import {
   type ApiVersion,
   checkDefinition,
   MISSING_VERSION,
+  NO_PARAMETERS,
   type NoOptions,
   type OptionsOf,
 } from './definition.ts';
@@ -244,7 +245,8 @@ export function defineAmmPolicy<const Schema extends object = NoOptions>(
     definition,
     '{ name, apiVersion: 1, *run(amm, options) { … } }',
   );
-  const { name, apiVersion, optionsSchema } = definition as Partial<typeof definition>;
+  const { name, apiVersion } = definition as Partial<typeof definition>;
+  const { optionsSchema = NO_PARAMETERS } = definition;
   const problems = [
     ...problemsWithName(name),
     ...(apiVersion === undefined ? [MISSING_VERSION] : []),

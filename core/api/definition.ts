@@ -23,7 +23,7 @@ export function checkVersion(extension: unknown, source: string): void {
   if (Number.isSafeInteger(version)) {
     const advice =
       (version as number) > API_VERSION
-        ? 'update yardmaster, or install an older version of it'
+        ? 'update yardmaster, or install an older version of it; its author can write it for this version'
         : 'install a newer version of it, or change it as docs/plugins.md#versions says';
     problem = `it is written for version ${briefly(version)} of the contract of extensions, and this is version ${API_VERSION}: ${advice}`;
   }

@@ -126,6 +126,19 @@ export function messageOf(thrown: unknown): string {
   return toErrorPayload(thrown).message;
 }
 
+/**
+ * Runs what an extension does, and names what it throws.
+ * @param what - the subject of the message: `load() of plugin "p" threw`
+ */
+export async function named<T>(what: string, code: ErrorCode, run: () => T | Promise<T>) {
+  try {
+    return await run();
+  } catch (cause) {
+    if (YardmasterError.is(cause)) throw cause; // It says all that is needed.
+    throw new YardmasterError(code, `${what}: ${messageOf(cause)}`, {}, { cause });
+  }
+}
+
 function textOf(thrown: unknown, property: string): string | undefined {
   try {
     const value = (thrown as Record<string, unknown>)[property];

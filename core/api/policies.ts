@@ -309,6 +309,8 @@ export function definePolicy<
     );
   }
   checkDefinition('definePolicy', definition, '{ name, apiVersion: 1, create }');
+  const { create: given } = definition as { readonly create?: unknown };
+  if (typeof given !== 'function') return { kind: 'policy', slot, ...definition }; // Its check says so.
   const create = (options: OptionsOf<Schema>, context = WITHOUT_LOG) =>
     definition.create(options, context);
   return { kind: 'policy', slot, ...definition, create };

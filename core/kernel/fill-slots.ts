@@ -2,7 +2,7 @@ import type { TaskView } from '../api/views.ts';
 import type { TaskLimit, TaskLimits } from '../state/task-limits.ts';
 import { byPriority, type TaskState, type WorkerState } from '../state/task.ts';
 import { targetOfSuperfluous, workOn } from './agenda.ts';
-import { askPolicy, type Question } from './ask-policy.ts';
+import { askPolicy, nameAnswer, type Question } from './ask-policy.ts';
 import { isRootish } from './placement.ts';
 import { noteRefusal } from './queues.ts';
 import { isSuited } from './restrictions.ts';
@@ -63,7 +63,7 @@ const NEXT_QUEUED: Question<'queuing', WorkerState, TaskView | undefined> = {
       answer.limit === undefined &&
       cluster.tasks.get(answer.key) === answer)
       ? undefined
-      : `gave an open slot of ${worker.address} to ${answer.key}, which is not queued`,
+      : `gave an open slot of ${worker.address} to ${(answer as Partial<TaskView>).key ?? nameAnswer(answer)}, which is not queued; choose one of cluster.queued`,
 };
 
 /**

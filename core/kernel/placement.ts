@@ -180,16 +180,18 @@ const IS_ROOTISH: Question<'queuing', TaskState, boolean> = {
   slot: 'queuing',
   ask: (policy, { cluster }, task) => policy.isRootish(task, cluster),
   refuse: (answer) =>
-    typeof answer === 'boolean' ? undefined : `answered isRootish with ${String(answer)}`,
+    typeof answer === 'boolean'
+      ? undefined
+      : `answered isRootish with ${nameAnswer(answer)} instead of true or false`,
 };
 
 const SLOT_LIMIT: Question<'queuing', WorkerState, number> = {
   slot: 'queuing',
   ask: (policy, _scope, worker) => policy.slotLimit(worker),
   refuse: (limit, _scope, worker) =>
-    limit >= 1
+    typeof limit === 'number' && limit >= 1
       ? undefined
-      : `gave worker ${worker.address} the slot limit ${String(limit)}; ` +
+      : `gave worker ${worker.address} ${nameAnswer(limit)} as its slot limit; ` +
         'allowed are numbers from 1 on, and Infinity for no limit',
 };
 
@@ -318,7 +320,7 @@ function selectBest(
   const admitted =
     policy.admits === undefined
       ? candidates
-      : candidates.filter((worker) => policy.admits?.(task, worker) === true);
+      : candidates.filter((worker) => isAdmitted(policy.admits?.(task, worker)));
   if (admitted.length === 0) return undefined;
   const sums = combinedScores(policy, scope, task, admitted);
   if (policy.select !== undefined) {
@@ -348,7 +350,9 @@ function scoreOf(
 ): number {
   const score = policy.score(task, worker, inputs.missingBytes(worker), cluster);
   if (Number.isFinite(score)) return score;
-  throw new RangeError(`score of worker ${worker.address} for task ${task.key} is ${score}`);
+  throw new RangeError(
+    `score of worker ${worker.address} for task ${task.key} is ${nameAnswer(score)} instead of a finite number`,
+  );
 }
 
 /** The sums of the scores of the rules and of the policy; undefined when no rule scores the task. The inputs are located. */
@@ -389,6 +393,11 @@ function comesBefore(
   return worker.rank < best.rank;
 }
 
+function isAdmitted(answer: unknown): boolean {
+  if (typeof answer === 'boolean') return answer;
+  throw new TypeError(`admits answered ${nameAnswer(answer)} instead of true or false`);
+}
+
 function byRank(a: WorkerState, b: WorkerState): number {
   return a.rank - b.rank;
 }
@@ -403,7 +412,7 @@ function refuseWorker(
   const given = answer as Partial<WorkerView> | null;
   if (cluster.workersByRank[given?.rank as number] !== answer) {
     return typeof given?.address === 'string'
-      ? `chose ${given.address} for ${task.key}, which is not a registered worker`
+      ? `chose ${given.address} for ${task.key}, which is not a registered worker; choose one of those that it was given`
       : `chose ${nameAnswer(answer)} for ${task.key}, instead of one of the workers that it was given`;
   }
   if (answer.status === 'running') return undefined;

@@ -92,7 +92,9 @@ function refuseGenerations(
   count: number,
 ): string | undefined {
   if (typeof generations === 'number') {
-    return Number.isFinite(generations) ? undefined : `gave the generation ${generations}`;
+    return Number.isFinite(generations)
+      ? undefined
+      : `gave the generation ${generations} instead of a finite number`;
   }
   if (typeof generations !== 'object' || isPromise(generations)) {
     return `gave ${nameAnswer(generations)} instead of the number of a generation`;
@@ -103,7 +105,8 @@ function refuseGenerations(
   }
   for (let index = 0; index < count; index++) {
     const generation: unknown = generations[index];
-    if (!Number.isFinite(generation)) return `gave the generation ${String(generation)}`;
+    if (!Number.isFinite(generation))
+      return `gave ${nameAnswer(generation)} as a generation instead of a finite number`;
   }
   return undefined;
 }
@@ -251,11 +254,14 @@ function positionsOf(indices: Int32Array, count: number): Int32Array {
 function refuseNumbers(ranks: ArrayLike<number>, count: number): string | undefined {
   const isList: boolean =
     typeof (ranks as Partial<typeof ranks> | null | undefined)?.length === 'number';
-  if (!isList || typeof ranks === 'string') return `gave ${nameAnswer(ranks)} instead of ranks`;
-  if (ranks.length !== count) return `ranked ${ranks.length} of ${count} tasks`;
+  if (!isList || typeof ranks === 'string')
+    return `gave ${nameAnswer(ranks)} instead of a rank for each task`;
+  if (ranks.length !== count)
+    return `ranked ${ranks.length} of ${count} tasks; each task has a rank`;
   for (let index = 0; index < count; index++) {
     const rank = ranks[index] as number;
-    if (!Number.isSafeInteger(rank) || rank < 0) return `gave the rank ${String(rank)}`;
+    if (!Number.isSafeInteger(rank) || rank < 0)
+      return `gave ${nameAnswer(rank)} as a rank; ranks are whole numbers from 0`;
   }
   return undefined;
 }
@@ -270,7 +276,7 @@ function rejectDuplicateRanks(
   for (let index = 0; index < tasks.length; index++) {
     const rank = ranks[index] as number;
     if (rank < seen.length ? seen[rank] === 1 : beyond.has(rank)) {
-      return `gave the rank ${rank} twice, the second time to ${(tasks[index] as GraphTask).key}`;
+      return `gave the rank ${rank} twice, the second time to ${(tasks[index] as GraphTask).key}; each is given once`;
     }
     if (rank < seen.length) seen[rank] = 1;
     else beyond.add(rank);
@@ -290,7 +296,7 @@ function refuseOrder(
       const dependency = targets[n] as number;
       if (dependency < 0 || (ranks[dependency] as number) < (ranks[position] as number)) continue;
       const { key, dependencies } = tasks[position] as GraphTask;
-      return `ranked ${key} before ${dependencies[n - start] as string}, which it needs`;
+      return `ranked ${key} before ${dependencies[n - start] as string}, which it needs; dependencies have lower ranks`;
     }
   }
   return undefined;

@@ -305,11 +305,14 @@ export function checkKind(exported: unknown, wanted: ExtensionKind, source: stri
   );
 }
 
+/** Kinds that an owner makes by their definition alone. */
+const MADE: ReadonlySet<ExtensionKind> = new Set(['executor', 'store', 'transport']);
+
 /** For what is of no kind at all. */
 export function notOfKind(wanted: ExtensionKind, source: string): YardmasterError {
   return new YardmasterError(
     'ERR_PLUGIN_LOAD',
-    `${source} is no ${wanted}: expected a definition made by ${KINDS[wanted].madeBy}, a class or an instance`,
+    `${source} is no ${wanted}: expected a definition made by ${KINDS[wanted].madeBy}${MADE.has(wanted) ? ' or an instance, and no class' : ', a class or an instance'}`,
     { source, wanted },
   );
 }
@@ -360,8 +363,8 @@ function slotOf(policy: object): SlotName | undefined {
 }
 
 /**
- * Checks the fields of a definition. One that is unknown is refused when it is a function, which nothing would
- * ever call, or when it looks like a known one; others are for people.
+ * Checks the fields of a definition. One that is unknown is refused unless it is text, which is for people, and is like no
+ * known one.
  * @throws YardmasterError `ERR_PLUGIN_LOAD` with every problem
  */
 export function checkDefinition(kind: ExtensionKind, definition: object, source: string): void {
@@ -369,7 +372,7 @@ export function checkDefinition(kind: ExtensionKind, definition: object, source:
   const known = Object.keys(rules);
   const fields = definition as Fields;
   const isFree = (name: string): boolean =>
-    name.startsWith('_') || (typeof fields[name] !== 'function' && !isLike(name, known));
+    name.startsWith('_') || (typeof fields[name] === 'string' && !isLike(name, known));
   const unknown = Object.keys(fields).filter(
     (name) => !Object.hasOwn(rules, name) && !isFree(name),
   );
@@ -469,7 +472,7 @@ function complaintAbout(name: string, kind: PluginKind, isPlain: boolean): strin
   if (known.includes(name)) return undefined;
   const simple = simplify(name);
   const alias = Object.hasOwn(aliases, simple) ? aliases[simple] : undefined;
-  if (alias === '') return '; Dask has it, and nothing calls it here';
+  if (alias === '') return '; Dask has it, and nothing calls it here: remove it';
   const meant =
     alias ??
     known.find((one) => simplify(one) === simple) ??
@@ -496,6 +499,8 @@ export function checkPolicy(role: RoleName, policy: unknown, source: string): vo
     const use = role === 'rules' ? 'be a rule' : `fill the slot ${role}`;
     throw new YardmasterError('ERR_SLOT', `${source} cannot ${use}: ${what}`, { role, ...data });
   };
+  if (typeof policy !== 'object') refuse(`it is ${show(policy)}, and no object with methods`, {});
+  if ('kind' in methods) refuse('it is a definition: give what its create() returns', {});
   const [name, advice] = neverAsked(methods, known) ?? [];
   if (name !== undefined)
     refuse(`it has "${name}", which nothing asks for${advice}`, { name, known });
@@ -512,7 +517,8 @@ export function checkPolicy(role: RoleName, policy: unknown, source: string): vo
     (one) => !IN_ANY_SLOT.has(one) && nearest(one, missing) !== undefined,
   );
   const instead = written === undefined ? '' : `, but "${written}"${hint(written, missing)}`;
-  refuse(`it has no method ${missing.join(' or ')}${instead}`, { missing });
+  const others = `${instead}; there are ${known.join(', ')}`;
+  refuse(`it has no method ${missing.join(' or ')}${others}`, { missing });
 }
 
 /** A name that nothing will ever ask for, and what to do about it. */
@@ -646,14 +652,19 @@ export function thrownResult(
   return brokenRun(executor, why, { cause: thrown }, log);
 }
 
+/** An executor in messages: `the executor own from ./own.js`. */
+export function executorName(executor: Executor): string {
+  return `the executor ${names.get(executor) ?? classOf(executor)}`;
+}
+
 function brokenRun(
   executor: Executor,
   why: string,
   rest: ErrorOptions,
   log?: Logger,
 ): ExecutionResult {
-  const shown = names.get(executor) ?? classOf(executor);
-  const message = `the executor ${shown} ${why}`;
+  const shown = executorName(executor);
+  const message = `${shown} ${why}`;
   const err = new YardmasterError('ERR_EXECUTOR', message, { executor: shown }, rest);
   log?.error({ err }, message);
   return { kind: 'failure', error: toErrorPayload(err) };
@@ -723,7 +734,7 @@ function uncalledIn(
   const isOwn = (name: string): boolean => name.startsWith('_') || !isPlainInstance(value);
   return methods
     .filter((name) => isMisspelt(name) || !isOwn(name))
-    .map((name) => `nothing calls its method "${name}"${hint(name, known)}`);
+    .map((name) => `nothing calls its method "${name}"${hint(name, known)}; its own begin with _`);
 }
 
 /** The faults of the fields that have rules. */

@@ -56,7 +56,7 @@ export function noOptions(
 ): Readonly<Record<string, unknown>> {
   const problems = Object.keys(options ?? {}).map((key) => ({
     at: [...optionsAt, key],
-    message: `is not known: ${source} declares no options (no optionsSchema)`,
+    message: `is not known: ${source} declares no options: leave it out, or describe it in an optionsSchema`,
     aboutKey: true,
   }));
   if (problems.length > 0) throw configError(problems, origin);

@@ -261,7 +261,7 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
     ];
     const took = Math.round(durationMs);
     this.onSlow(
-      `${subject} blocked the ${whom} for ${took} ms: nothing else was served meanwhile${more}`,
+      `${subject} blocked the ${whom} for ${took} ms: nothing else was served meanwhile; do less at once, or in a thread${more}`,
     );
   }
 
@@ -454,7 +454,7 @@ function answering(admit: Handler): Handler {
     const answer = admit.call(this, submission);
     if (answer === true || isPromise(answer) || isRefusal(answer)) return answer;
     const shown = answer === undefined ? 'nothing' : show(answer);
-    throw new TypeError(`its answer is ${shown}: true, or { refuse: 'why' }`);
+    throw new TypeError(`its answer is ${shown} instead of true or { refuse: 'why' }`);
   };
 }
 

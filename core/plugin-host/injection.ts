@@ -66,7 +66,9 @@ export function created<T>(create: () => T, source: string): T {
 
 function madeObject<T>(made: T, by: string): T {
   if (typeof made === 'object' && made !== null && !isPromise(made)) return made;
-  const what = isPromise(made) ? 'a promise; what it makes is needed at once' : show(made);
+  const what = isPromise(made)
+    ? 'a promise; what it makes is needed at once'
+    : `${show(made)}; it returns an object with methods`;
   throw new YardmasterError('ERR_PLUGIN_LOAD', `${by} returned ${what}`, { by });
 }
 
@@ -116,7 +118,7 @@ export class Container implements Services {
     } else if ('useValue' in provider) {
       this.library.register(libraryId(token), { useValue: provider.useValue });
     } else {
-      throw providerError(token, 'needs useClass, useFactory or useValue');
+      throw providerError(token, 'needs useClass, useFactory or useValue in its provider');
     }
   }
 
@@ -188,7 +190,7 @@ export function isToken(value: unknown): value is Token<unknown> {
  */
 export function checkedService<T>(token: ServiceId<unknown>, service: T, how: string): T {
   if (service === undefined || service === null) {
-    throw providerError(token, `cannot be used: ${how} nothing`);
+    throw providerError(token, `cannot be used: ${how} nothing; give the service itself`);
   }
   if (!isPromise(service)) return service;
   throw providerError(

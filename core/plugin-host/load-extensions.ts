@@ -1,7 +1,7 @@
 /** Loads what a configuration, or a call at run time, names: policies, plugins, transports, executors. Nothing is set up here. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../api/clock.ts';
-import { isObject, isPlain, messageOf, YardmasterError } from '../api/errors.ts';
+import { isObject, isPlain, messageOf, named, YardmasterError } from '../api/errors.ts';
 import { HOOK_NAMES } from '../api/hooks.ts';
 import { checkVersion, type MadeDefinition } from '../api/definition.ts';
 import type { Executor, ExecutorContext } from '../api/executor.ts';
@@ -251,11 +251,11 @@ export function blueprintOf(resolved: Resolved, request: PluginRequest): Bluepri
 export function checkRequired({ name, requires }: Blueprint, names: readonly string[]): void {
   const missing = requires.filter((required) => !names.includes(required));
   if (missing.length === 0) return;
-  throw new YardmasterError(
-    'ERR_PLUGIN_SETUP',
-    `plugin "${name}" requires ${missing.map((required) => `"${required}"`).join(' and ')}; list it before "${name}"`,
-    { plugin: name, missing },
-  );
+  const what = `plugin "${name}" requires ${missing.map((required) => `"${required}"`).join(' and ')}`;
+  const advice = missing.includes(name)
+    ? 'that is itself: take it out'
+    : `list it before "${name}"`;
+  throw new YardmasterError('ERR_PLUGIN_SETUP', `${what}; ${advice}`, { plugin: name, missing });
 }
 
 type Common = Pick<Blueprint, 'source' | 'onError' | 'place' | 'isTrusted'>;
@@ -280,10 +280,13 @@ function fromDefinition(
     load: async (resolver) => {
       if (definition.load === undefined) return;
       const loader = extensionLoader(resolver, place, extensions);
-      loaded = await resolver.inTime(
-        Promise.resolve(definition.load(loader, checked as never)),
-        `load() of plugin "${name}" (${source}) did not end`,
-        'it probably awaits a promise that never settles',
+      const load = `load() of plugin "${name}" (${source})`;
+      loaded = await named(`${load} threw`, 'ERR_PLUGIN_LOAD', () =>
+        resolver.inTime(
+          Promise.resolve(definition.load?.(loader, checked as never)),
+          `${load} did not end`,
+          'it probably awaits a promise that never settles',
+        ),
       );
     },
     setup: async (context) => {
@@ -389,7 +392,7 @@ function wantedPlugins({ config, origin, plugins }: LoadedConfig, builtins: Buil
 }
 
 /**
- * Loads what the section `worker` names, and checks its options. Nothing of it is set up.
+ * Loads what the section `worker` names, and checks its options. Nothing of it is set up; an executor is made and closed.
  * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
  */
 export async function checkWorkerExtensions(
@@ -405,7 +408,16 @@ export async function checkWorkerExtensions(
     problems.attempt(at, () => load({ origin, optionsAt: [...at, 'options'] }));
   if (executor !== undefined) {
     const named = new PluginResolver(builtins, folder);
-    await attempt(['worker', 'executor'], (place) => loadExecutor(executor, named, place));
+    await attempt(['worker', 'executor'], async (place) => {
+      const make = await loadExecutor(executor, named, place);
+      if (typeof executor.use === 'string' && !named.isBuiltin(executor.use, 'executor')) {
+        const { threads: threadCount = 1, killGrace: killGraceMs } = worker;
+        const run = (): never => {
+          throw new YardmasterError('ERR_EXECUTOR', 'a configuration that is checked runs no task');
+        };
+        await make({ ...around, threadCount, killGraceMs, run, load: run }).close();
+      }
+    });
   }
   if (typeof resultStore === 'object' && 'use' in resultStore) {
     await attempt(['worker', 'resultStore'], (place) => loadStore(resultStore, resolver, place));
@@ -619,7 +631,7 @@ function makePolicy(
   if (definition.kind === 'policy' && definition.slot !== role) {
     throw new YardmasterError(
       'ERR_SLOT',
-      `${name} (${source}) is a policy for ${definition.slot} and cannot fill ${role}`,
+      `${name} (${source}) is a policy for ${definition.slot} and cannot fill ${role}: name it under scheduler.policies.${definition.slot}, or define it for ${role}`,
       { slot: role, policy: name },
     );
   }
@@ -910,7 +922,7 @@ function preloadModule(exported: unknown, source: string): PreloadModule {
   if (isUsable) return found;
   throw new YardmasterError(
     'ERR_PLUGIN_LOAD',
-    `the preload ${source} exports neither a function setup nor a function close`,
+    `the preload ${source} exports neither a function setup nor a function close: export one of them`,
     { source },
   );
 }

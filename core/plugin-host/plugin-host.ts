@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type Clock, every, type Timer } from '../api/clock.ts';
+import { type Clock, elapsedMs, every, type Timer } from '../api/clock.ts';
 import { messageOf, YardmasterError } from '../api/errors.ts';
 import type { HookName } from '../api/hooks.ts';
 import type {
@@ -19,7 +19,7 @@ import { namedLogger, nextToReport } from '../host/log.ts';
 import type { HookCalls } from '../kernel/ports.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
 import type { ModuleLimit } from '../shared/limits.ts';
-import { show } from '../shared/words.ts';
+import { hint, show } from '../shared/words.ts';
 import { isPlainObject, isPromise } from '../util/values.ts';
 import type { PluginKind } from './contracts.ts';
 import { AT_RUN_TIME, UniqueNames } from './extension-options.ts';
@@ -122,6 +122,9 @@ export class PluginHost<Plugin extends HostedPlugin> {
   async start(plugin: Plugin): Promise<void> {
     try {
       const { startTimeoutMs } = plugin.instance;
+      if (startTimeoutMs !== undefined && !(startTimeoutMs > 0)) {
+        throw plugin.misused('startTimeoutMs', 'a number of milliseconds above 0', startTimeoutMs);
+      }
       await this.runPhase(plugin, 'start', () => plugin.instance.start?.(), startTimeoutMs);
     } catch (error) {
       await this.remove(plugin);
@@ -175,6 +178,7 @@ export class PluginHost<Plugin extends HostedPlugin> {
   private async end(plugin: Plugin): Promise<void> {
     await this.tryPhase(plugin, 'close', () => plugin.instance.close?.());
     plugin.stop();
+    plugin.isClosed = true;
     plugin.ended();
   }
 
@@ -255,6 +259,8 @@ export class HostedPlugin {
   /** Milliseconds that each phase of its life took. */
   readonly phasesMs = new Map<string, number>();
   isAttached = false;
+  /** True once its `close` is over. */
+  isClosed = false;
   private readonly abort = new AbortController();
   private readonly endings = new Set<() => void>();
 
@@ -283,9 +289,17 @@ export class HostedPlugin {
 
   /** The part of the context that every `setup` receives. */
   baseContext(): LocalPluginContext {
+    const { clock } = this.around;
+    const setTimer: Clock['setTimer'] = (delayMs, callback) => {
+      if (!(delayMs >= 0)) throw this.misused('clock.setTimer()', 'milliseconds', delayMs);
+      return clock.setTimer(delayMs, this.isolated(callback));
+    };
     return {
       name: this.name,
-      clock: this.around.clock,
+      // A clock of its own: what the callbacks of its timers throw is a failure of the plugin.
+      clock: this.blueprint.isTrusted
+        ? clock
+        : { nowMs: () => clock.nowMs(), elapsedMs: () => elapsedMs(clock), setTimer },
       log: this.log,
       signal: this.abort.signal,
       every: (intervalMs, callback) => this.every(intervalMs, callback),
@@ -342,7 +356,7 @@ export class HostedPlugin {
   misused(method: string, wanted: string, got: unknown, advice = ''): YardmasterError {
     return new YardmasterError(
       'ERR_PLUGIN_SETUP',
-      `${method}() of ${this.owner} takes ${wanted}, got ${show(got)}${advice}`,
+      `${method} of ${this.owner} takes ${wanted}, got ${show(got)}${advice}`,
       { plugin: this.name, method },
     );
   }
@@ -353,30 +367,51 @@ export class HostedPlugin {
 
   /** Counts an error, and reports it the 1st, 2nd, 4th, 8th … time. */
   report(error: YardmasterError): void {
-    const { observer } = this;
+    const { observer, owner } = this;
+    if (!YardmasterError.is(error)) {
+      this.failed({ hook: 'reporting', subject: `what ${owner} reported`, cause: error });
+      return;
+    }
     observer.errorCount++;
     const kind = `report:${error.message}`;
     const next = nextToReport(observer.failures, error, { kind, of: 'kind' });
     if (next !== undefined) this.around.report(next);
   }
 
+  /**
+   * What `setup` receives. A misspelt member of it is named, and so is a call when the plugin is closed.
+   * @param elsewhere - members of the bridge
+   */
+  guarded<Context extends object>(context: Context, elsewhere: readonly string[] = []): Context {
+    if (this.blueprint.isTrusted) return context;
+    const known = Object.keys(context);
+    const guard = (name: string, call: (...given: unknown[]) => unknown) => {
+      return (...given: unknown[]): unknown => {
+        const late = `was closed when ${name}() was called; end what it has started when context.signal is aborted`;
+        if (this.isClosed) this.report(this.closedError(late));
+        return call(...given);
+      };
+    };
+    const members = Object.entries(context).map(([name, member]: [string, unknown]) => {
+      return [name, typeof member === 'function' ? guard(name, member as never) : member];
+    });
+    const get = (target: object, name: PropertyKey): unknown => {
+      if (typeof name !== 'string' || name in target) return Reflect.get(target, name);
+      const advice = elsewhere.includes(name) ? '; context.get(BRIDGE) has it' : hint(name, known);
+      if (advice === '') return undefined;
+      const message = `the context of ${this.owner} has no "${name}"${advice}; there are ${known.join(', ')}`;
+      throw new YardmasterError('ERR_PLUGIN_SETUP', message, { plugin: this.name, member: name });
+    };
+    return Object.setPrototypeOf(Object.fromEntries(members), new Proxy({}, { get })) as Context;
+  }
+
   private every(intervalMs: number, callback: () => unknown): Timer {
     if (!(Number.isFinite(intervalMs) && intervalMs > 0)) {
-      throw this.misused('every', 'a number of milliseconds above 0', intervalMs);
+      throw this.misused('every()', 'a number of milliseconds above 0', intervalMs);
     }
-    if (typeof callback !== 'function') throw this.misused('every', 'a function to call', callback);
+    const timed = this.isolated(callback);
     if (this.abort.signal.aborted) return { cancel: () => undefined };
-    const failed = (cause: unknown): void => {
-      this.failed({ hook: 'every', subject: `a timer of ${this.owner}`, cause });
-    };
-    const timer = every(this.around.clock, intervalMs, () => {
-      try {
-        const returned = this.run(`a timer of ${this.owner}`, callback);
-        if (isPromise(returned)) returned.then(undefined, failed);
-      } catch (thrown) {
-        failed(thrown);
-      }
-    });
+    const timer = every(this.around.clock, intervalMs, timed);
     const end = (): void => timer.cancel();
     this.endings.add(end);
     return {
@@ -384,6 +419,21 @@ export class HostedPlugin {
         end();
         this.endings.delete(end);
       },
+    };
+  }
+
+  /** The callback of a timer, whose failures are the plugin's. */
+  private isolated(callback: () => unknown): () => void {
+    const subject = `a timer of ${this.owner}`;
+    if (typeof callback !== 'function') throw this.misused('a timer', 'a function', callback);
+    const failed = (cause: unknown): void => this.failed({ hook: 'every', subject, cause });
+    return () => {
+      try {
+        const returned = this.run(subject, callback);
+        if (isPromise(returned)) returned.then(undefined, failed);
+      } catch (thrown) {
+        failed(thrown);
+      }
     };
   }
 }
@@ -480,7 +530,7 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
       hooks,
       plugins: this.plugins,
       make: (blueprint) => new HostedPlugin(blueprint, { clock, log, hooks, report }),
-      contextOf: (plugin) => context(plugin.baseContext()),
+      contextOf: (plugin) => plugin.guarded(context(plugin.baseContext())),
       changed: () => {
         this.hooks = hooks.compile();
         onChange?.();

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
+import { dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { messageOf, YardmasterError } from '../api/errors.ts';
 import type { Builtins, Logger } from '../api/plugin.ts';
@@ -109,6 +109,13 @@ export class PluginResolver {
     return { exported: await this.importModule(path, use, what), source: this.sourceOf(path, use) };
   }
 
+  /** A `use` by the path of its module, which means the same from every folder. @throws YardmasterError `ERR_PLUGIN_LOAD` */
+  pathOf(use: string, what: string): string {
+    const { module, name } = splitUse(use);
+    const path = this.locate(module, what);
+    return name === undefined ? path : `${path}#${name}`;
+  }
+
   private importModule(
     path: string,
     use: string,
@@ -137,13 +144,15 @@ export class PluginResolver {
       const path = resolve(this.folder, module);
       if (existsSync(path)) return path;
       throw loadError(
-        `the ${what} "${module}" does not exist: there is no file ${path}; paths are relative to the configuration file, or to the current folder if there is none`,
+        `the ${what} "${module}" does not exist: there is no file ${path}${this.fileOf(module) ?? ''}; paths are relative to the configuration file, or to the current folder if there is none`,
         module,
       );
     }
     const path = resolvePackage(module, this.folder);
     if (path !== undefined) return path;
-    const suggestion = this.fileOf(module) ?? hint(module, Object.keys(this.builtins));
+    const names = Object.keys(this.builtins).map((key) => key.slice(key.lastIndexOf('/') + 1));
+    const suggestion =
+      this.fileOf(module) ?? (hint(module, names) || '; a package has to be installed there');
     throw loadError(
       `unknown ${what} "${module}": nothing of that name is built in, and no package of that name can be imported from ${this.folder}${suggestion}`,
       module,
@@ -155,7 +164,7 @@ export class PluginResolver {
     const file = ['', ...ENDINGS]
       .map((ending) => `${module}${ending}`)
       .find((name) => statSync(resolve(this.folder, name), { throwIfNoEntry: false })?.isFile());
-    return file && `; to name the file, write "./${file}"`;
+    return file && `; to name the file, write "./${normalize(file)}"`;
   }
 
   private sourceOf(path: string, use: string): string {
@@ -208,6 +217,8 @@ async function adviceOn(thrown: unknown, path: string): Promise<string> {
   if (subpath !== undefined) {
     return `; the entries of the package are ${entriesOf(PACKAGE, dirname(path)).join(', ')}`;
   }
+  const known = MISTAKES.find(([pattern]) => pattern.test(message));
+  if (known !== undefined) return known[1];
   // Node reports the position of a syntax error only on its own error stream.
   if ((thrown as Error | undefined)?.name === 'SyntaxError')
     return `; "node --check ${path}" shows where`;
@@ -217,6 +228,15 @@ async function adviceOn(thrown: unknown, path: string): Promise<string> {
     ? '; run with "--import tsx", or compile it to JavaScript first'
     : '';
 }
+
+/** Mistakes by Node's message, with the advice on them. */
+const MISTAKES: readonly (readonly [message: RegExp, advice: string])[] = [
+  [/outside a module/, '; name the file .mjs, or set "type": "module" in its package.json'],
+  [/ in ES module scope/, '; write import and export default, or name the file .cjs'],
+  [/^Cannot find package/, '; install it where that module is'],
+  [/^Cannot find module/, '; a path of an import needs the ending of the file'],
+  [/not an Error was thrown/, '; throw an Error, which says where'],
+];
 
 /** The entry of a name of this package, which was imported from elsewhere. */
 async function adviceOnName(name: string, folder: string): Promise<string> {
@@ -248,10 +268,13 @@ function pickExport(
   if (found !== undefined && !isList) return found;
   const names = Object.keys(isList ? inner : namespace).filter((key) => key !== 'module.exports');
   const missing = name === undefined ? 'no default export' : `no export "${name}"`;
+  const { module } = splitUse(use);
+  const near = name === undefined ? '' : hint(name, names);
+  const others = names.map((key) => `${module}#${key}`).join(', ');
   const advice =
-    name === undefined && names.length > 0
-      ? `; pick one of its exports: ${names.map((key) => `${use}#${key}`).join(', ')}`
-      : hint(name ?? '', names);
+    names.length === 0
+      ? '; it exports nothing: write export default …'
+      : near || `; pick one of its exports: ${others}`;
   throw loadError(`the ${what} "${use}" has ${missing}${advice}`, use);
 }
 

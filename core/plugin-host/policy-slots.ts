@@ -132,13 +132,14 @@ export class PolicySlotTable {
 export function checkSlot(slot: unknown, owner?: string): asserts slot is SlotName {
   if (SLOT_NAMES.includes(slot as SlotName)) return;
   const name = String(slot);
+  const names = owner === undefined ? SLOT_NAMES : [...SLOT_NAMES, 'rules'];
   const what =
     owner === undefined
       ? `there is no policy slot "${name}"`
       : `${owner} fills the slot "${name}", which does not exist`;
   throw new YardmasterError(
     'ERR_SLOT',
-    `${what}${hint(name, SLOT_NAMES)}; there are ${SLOT_NAMES.join(', ')}`,
+    `${what}${hint(name, names)}; there are ${names.join(', ')}`,
     { slot: name, owner },
   );
 }

@@ -4,6 +4,7 @@ import { withTimeout } from '../host/answers.ts';
 import { Handshakes } from '../host/handshakes.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { LOGGER } from '../host/tokens.ts';
+import { listenBy } from '../shared/channels.ts';
 import { TransportTable } from './transport-table.ts';
 import { Session, SessionServices } from './session.ts';
 import { LocalConnection, type Peer } from './sessions.ts';
@@ -32,7 +33,7 @@ export class Listeners {
   async listen(address: string): Promise<string> {
     const transport = await this.transports.for(address);
     this.shutdown.checkOpen();
-    const listener = await transport.listen(address, (connection) => {
+    const listener = await listenBy(transport, address, (connection) => {
       const session = new Session(connection, this.host, this.handshakes);
       if (this.isClosing) connection.abort(closedError());
       return session.handlers;

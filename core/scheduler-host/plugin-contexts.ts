@@ -22,7 +22,7 @@ import { collaborator, inject, isToken } from '../plugin-host/injection.ts';
 import { CLOCK, LOGGER } from '../host/tokens.ts';
 import { loadExtension } from '../plugin-host/load-extensions.ts';
 import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
-import { PolicySlotTable } from '../plugin-host/policy-slots.ts';
+import { checkSlot, PolicySlotTable } from '../plugin-host/policy-slots.ts';
 import { original, readOnly } from '../shared/read-only.ts';
 import { ClusterState, type LanguageOf } from '../state/cluster.ts';
 import { Commands, type DeclaredCommand, readCommand } from './commands.ts';
@@ -56,8 +56,8 @@ export class PluginContexts {
   /** Called once for each plugin. */
   contextOf(plugin: LoadedPlugin): PluginContext {
     const base = plugin.baseContext();
-    const bridge = this.bridgeOf(plugin);
-    return {
+    const bridge = plugin.guarded(this.bridgeOf(plugin));
+    const context: PluginContext = {
       clock: base.clock,
       log: base.log,
       signal: base.signal,
@@ -77,8 +77,9 @@ export class PluginContexts {
         checkToken(plugin, 'provide', service);
         plugin.provide(service, value);
       },
-      get: (service) => this.get(plugin, bridge, service),
+      get: (service) => this.get(plugin, bridge, base.clock, service),
     };
+    return plugin.guarded(context, Object.keys(bridge));
   }
 
   private bridgeOf(plugin: LoadedPlugin): Bridge {
@@ -145,6 +146,7 @@ export class PluginContexts {
   }
 
   private policyIn<Slot extends SlotName>(slot: Slot): PolicyInCharge<Slot> {
+    checkSlot(slot);
     const { name, policy }: { name: string; policy: PolicySlots[Slot] } = this.slots.inCharge(slot);
     const failed = (what: string, cause?: unknown, question = ''): void => {
       const error = policyError(slot, name, what, cause);
@@ -169,10 +171,10 @@ export class PluginContexts {
     });
   }
 
-  private get<T>(plugin: LoadedPlugin, bridge: Bridge, service: Token<T>): T {
+  private get<T>(plugin: LoadedPlugin, bridge: Bridge, clock: Clock, service: Token<T>): T {
     checkToken(plugin, 'get', service);
     if (service.id === BRIDGE.id) return bridge as T;
-    if (service.id === CLOCK.id) return this.clock as T;
+    if (service.id === CLOCK.id) return clock as T;
     if (service.id === LOGGER.id) return plugin.log as T;
     return this.services.get(service);
   }
@@ -210,5 +212,5 @@ function withoutViews(stimulus: NewStimulus): NewStimulus {
 
 function checkToken(plugin: LoadedPlugin, method: string, service: unknown): void {
   if (isToken(service)) return;
-  throw plugin.misused(method, 'a token', service, '; is its import right?');
+  throw plugin.misused(`${method}()`, 'a token', service, '; is its import right?');
 }

@@ -16,7 +16,7 @@ import {
 import { checkSlot, PolicySlotTable, shieldedPolicy } from '../plugin-host/policy-slots.ts';
 import type { PluginCommand } from './commands.ts';
 
-/** An owner that provides services for a while. One that replaces another has the same name. */
+/** An owner that provides services for a while. */
 interface ServiceOwner {
   readonly name: string;
 }
@@ -31,11 +31,11 @@ export class PluginServices {
 
   /**
    * Provides a service until its owner is removed.
-   * @throws YardmasterError `ERR_PLUGIN_SETUP` when another plugin provides it
+   * @throws YardmasterError `ERR_PLUGIN_SETUP` when a plugin provides it already
    */
   provide<T>(token: Token<T>, service: T, owner: ServiceOwner): void {
     const other = this.provided.get(token.id)?.owner;
-    if (other !== undefined && other.name !== owner.name) {
+    if (other !== undefined) {
       throw new YardmasterError(
         'ERR_PLUGIN_SETUP',
         `plugin "${owner.name}" cannot provide the service "${nameOf(token)}": plugin "${other.name}" does already; remove one of both`,
@@ -170,8 +170,6 @@ export class LoadedPlugin extends HostedPlugin {
   /** Connections to its own scheduler that it has opened. */
   readonly connections = new Set<Connection>();
   private readonly provided: (() => void)[] = [];
-  /** Ids of the services that it provides. */
-  private readonly services = new Set<symbol>();
 
   constructor(
     blueprint: Blueprint,
@@ -182,18 +180,8 @@ export class LoadedPlugin extends HostedPlugin {
 
   /**
    * Gives a service to others, from the moment at which the plugin is attached.
-   * @throws YardmasterError `ERR_PLUGIN_SETUP` when it provides the service already
    */
   provide<T>(service: Token<T>, value: T): void {
-    if (this.services.has(service.id)) {
-      const name = nameOf(service);
-      throw new YardmasterError(
-        'ERR_PLUGIN_SETUP',
-        `${this.owner} provides the service "${name}" twice; provide it once`,
-        { plugin: this.name, service: name },
-      );
-    }
-    this.services.add(service.id);
     const provide = (): void => this.registers.services.provide(service, value, this);
     this.provided.push(provide);
     if (this.isAttached) provide();
@@ -224,6 +212,7 @@ export class LoadedPlugin extends HostedPlugin {
   override withdraw(): void {
     super.withdraw();
     this.registers.slots.withdraw(this.owner);
+    this.registers.services.withdraw(this);
   }
 
   override leave(): void {

@@ -1,10 +1,11 @@
 import { Channel, type ChannelHandlers } from '../api/channel.ts';
 import type { Clock, Timer } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
+import { named, YardmasterError } from '../api/errors.ts';
 import { VERSION } from '../api/plugin.ts';
-import type { Transport } from '../api/transport.ts';
+import type { Connection, ConnectionHandlers, Listener, Transport } from '../api/transport.ts';
 import { type HelloReply, PROTOCOL, type Role } from '../messages/protocol.ts';
 import { setAwakeTimer } from './timers.ts';
+import { show } from './words.ts';
 
 /** The address of a connection, and the role of the connecting side. */
 interface ChannelTarget {
@@ -20,6 +21,20 @@ interface ChannelTarget {
   readonly onBatchEnd?: () => void;
 }
 
+/** Listens by a transport. @throws YardmasterError `ERR_CONNECT`, which names it */
+export function listenBy(
+  transport: Transport,
+  address: string,
+  accept: (connection: Connection) => ConnectionHandlers,
+): Promise<Listener> {
+  const failed = `the transport "${transport.scheme}" could not listen at ${address}`;
+  return named(failed, 'ERR_CONNECT', async () => {
+    const listener = (await transport.listen(address, accept)) as Listener | undefined;
+    if (typeof listener?.address === 'string') return listener;
+    throw new TypeError(`it gave ${show(listener)} instead of a listener, { address, close }`);
+  });
+}
+
 /**
  * Connects with a scheduler or worker, and introduces this side.
  * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_CLOSED`
@@ -29,25 +44,23 @@ export async function openChannel(
   handlers: ChannelHandlers,
 ): Promise<Channel> {
   const opened: { channel?: Channel } = {};
-  await transport.connect(
-    address,
-    (connection) => {
-      const channel = (opened.channel = new Channel(connection, clock, handlers));
-      if (onBatchEnd === undefined) return channel;
-      return {
-        onMessages: (batch) => {
-          channel.onMessages(batch);
-          onBatchEnd();
-        },
-        onClose: (error) => channel.onClose(error),
-      };
-    },
-    { timeoutMs, role },
-  );
-  const { channel } = opened;
-  if (channel === undefined) {
-    throw new YardmasterError('ERR_CONNECT', `nothing was opened by connecting to ${address}`);
-  }
+  const open = (connection: Connection): ConnectionHandlers => {
+    const channel = (opened.channel = new Channel(connection, clock, handlers));
+    if (onBatchEnd === undefined) return channel;
+    return {
+      onMessages: (batch) => {
+        channel.onMessages(batch);
+        onBatchEnd();
+      },
+      onClose: (error) => channel.onClose(error),
+    };
+  };
+  const failed = `the transport "${transport.scheme}" could not connect with ${address}`;
+  const channel = await named(failed, 'ERR_CONNECT', async () => {
+    await transport.connect(address, open, { timeoutMs, role });
+    if (opened.channel !== undefined) return opened.channel;
+    throw new TypeError('it has not called open(connection), which comes first');
+  });
   try {
     const reply = await sayHello(channel, role, timeoutMs);
     onHello?.(reply);

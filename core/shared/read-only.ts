@@ -134,10 +134,10 @@ function* viewsIn(items: Iterator<unknown>): Generator {
   }
 }
 
-function refusal(what: string, of: Showing): YardmasterError {
+function refusal(what: string, of: Showing, advice = 'copy what is to be changed') {
   return new YardmasterError(
     'ERR_READ_ONLY',
-    `it tried to ${what} ${of[NAME]()}, which is the scheduler's own: copy what is to be changed`,
+    `it tried to ${what} ${of[NAME]()}, which is the scheduler's own: ${advice}`,
     { what: `${what} ${of[NAME]()}` },
   );
 }
@@ -171,6 +171,11 @@ abstract class View<Original extends object = object> implements Showing {
   }
 
   static {
+    // Asked for what no view has. A property that is defined, and not set, is refused by the engine.
+    const set = (_: object, name: PropertyKey, _value: unknown, view: Showing): never => {
+      throw refusal(`add "${String(name)}" to`, view, 'keep it in a Map by what it is about');
+    };
+    Object.setPrototypeOf(View.prototype, new Proxy({}, { set }));
     shownBy = (view) => (view as View).#original as never;
   }
 

@@ -627,3 +627,12 @@ export function oneOf(...values: readonly string[]): Schema {
 export function either(...rules: readonly Schema[]): Schema {
   return { anyOf: rules };
 }
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it cannot be published: topics are a list of text, and there is a message */
+export function checkTopics(topics: unknown, message: unknown): void {
+  const areTopics = Array.isArray(topics) && topics.every((each) => typeof each === 'string');
+  if (areTopics && message !== undefined) return;
+  const got = areTopics ? 'no message' : `the topics ${show(topics)}`;
+  const what = `logEvent wants a list of topics and a message, got ${got}`;
+  throw new YardmasterError('ERR_GRAPH_INVALID', what);
+}

@@ -4,7 +4,7 @@ import { distance } from 'fastest-levenshtein';
 /** Longer words are no misspelt names, and comparing them takes time that grows with their length. */
 const WORD_LENGTH_MAX = 100;
 
-/** The known name that `word` was probably meant to be; also one whose end was left out, as in `memoryLimit`. */
+/** The known name that `word` was probably meant to be; also one whose end was left out or added, as in `memoryLimit` and `logger`. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   if (known.length === 0 || word.length > WORD_LENGTH_MAX) return undefined;
   const simple = simplify(word);
@@ -18,7 +18,9 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     least = far;
     found = candidate;
   }
-  return found ?? known.find((name) => word.length > 2 && name.startsWith(word));
+  const isPart = (part: string, whole: string): boolean =>
+    part.length > 2 && whole.startsWith(part);
+  return found ?? known.find((name) => isPart(word, name) || isPart(name, word));
 }
 
 /** `; did you mean "x"?`, or nothing. */

@@ -12,6 +12,7 @@ import {
 import { CLOCK, LOGGER, SERVER_ID } from '../host/tokens.ts';
 import { localEntry } from '../plugin-host/plugin-host.ts';
 import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
+import { listenBy } from '../shared/channels.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
 import { DataServer, PeerRequests } from './data-server.ts';
 import { MemoryReactions } from './memory-reactions.ts';
@@ -62,9 +63,8 @@ export async function createWorker(options: WorkerHostOptions): Promise<HostedWo
   replaceForProgram(container, REPLACEABLE, options.provide);
   replaceForPlugins(container, REPLACEABLE, await providingPlugins(options), options.provide);
   const server = container.get(DataServer);
-  const listener = await transportFor(network, listenAddress).listen(listenAddress, (connection) =>
-    server.accept(connection),
-  );
+  const transport = transportFor(network, listenAddress);
+  const listener = await listenBy(transport, listenAddress, (peer) => server.accept(peer));
   container.register([
     byValue(PEER_LISTENER, listener),
     byValue(WORKER_IDENTITY, identityOf(options, listener.address, serverId)),

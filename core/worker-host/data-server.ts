@@ -1,6 +1,6 @@
 import { Channel, type ChannelHandlers } from '../api/channel.ts';
 import type { Clock } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
+import { named, YardmasterError } from '../api/errors.ts';
 import type { ActorCall, Executor, ValueReader } from '../api/executor.ts';
 import { VERSION } from '../api/plugin.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
@@ -14,7 +14,7 @@ import {
   PROTOCOL,
   type PutDataReply,
 } from '../messages/protocol.ts';
-import { checkedResult } from '../plugin-host/contracts.ts';
+import { checkedResult, executorName } from '../plugin-host/contracts.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CLOCK, SERVER_ID } from '../host/tokens.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
@@ -361,7 +361,8 @@ export async function answerActorCall(
     (actors === undefined || Array.isArray(actors));
   if (!isCall) throw new YardmasterError('ERR_PROTOCOL', 'the peer sent a broken actor-call');
   if (executor.callActor === undefined) {
-    throw new YardmasterError('ERR_PROTOCOL', 'this worker has no actors');
+    const message = `${executorName(executor)} has no method callActor, so it has no actors; add one`;
+    throw new YardmasterError('ERR_EXECUTOR', message);
   }
   const call: ActorCall = {
     key,
@@ -370,7 +371,9 @@ export async function answerActorCall(
     ...(actors === undefined ? {} : { actors: actors as NonNullable<ActorCall['actors']> }),
   };
   const what = `the call of ${member} of "${key}"`;
-  const result = checkedResult(executor, await executor.callActor(call), what);
+  const failed = `${executorName(executor)} threw at ${what}`;
+  const answer = await named(failed, 'ERR_EXECUTOR', () => executor.callActor?.(call));
+  const result = checkedResult(executor, answer, what);
   if (result.kind === 'success') return { value: result.value };
   if (result.kind === 'failure') return { error: result.error };
   throw new YardmasterError('ERR_TASK', `${member} of "${key}" asked to be placed anew`);

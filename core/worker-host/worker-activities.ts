@@ -11,7 +11,7 @@ import {
 } from '../api/executor.ts';
 import { fetchData } from '../shared/fetch-data.ts';
 import { type Logger } from '../api/plugin.ts';
-import { checkedResult, thrownResult } from '../plugin-host/contracts.ts';
+import { checkedResult, executorName, thrownResult } from '../plugin-host/contracts.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CLOCK, LOGGER } from '../host/tokens.ts';
 import type { ActionTiming } from '../state/groups.ts';
@@ -23,6 +23,7 @@ import { EXECUTOR, WORKER_IDENTITY } from './tokens.ts';
 import { WorkerInbox } from './worker-inbox.ts';
 import { WorkerLink } from './worker-link.ts';
 import { WorkerMemory } from './worker-memory.ts';
+import { show } from '../shared/words.ts';
 import { SteadyMap } from '../util/collections.ts';
 import { sharedMemoryOf, valueBytes } from '../util/bytes.ts';
 
@@ -172,7 +173,10 @@ export class WorkerActivities {
     const what = `the task "${task.key}"`;
     let hasEnded = false;
     const onEnd = (result: ExecutionResult): void => {
-      if (hasEnded) return; // An executor of one's own may say it twice.
+      if (hasEnded) {
+        log.warn({}, `${executorName(executor)} ended ${what} twice: call onEnd once`);
+        return;
+      }
       hasEnded = true;
       this.onRunEnd(run, checkedResult(executor, result, what, log));
     };
@@ -181,7 +185,13 @@ export class WorkerActivities {
     };
     const controller = new AbortController();
     try {
-      if (executor.begin !== undefined) return executor.begin(task, run, onEnd);
+      if (executor.begin !== undefined) {
+        const abort: unknown = executor.begin(task, run, onEnd);
+        if (typeof abort === 'function') return abort as AbortRun;
+        const why = `${show(abort)} instead of a function that aborts it`;
+        log.warn({}, `${executorName(executor)} answered begin of ${what} with ${why}`);
+        return NOT_BEGUN;
+      }
       // One that is no promise is an answer, too: that it is none says the check.
       Promise.resolve(executor.run(task, controller.signal, run)).then(onEnd, onThrown);
     } catch (thrown) {

@@ -1,10 +1,10 @@
-import { YardmasterError } from '../api/errors.ts';
+import { named, YardmasterError } from '../api/errors.ts';
 import type { Executor } from '../api/executor.ts';
 import type { WireMessage } from '../api/transport.ts';
 import { versionsHere } from '../host/handshakes.ts';
 import { LogBook } from '../host/log.ts';
 import type { InspectReply } from '../messages/protocol.ts';
-import { checkedResult } from '../plugin-host/contracts.ts';
+import { checkedResult, executorName } from '../plugin-host/contracts.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
 import type { WorkerTask } from '../worker/worker-task.ts';
@@ -73,7 +73,8 @@ export class WorkerInspection {
   /** Of the tasks that run, cancelled ones included. */
   private async callStacks(keys: readonly unknown[] | undefined): Promise<InspectReply> {
     const { executor, kernel } = this;
-    const stacks = await executor.callStacks?.();
+    const failed = `${executorName(executor)} threw in callStacks`;
+    const stacks = await named(failed, 'ERR_EXECUTOR', () => executor.callStacks?.());
     const running = this.activities.executing().filter(([key]) => keys?.includes(key) ?? true);
     const { tables } = kernel;
     return {
@@ -93,12 +94,15 @@ export class WorkerInspection {
   private async run({ key, runSpec, place }: WireMessage): Promise<InspectReply> {
     const { executor } = this;
     if (executor.runAside === undefined) {
-      throw new YardmasterError('ERR_PROTOCOL', 'this worker runs nothing but tasks');
+      const message = `${executorName(executor)} has no method runAside, so it runs nothing but tasks; add one`;
+      throw new YardmasterError('ERR_EXECUTOR', message);
     }
     const isCall = typeof key === 'string' && (place === 'worker' || place === 'threads');
     if (!isCall) throw new YardmasterError('ERR_PROTOCOL', 'a run without key or place');
     const task = { key, runSpec, inputs: new Map<string, Uint8Array>() };
-    const results = await executor.runAside(task, place, this.ending.signal);
+    const aside = executor.runAside(task, place, this.ending.signal);
+    const failed = `${executorName(executor)} did not answer runAside with a list of results`;
+    const results = await named(failed, 'ERR_EXECUTOR', async () => [...(await aside)]);
     return {
       results: results.map((answer) => {
         const result = checkedResult(executor, answer, 'a function that is no task');

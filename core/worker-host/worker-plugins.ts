@@ -8,6 +8,7 @@ import { type LocalPluginInput, LocalPlugins, RemotePlugins } from '../plugin-ho
 import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CLOCK, LOGGER } from '../host/tokens.ts';
+import { checkTopics } from '../shared/schema.ts';
 import { resultsOf } from '../worker/on-scheduler.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
 import { WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';
@@ -32,6 +33,7 @@ export class WorkerPlugins {
   ) {
     const results = (): readonly string[] => resultsOf(kernel.tables);
     const logEvent = (topics: readonly string[], message: unknown): void => {
+      checkTopics(topics, message);
       link.report({ op: 'log-event', topics, message });
     };
     this.plugins = new LocalPlugins({

@@ -1,5 +1,5 @@
 import type { Clock } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import { type Logger } from '../api/plugin.ts';
 import type { Listener } from '../api/transport.ts';
 import { withTimeout } from '../host/answers.ts';
@@ -27,7 +27,10 @@ export class Closer {
         return new YardmasterError('ERR_TIMEOUT', `closing ${what} took too long`);
       });
     } catch (error) {
-      this.log.warn({ err: error }, `${what} could not be closed in good order`);
+      this.log.warn(
+        { err: error },
+        `${what} could not be closed in good order: ${messageOf(error)}`,
+      );
     }
   }
 }

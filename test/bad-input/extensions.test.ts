@@ -1,13 +1,9 @@
 import { expect, test } from 'vitest';
 import { LocalCluster } from '../../adapters/app/local-cluster.ts';
 import type { ConfigInput } from '../../core/config/types.ts';
-import { definePlugin, definePolicy, type SchedulerPlugin } from '../../core/api/index.ts';
+import { definePolicy } from '../../core/api/index.ts';
 import { bad } from './fixtures/bad-tasks.js';
 import { MemoryLog } from './memory-log.ts';
-
-function unknownFunction(): never {
-  throw new ReferenceError('unknownFunction is not defined');
-}
 
 /** What is logged while a few tasks are computed. */
 async function logOf(scheduler: NonNullable<ConfigInput['scheduler']>): Promise<MemoryLog> {
@@ -22,28 +18,6 @@ async function logOf(scheduler: NonNullable<ConfigInput['scheduler']>): Promise<
   }
   return log;
 }
-
-test.each<[what: string, score: () => number, says: string]>([
-  [
-    'throws',
-    () => {
-      throw new Error('no idea');
-    },
-    'threw: no idea',
-  ],
-  ['answers NaN', () => NaN, 'is NaN'],
-  ['answers a promise', () => Promise.resolve(1) as unknown as number, 'is [object Promise]'],
-])('when a policy %s the built-in one decides, and the log says so', async (_what, score, says) => {
-  const policy = definePolicy('workerSelection', {
-    name: 'odd',
-    apiVersion: 1,
-    create: () => ({ score }),
-  });
-  const log = await logOf({ policies: { workerSelection: { use: policy } } });
-  expect(log.lines[0]).toContain('policy "odd');
-  expect(log.lines[0]).toContain(says);
-  expect(log.lines[0]).toContain('the built-in policy decided instead');
-});
 
 test('when a policy is slow, the log names it with the stimulus that it blocked', async () => {
   let calls = 0;
@@ -66,56 +40,6 @@ test('when a policy is slow, the log names it with the stimulus that it blocked'
   );
 });
 
-test('when a policy chooses a worker that is not there, the built-in one decides', async () => {
-  const select = (): never => ({ address: 'x' }) as never;
-  const policy = definePolicy('workerSelection', {
-    name: 'odd',
-    apiVersion: 1,
-    create: () => ({ select }),
-  });
-  const log = await logOf({ policies: { workerSelection: { use: policy } } });
-  expect(log.lines[0]).toMatch(/policy "odd".* chose x for echo-.*, which is not a registered/);
-});
-
-test.each<[what: string, fairness: object, says: string]>([
-  ['throws', { generations: () => unknownFunction() }, 'unknownFunction is not defined'],
-  ['numbers with NaN', { generations: () => NaN }, 'gave the generation NaN'],
-  ['answers a promise', { generations: () => Promise.resolve(1) }, 'gave a promise'],
-])('when a fairness policy %s, first come is first served, and the log says so', async (...row) => {
-  const [, fairness, says] = row;
-  const log = await logOf({ policies: { fairness: { use: fairness } } });
-  expect(log.lines[0]).toContain('of slot fairness');
-  expect(log.lines[0]).toContain(says);
-});
-
-test('a fairness policy without its method is refused at the start', async () => {
-  await expect(
-    logOf({ policies: { fairness: { use: { order: () => [] } } } }),
-  ).rejects.toMatchObject({
-    code: 'ERR_SLOT',
-    message: expect.stringContaining('it has no method generations') as string,
-  });
-});
-
-test('when a policy refuses every worker, the log says so', async () => {
-  const log = new MemoryLog();
-  const create = (): { admits: () => boolean; score: () => number } => ({
-    admits: () => false,
-    score: () => 1,
-  });
-  const policy = definePolicy('workerSelection', { name: 'never', apiVersion: 1, create });
-  const config = { scheduler: { policies: { workerSelection: { use: policy } } } };
-  const cluster = await LocalCluster.start({ mode: 'inline', workers: 1, log, config });
-  const client = await cluster.client();
-  const error = client.submit(bad.echo, 1).error();
-  await client.identity();
-  expect(log.text).toMatch(
-    /echo-\w+ waits although all workers are idle, perhaps for ever: the policy "never" \(workerSelection\)/,
-  );
-  await cluster.close();
-  expect(await error).toMatchObject({ code: 'ERR_CLOSED' });
-});
-
 test('when no worker has what a task asks for, the log says so once', async () => {
   const log = new MemoryLog();
   const cluster = await LocalCluster.start({ mode: 'inline', workers: 1, log });
@@ -131,22 +55,6 @@ test('when no worker has what a task asks for, the log says so once', async () =
     ),
   ]);
   await cluster.close();
-});
-
-test('hooks that throw or are async are reported, with plugin and hook', async () => {
-  const throwing = definePlugin({
-    name: 'throwing',
-    apiVersion: 1,
-    setup: (): object => ({
-      graphUpdated() {
-        throw new TypeError('oops');
-      },
-      clientAdded: () => Promise.resolve(),
-    }),
-  });
-  const log = await logOf({ plugins: [{ use: throwing }] });
-  expect(log.text).toContain('the hook graphUpdated of plugin "throwing" threw: oops');
-  expect(log.text).toContain('the hook clientAdded of plugin "throwing" returned a promise');
 });
 
 test('what was written without definePlugin is checked like what was written with it', async () => {
@@ -165,16 +73,5 @@ test('what was written without definePlugin is checked like what was written wit
     message: expect.stringContaining(
       'is written for version 99 of the contract of extensions, and this is version 1: update yardmaster',
     ) as string,
-  });
-});
-
-test('an instance whose setup returns hooks is refused, because they would never be called', async () => {
-  class Confused implements SchedulerPlugin {
-    setup(): void {
-      return { taskTransition: () => undefined } as unknown as void;
-    }
-  }
-  await expect(logOf({ plugins: [{ use: Confused }] })).rejects.toMatchObject({
-    message: expect.stringContaining('wrap the definition in definePlugin') as string,
   });
 });

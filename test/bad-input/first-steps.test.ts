@@ -47,7 +47,7 @@ describe('a wrong argument is refused in words that say what is wanted', () => {
     ['drive without a promise', () => loose(drive)(new VirtualClock(), 5), /wants the promise that virtual time shall settle.*got 5/],
     ['transportConformance without a runner', () => loose(transportConformance)('x', noop), /wants the functions of a test runner.*\{ describe, it \}/],
     ['transportConformance without a harness', () => loose(transportConformance)('x', 5, { describe, it: test }), /wants a function that makes the harness/],
-    ['logEvent without a topic', () => loose(client.logEvent.bind(client))(), /wants a topic, or a list of them, and a message, got the topic nothing/],
+    ['logEvent without a topic', () => loose(client.logEvent.bind(client))(), /wants a list of topics and a message, got the topics nothing/],
     ['logEvent without a message', () => loose(client.logEvent.bind(client))('t'), /got no message/],
     ['submit of a function that is no task', () => loose(client.submit.bind(client))(noop), /defineTasks\(import\.meta\.url, \{ … \}\)/],
     ['resources of Dask that are a word', () => readAnnotations({ resources: 'x' }, context), /resources of a task are numbers by name.*not "x"/],
@@ -79,7 +79,7 @@ test.each([
   ['a name', 'workerSelection', { select: (): unknown => 'w1' }, 'chose "w1" for'],
   ['a promise', 'workerSelection', { select: (): unknown => Promise.resolve() }, 'chose a promise (policies answer at once) for'],
   ['a word', 'fairness', { generations: (): unknown => 'a' }, 'gave "a" instead of the number of a generation'],
-  ['a number', 'ordering', { order: (): unknown => 5 }, 'gave the number 5 instead of ranks'],
+  ['a number', 'ordering', { order: (): unknown => 5 }, 'gave the number 5 instead of a rank for each task'],
 ] as const)('a policy that answers with %s is reported with what it gave', async (_, slot, policy, says) => {
   await cluster.scheduler.replacePolicy(slot, policy);
   await client.with({ pure: false }).submit(bad.echo, says).result();

@@ -1,5 +1,5 @@
 /** Stores of results that a configuration or options name. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
@@ -59,6 +59,19 @@ it.each(['inline', 'threads', 'processes'] as const)(
     expect(await sumKept({ mode, config: file })).toBe(5);
   },
 );
+
+it('a package of a configuration is found from its folder, whatever the current one is', async () => {
+  const home = join(folder, 'node_modules', 'kept-in-files');
+  mkdirSync(home, { recursive: true });
+  writeFileSync(
+    join(home, 'package.json'),
+    '{ "name": "kept-in-files", "exports": "./index.mjs" }',
+  );
+  copyFileSync(whole, join(home, 'index.mjs'));
+  const file = join(folder, 'package.yaml');
+  writeFileSync(file, 'worker: { resultStore: { use: kept-in-files } }');
+  expect(await sumKept({ mode: 'inline', config: file }, 5)).toBe(8);
+});
 
 it('a store of the configuration need not be among the modules that clients may name', async () => {
   const warnings: Error[] = [];
@@ -142,7 +155,7 @@ it.each([
   [
     'gives text',
     'return { type: "x", value: "text" }',
-    'its read gave { type: "x", value: "text" }',
+    'its read gave {"type":"x","value":"text"} instead of { type, value }',
   ],
 ])('a store whose read %s is named in the failure of the task', async (what, body, says) => {
   const name = `read-${what.replace(' ', '-')}`;

@@ -243,8 +243,8 @@ describe('what blocks the scheduler is named', () => {
     clock.pass(60_000);
     call(hooks);
     expect(said).toEqual([
-      'the hook restarted of plugin "slow" blocked the scheduler for 30 ms: nothing else was served meanwhile',
-      'the hook restarted of plugin "slow" blocked the scheduler for 30 ms: nothing else was served meanwhile; it did so 2 more times since this was said',
+      'the hook restarted of plugin "slow" blocked the scheduler for 30 ms: nothing else was served meanwhile; do less at once, or in a thread',
+      'the hook restarted of plugin "slow" blocked the scheduler for 30 ms: nothing else was served meanwhile; do less at once, or in a thread; it did so 2 more times since this was said',
     ]);
   });
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import {
-  ActiveMemoryManagerPolicy,
   BRIDGE,
   defineAmmPolicy,
   defineNannyPlugin,
@@ -8,12 +7,8 @@ import {
   definePolicy,
   defineTransport,
   defineWorkerPlugin,
-  type PluginContext,
-  type SuggestionGenerator,
-  token,
 } from '../../../core/api/index.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
-import { InlineExecutor } from '../../../adapters/executors/inline.ts';
 import { defineTasks } from '../../../adapters/tasks/define-tasks.ts';
 import { defineConfig } from '../../../adapters/app/config.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
@@ -235,12 +230,6 @@ describe('what is of another kind is refused, with where it belongs', () => {
       /* A hook of nannies. */
     }
   }
-  const transport = defineTransport({ name: 'x', apiVersion: 1, create: () => ({}) as never });
-  const policy = definePolicy('workerSelection', {
-    name: 'p',
-    apiVersion: 1,
-    create: () => ({ score: () => 0 }),
-  });
 
   it.each<[name: string, what: object, place: string]>([
     [
@@ -250,16 +239,9 @@ describe('what is of another kind is refused, with where it belongs', () => {
     ],
     ['an AMM policy class', EnsureBroadcast, 'scheduler.activeMemoryManager.policies'],
     ['an AMM policy that extends nothing', Duck, 'scheduler.activeMemoryManager.policies'],
-    [
-      'a worker plugin',
-      defineWorkerPlugin({ name: 'w', apiVersion: 1, setup: () => undefined }),
-      'worker.plugins',
-    ],
     ['a class with hooks of workers', OfWorkers, 'worker.plugins'],
     ['an instance with hooks of workers', new OfWorkers(), 'worker.plugins'],
     ['a class with hooks of nannies', OfNannies, 'worker.nannyPlugins'],
-    ['a transport', transport, 'scheduler.transport'],
-    ['a policy', policy, 'scheduler.policies.workerSelection'],
     [
       'an object with the methods of a policy',
       { name: 'p', generations: () => 0 },
@@ -270,216 +252,15 @@ describe('what is of another kind is refused, with where it belongs', () => {
     expect(message).toContain('and a plugin is wanted here');
     expect(message).toContain(`name it under ${place}`);
   });
-
-  it.each<[name: string, what: unknown, says: string]>([
-    [
-      'an executor',
-      new InlineExecutor({ clock: new VirtualClock() }),
-      'is an executor, and a plugin is wanted here: name it under worker.executor or use startWorker(address, { executor })',
-    ],
-    ['the class of an executor', InlineExecutor, 'is an executor'],
-    ['undefined', undefined, 'it is undefined; is its import right?'],
-    ['a list of plugins', [{}], 'it is a list; give its entries one by one'],
-    ['a promise', Promise.resolve({}), 'it is a promise: await it first'],
-    ['an entry', { use: './x.js' }, 'it is an entry of a configuration'],
-    ['a module', { default: {} }, 'it is a module: give one of its exports'],
-    ['a configuration', { scheduler: { plugins: [] } }, 'it is a configuration'],
-    [
-      'a definition of an unknown kind',
-      { kind: 'extension', name: 'x', setup: () => undefined },
-      'its kind is "extension"; there are plugin,',
-    ],
-    ['a number', 3, 'expected a definition made by definePlugin, a class or an instance'],
-  ])('%s given as a plugin is refused with what it is', async (_name, what, says) => {
-    expect(await refusal(what as object)).toContain(says);
-  });
-
-  it('a plugin given as a policy, and as a transport', async () => {
-    const plugin = definePlugin({ name: 'p', apiVersion: 1, setup: () => undefined });
-    await expect(startHost({ policies: { queuing: { use: plugin } } })).rejects.toThrow(
-      'a policy is wanted here: name it under scheduler.plugins',
-    );
-    await expect(startHost({ transport: { use: plugin } })).rejects.toThrow(
-      'a transport is wanted here: name it under scheduler.plugins',
-    );
-    await expect(
-      startHost({ activeMemoryManager: { policies: [{ use: plugin }] } }),
-    ).rejects.toThrow('it is a plugin, which belongs under scheduler.plugins');
-  });
-
-  it('a class or an object of which nothing would ever be called', async () => {
-    class Idle {
-      readonly options = {};
-    }
-    expect(await refusal(new Idle())).toContain('has neither a hook nor a method setup');
-    expect(await refusal({ name: 'nothing' })).toContain('has neither a hook nor a method setup');
-    expect(await refusal({ kind: 'plugin', name: 'x', apiVersion: 1 })).toContain(
-      'setup must be a function; hooks are what it returns (got nothing)',
-    );
-  });
-});
-
-describe('what a plugin does wrong while it is made and set up', () => {
-  it('a constructor that throws is reported with the options that it got', async () => {
-    class Picky {
-      constructor({ size }: { size: { value: number } }) {
-        this.size = size.value;
-      }
-      readonly size: number;
-      workerAdded(): void {
-        /* A hook. */
-      }
-    }
-    expect(await refusal(Picky, { sise: 1 })).toMatch(
-      /^the constructor of Picky from Picky given in code threw: Cannot read.*; it got one argument, the options \{"sise":1\}$/,
-    );
-    await expect(
-      startHost({ activeMemoryManager: { policies: [{ use: throwingPolicy() }] } }),
-    ).rejects.toThrow('the constructor of Throwing from Throwing given in code threw: no idea');
-  });
-
-  it.each<[what: string, register: (context: PluginContext) => void, says: string]>([
-    [
-      'twice under one name',
-      (context) => {
-        context.command('reset', () => 1);
-        context.command('reset', () => 2);
-      },
-      'registers the command "reset" twice',
-    ],
-    [
-      'without a name',
-      (context) => context.command((() => 1) as never, undefined as never),
-      "registers a command without a name: write context.command('name', handler)",
-    ],
-    [
-      'without a handler',
-      (context) => context.command('reset', undefined as never),
-      'registers the command "reset" without a function',
-    ],
-  ])('a command %s is refused', async (_what, register, says) => {
-    const setup = (context: PluginContext): void => register(context);
-    expect(await refusal(definePlugin({ name: 'p', apiVersion: 1, setup }))).toContain(says);
-  });
-});
-
-describe('what setup asks of its context and cannot get is refused', () => {
-  const inSetup = (use: (context: PluginContext) => unknown): object =>
-    definePlugin({ name: 'p', apiVersion: 1, setup: (context) => void use(context) });
-
-  it.each([
-    ['1s', '"1s"'],
-    [0, '0'],
-    [-5, '-5'],
-    [NaN, 'NaN'],
-    [Infinity, 'Infinity'],
-    [undefined, 'nothing'],
-  ])('a timer every %s', async (interval, shown) => {
-    const message = await refusal(
-      inSetup((context) => context.every(interval as number, () => undefined)),
-    );
-    expect(message).toContain(
-      `every() of plugin "p" takes a number of milliseconds above 0, got ${shown}`,
-    );
-  });
-
-  it('a timer that calls nothing', async () => {
-    const message = await refusal(inSetup((context) => context.every(10, undefined as never)));
-    expect(message).toContain('every() of plugin "p" takes a function to call, got nothing');
-  });
-
-  it.each(['on', 'once', 'off'] as const)(
-    'events.%s of an event that does not exist',
-    async (how) => {
-      const { events } = (await startHost()).scheduler;
-      expect(() => events[how]('worker-add' as 'worker-added', () => undefined)).toThrow(
-        'there is no event "worker-add"; did you mean "worker-added"?; there are worker-added,',
-      );
-    },
-  );
-
-  it('a listener that is no function', async () => {
-    const { events } = (await startHost()).scheduler;
-    expect(() => events.on('worker-added', 'notify' as never)).toThrow(
-      'a listener of the event "worker-added" must be a function',
-    );
-  });
-
-  it.each<[what: string, use: (context: PluginContext) => unknown]>([
-    ['get', (context) => context.get(undefined as never)],
-    ['provide', (context) => context.provide(undefined as never, {})],
-  ])('%s with an undefined token', async (how, use) => {
-    const message = await refusal(inSetup(use));
-    expect(message).toContain(
-      `${how}() of plugin "p" takes a token, got nothing; is its import right?`,
-    );
-  });
-
-  it('a service that it provides twice', async () => {
-    const service = token<number>('twice');
-    const message = await refusal(
-      inSetup((context) => {
-        context.provide(service, 1);
-        context.provide(service, 2);
-      }),
-    );
-    expect(message).toContain('plugin "p" provides the service "twice" twice');
-  });
-
-  it.each<[returned: unknown, shown: string]>([
-    [5, '5'],
-    ['hooks', '"hooks"'],
-    [true, 'true'],
-    [[{}], '[{}]'],
-    [() => undefined, 'function (anonymous)'],
-  ])('setup that returns %o', async (returned, shown) => {
-    const setup = (): never => returned as never;
-    for (const plugin of [
-      definePlugin({ name: 'p', apiVersion: 1, setup }),
-      { name: 'p', setup, workerAdded: () => undefined },
-    ]) {
-      expect(await refusal(plugin)).toContain(
-        `its setup returned ${shown}: it returns the hooks of the plugin as an object, or nothing`,
-      );
-    }
-  });
 });
 
 describe('a definition is checked field by field', () => {
   const fields = { kind: 'plugin', name: 'p', apiVersion: 1, setup: (): void => undefined };
 
-  it.each<[what: string, wrong: object, says: string]>([
-    [
-      'a misspelt field',
-      { optionSchema: {} },
-      'there is no field "optionSchema"; did you mean "optionsSchema"?',
-    ],
-    ['a hook beside setup', { workerAdded: () => undefined }, 'there is no field "workerAdded"'],
-    ['a list of text', { requires: 'amm' }, 'requires must be a list of names (got "amm")'],
-    ['a schema', { optionsSchema: 'none' }, 'optionsSchema must be a JSON schema'],
-    ['no version', { apiVersion: undefined }, 'for which version it is written: apiVersion: 1'],
-    ['a load that is no function', { load: {} }, 'load must be a function'],
-    ['providers that are no list', { provide: {} }, 'provide must be a list of providers'],
-  ])('%s', async (_what, wrong, says) => {
-    expect(await refusal({ ...fields, ...wrong })).toContain(says);
-  });
-
   it('while fields that are for people are left alone', async () => {
     const host = await startHost();
     expect(await host.scheduler.addPlugin({ ...fields, version: '1.2.3', homepage: 'x' })).toBe(
       'p',
-    );
-  });
-
-  it('a class with a misspelt schema', async () => {
-    class Counter {
-      static optionSchema = { type: 'object' };
-      workerAdded(): void {
-        /* A hook. */
-      }
-    }
-    expect(await refusal(Counter, {})).toContain(
-      'has a static "optionSchema", which nothing reads; did you mean "optionsSchema"?',
     );
   });
 });
@@ -562,18 +343,6 @@ describe('a definition that is missing or empty is refused where it is written',
     [{ run }, 'name must be text that is not empty (got nothing)'],
   ])('a function policy of the memory manager without one of its parts: %o', (given, says) => {
     expect(() => defineAmmPolicy(given as never)).toThrow(says);
-  });
-
-  it.each([
-    [undefined, 'nothing'],
-    ['orderng', '"orderng"'],
-    [{ name: 'mine', apiVersion: 1, create: () => ({}) }, '{"name":"mine","apiVersion":1}'],
-  ])('definePolicy without the name of a slot: %o', (slot, shown) => {
-    expect(() =>
-      definePolicy(slot as never, { name: 'mine', apiVersion: 1, create: () => ({}) as never }),
-    ).toThrow(
-      `definePolicy wants the name of a slot first, one of workerSelection, queuing, ordering, fairness, stealing, got ${shown}`,
-    );
   });
 });
 
@@ -703,47 +472,10 @@ describe('onError holds for timers and observers as for hooks', () => {
   });
 });
 
-function throwingPolicy(): object {
-  return class Throwing extends ActiveMemoryManagerPolicy {
-    constructor() {
-      super({});
-      throw new Error('no idea');
-    }
-    override *run(): SuggestionGenerator {
-      /* Never made. */
-    }
-  };
-}
-
 describe('a transport is checked', () => {
   const methods = { listen: () => undefined, connect: () => undefined };
   const definition = (create: () => unknown): object =>
     defineTransport({ name: 'own', apiVersion: 1, create: create as never });
-
-  it.each<[string, object, string]>([
-    [
-      'a transport without a scheme',
-      methods,
-      'its scheme must be the part of its addresses before',
-    ],
-    ['one that cannot connect', { scheme: 'own', listen: methods.listen }, 'its connect must be'],
-    [
-      'a definition whose transport has no scheme',
-      definition(() => methods),
-      'what create of own from own given in code returned is no transport that can be used: its scheme must be',
-    ],
-    [
-      'a definition that makes nothing',
-      definition(() => undefined),
-      'create of own from own given in code returned nothing',
-    ],
-    ['a definition without create', definition(undefined as never), 'create must be a function'],
-  ])('%s is refused', async (_what, transport, says) => {
-    await expect(startHost({ transport: { use: transport } })).rejects.toMatchObject({
-      code: 'ERR_PLUGIN_LOAD',
-      message: expect.stringContaining(says) as string,
-    });
-  });
 
   it('also one that is given in code', async () => {
     const make = (given: object): Promise<unknown> =>
@@ -794,23 +526,12 @@ describe('a command that throws is named, with its plugin', () => {
 describe('what a definition made', () => {
   const nothing = (): void => undefined;
   const store = { has: nothing, read: nothing, write: nothing, delete: nothing };
-  const { write, ...unwritten } = store;
-  const close = nothing;
   class Spelt {
     threadCount = 1;
     close = nothing;
     runn = nothing;
     helper = nothing;
   }
-
-  it.each<[string, () => void, string]>([
-    ['runn', () => checkExecutor({ threadCount: 1, runn: nothing, close }, 'x'), 'mean "run"'],
-    ['runn in a class', () => checkExecutor(new Spelt(), 'x'), 'method "runn"; did you mean "run"'],
-    ['wirte', () => checkStore({ ...unwritten, wirte: write }, 'x'), 'mean "write"'],
-    ['forget', () => checkStore({ ...store, forget: nothing }, 'x'), 'its method "forget"'],
-  ])('is refused with a method %s', (_what, made, says) => {
-    expect(made).toThrow(says);
-  });
 
   it('may have methods of its own that begin with _, and in a class any', () => {
     checkStore({ ...store, _own: nothing }, 'x');

@@ -146,12 +146,12 @@ describe('the life of a plugin', () => {
       '  FOLDER/plugins.yaml:3:47: scheduler.plugins[0].options.every must be a whole number of at least 1 (got 0) — counter from ./counter.mjs',
       '  FOLDER/plugins.yaml:3:50: scheduler.plugins[0].options.evry is not known; did you mean "every"? — counter from ./counter.mjs',
       '  FOLDER/plugins.yaml:4:7: scheduler.plugins[1].options.every must be a whole number of at least 1 (got nothing) — counter from ./counter.mjs',
-      '  FOLDER/plugins.yaml:5:14: scheduler.plugins[2].use: unknown plugin "metrcs": nothing of that name is built in, and no package of that name can be imported from FOLDER',
+      '  FOLDER/plugins.yaml:5:14: scheduler.plugins[2].use: unknown plugin "metrcs": nothing of that name is built in, and no package of that name can be imported from FOLDER; a package has to be installed there',
       '  FOLDER/plugins.yaml:6:14: scheduler.plugins[3].use: old (./old.mjs) cannot be loaded: it is written for version 0 of the contract of extensions, and this is version 1: install a newer version of it, or change it as docs/plugins.md#versions says',
       '  FOLDER/plugins.yaml:8:14: scheduler.plugins[5].use: there are two plugins "counter", from ./counter.mjs at FOLDER/plugins.yaml:7:14: scheduler.plugins[4].use and from ./counter.mjs at FOLDER/plugins.yaml:8:14: scheduler.plugins[5].use; remove one, or give it another name',
     ]);
     expect(await messageOf('cluster.yaml')).toEqual([
-      'FOLDER/cluster.yaml:2:31: scheduler.policies.queuing.use: depth-first (built-in depth-first) is a policy for ordering and cannot fill queuing',
+      'FOLDER/cluster.yaml:2:31: scheduler.policies.queuing.use: depth-first (built-in depth-first) is a policy for ordering and cannot fill queuing: name it under scheduler.policies.ordering, or define it for queuing',
     ]);
   });
 

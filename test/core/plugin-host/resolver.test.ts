@@ -198,15 +198,15 @@ describe('use', () => {
     ],
     [
       '@acme/nothing',
-      'unknown policy "@acme/nothing": nothing of that name is built in, and no package of that name can be imported from FOLDER',
+      'unknown policy "@acme/nothing": nothing of that name is built in, and no package of that name can be imported from FOLDER; a package has to be installed there',
     ],
     [
       'subpaths/policies/private/x',
-      'unknown policy "subpaths/policies/private/x": nothing of that name is built in, and no package of that name can be imported from FOLDER',
+      'unknown policy "subpaths/policies/private/x": nothing of that name is built in, and no package of that name can be imported from FOLDER; a package has to be installed there',
     ],
     [
       'fs',
-      'unknown policy "fs": nothing of that name is built in, and no package of that name can be imported from FOLDER',
+      'unknown policy "fs": nothing of that name is built in, and no package of that name can be imported from FOLDER; a package has to be installed there',
     ],
     [
       './plugins/none.js',

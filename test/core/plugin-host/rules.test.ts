@@ -1,12 +1,6 @@
 /** Rules come from configurations and from plugins, beside the policies of the slots. */
 import { describe, expect, it } from 'vitest';
-import {
-  definePlugin,
-  definePolicy,
-  defineRule,
-  defineTransport,
-  type Rule,
-} from '../../../core/api/index.ts';
+import { definePlugin, defineRule, type Rule } from '../../../core/api/index.ts';
 import { startHost, type TestHost } from '../../kit/test-host.ts';
 
 const zone = defineRule({
@@ -50,52 +44,6 @@ describe('a configuration', () => {
   it('without rules has no line about them', async () => {
     const host = await startHost();
     expect(host.scheduler.policies.current).not.toHaveProperty('rules');
-  });
-
-  const setup = (): void => undefined;
-  it.each<[string, unknown, RegExp]>([
-    ['a misspelt member', { name: 'x', fliter: () => true }, /cannot be a rule: .*fliter.*filter/],
-    [
-      'no member',
-      { name: 'x', concerns: () => true },
-      /has no method filter or score or holds or m/,
-    ],
-    ['a member of another type', { name: 'x', filter: true }, /its filter must be a function/],
-    [
-      'a policy',
-      definePolicy('fairness', {
-        name: 'f',
-        apiVersion: 1,
-        create: () => ({ generations: () => 1 }),
-      }),
-      /is a policy of the slot fairness, and a rule is wanted here: .*make a rule with defineRule/,
-    ],
-    [
-      'a plugin',
-      definePlugin({ name: 'p', apiVersion: 1, setup }),
-      /is a plugin, and a rule is wanted here/,
-    ],
-    [
-      'a transport',
-      defineTransport({ name: 't', apiVersion: 1, create: () => null as never }),
-      /is a transport, and a rule/,
-    ],
-    ['another version', { ...zone, apiVersion: 9 }, /is written for version 9 of the contract/],
-    [
-      'a misspelt field',
-      { ...zone, optionSchema: {} },
-      /the definition of the rule zone .*optionSchema/,
-    ],
-    [
-      'create that makes none',
-      defineRule({ name: 'x', apiVersion: 1, create: () => null as never }),
-      /create of x from .* returned null/,
-    ],
-    ['a list', [], /use must be a name, a path or a package/],
-  ])('refuses %s', async (_what, use, message) => {
-    await expect(startWith({ use })).rejects.toMatchObject({
-      message: expect.stringMatching(message) as string,
-    });
   });
 
   it.each<[string, object, RegExp]>([

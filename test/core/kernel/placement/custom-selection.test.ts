@@ -171,7 +171,7 @@ it('a policy that selects a worker without an open slot for a root-ish task is r
 it('a slot limit that is no number is refused with what is allowed', () => {
   const queuing: Queuing = { ...made(rootish), slotLimit: () => NaN };
   expect(() => cluster(1, 1, { queuing })).toThrow(
-    /slot limit NaN; allowed are numbers from 1 on, and Infinity for no limit/,
+    /the number NaN as its slot limit; allowed are numbers from 1 on, and Infinity for no limit/,
   );
 });
 

@@ -27,8 +27,12 @@ const FAULTS: readonly (readonly [string, Partial<KernelSlots>, RegExp])[] = [
     },
     /threw: something was thrown that cannot be described \(Error: boom\)/,
   ],
-  ['scores NaN', { workerSelection: { score: () => NaN } }, /score of worker .* is NaN/],
-  ['scores Infinity', { workerSelection: { score: () => Infinity } }, /is Infinity/],
+  [
+    'scores NaN',
+    { workerSelection: { score: () => NaN } },
+    /score of worker .* is the number NaN instead of a finite number/,
+  ],
+  ['scores Infinity', { workerSelection: { score: () => Infinity } }, /is the number Infinity/],
   ['admits by throwing', { workerSelection: { ...workerSelection, admits: boom } }, /boom/],
   [
     'selects a worker that is not running',
@@ -52,7 +56,7 @@ const FAULTS: readonly (readonly [string, Partial<KernelSlots>, RegExp])[] = [
   [
     'is undecided about being root-ish',
     { queuing: { ...queuing, isRootish: never } },
-    /isRootish with undefined/,
+    /isRootish with a value of the type undefined instead of true or false/,
   ],
   [
     'places root-ish tasks by throwing',
@@ -60,7 +64,11 @@ const FAULTS: readonly (readonly [string, Partial<KernelSlots>, RegExp])[] = [
     /boom/,
   ],
   ['orders too few tasks', { ordering: { order: () => [0] } }, /ranked 1 of 3 tasks/],
-  ['orders with fractions', { ordering: { order: () => [0, 1, 1.5] } }, /gave the rank 1.5/],
+  [
+    'orders with fractions',
+    { ordering: { order: () => [0, 1, 1.5] } },
+    /gave the number 1.5 as a rank; ranks are whole/,
+  ],
   ['gives two tasks one rank', { ordering: { order: () => [0, 1, 1] } }, /the rank 1 twice, .* b;/],
   [
     'gives two tasks one large rank',
@@ -72,7 +80,11 @@ const FAULTS: readonly (readonly [string, Partial<KernelSlots>, RegExp])[] = [
     { ordering: { order: () => [1, 0, 2] } },
     /ranked a before base, which it needs/,
   ],
-  ['orders nothing at all', { ordering: { order: never } }, /undefined instead of ranks/],
+  [
+    'orders nothing at all',
+    { ordering: { order: never } },
+    /undefined instead of a rank for each task/,
+  ],
   [
     'looks at graphs by throwing',
     { workerSelection: { ...workerSelection, prepare: boom } },
@@ -89,7 +101,7 @@ const FAULTS: readonly (readonly [string, Partial<KernelSlots>, RegExp])[] = [
   [
     'numbers one task with Infinity',
     { fairness: { isPerTask: true, generations: () => [1, Infinity, 2] } },
-    /gave the generation Infinity/,
+    /gave the number Infinity as a generation instead/,
   ],
   [
     'numbers tasks one by one without having seen them',

@@ -104,7 +104,8 @@ function checkerOf<Full>(schema: object, parts: readonly ConfigPart[]) {
     const problems: Problem[] = [];
     const notes: Problem[] = [];
     let value = written;
-    for (const part of [{ spell: withPreset }, ...parts]) {
+    const presets: Pick<ConfigPart, 'spell'> = { spell: (root) => withPreset(root, parts) };
+    for (const part of [presets, ...parts]) {
       const spelling = part.spell?.(value);
       if (spelling === undefined) continue;
       ({ value } = spelling);
@@ -158,13 +159,17 @@ function checkerOf<Full>(schema: object, parts: readonly ConfigPart[]) {
 }
 
 /** Writes the preset out that a configuration names. What stands beside it wins. */
-function withPreset(written: unknown): Spelled {
+function withPreset(written: unknown, parts: readonly ConfigPart[]): Spelled {
   const problems: Problem[] = [];
   const value = within(written, 'scheduler', (scheduler) => {
     if (!isPlainObject(scheduler)) return scheduler;
     const { policies: name, ...others } = scheduler;
     if (typeof name !== 'string') return scheduler;
-    if (Object.hasOwn(PRESETS, name)) return overlay(PRESETS[name as PresetName], others);
+    if (Object.hasOwn(PRESETS, name)) {
+      const own: unknown = PRESETS[name as PresetName];
+      const preset = parts.reduce((sum, { presets }) => overlay(sum, presets?.[name]), own);
+      return overlay(preset, others);
+    }
     const known = Object.keys(PRESETS);
     const message = `must be an object with a policy for each slot, or the name of a preset: ${known.join(', ')}${hint(name, known)}`;
     problems.push({ at: ['scheduler', 'policies'], message });

@@ -94,7 +94,7 @@ export const DEFAULT_POLICIES = {
 
 /** Policies and settings that belong together, by the name that stands in the place of the policies: `policies: dask`. */
 export const PRESETS = {
-  /** The rules and intervals of Dask's scheduler, release 2026.8.0. */
+  /** The rules and, with what the parts add, the intervals of Dask's scheduler, release 2026.8.0. */
   dask: {
     policies: {
       workerSelection: { use: 'earliest-start', options: { resources: 'offered' } },
@@ -104,7 +104,6 @@ export const PRESETS = {
       stealing: { use: 'dask' },
     },
     slotWork: 0,
-    workStealing: { interval: '1s' },
   },
 } as const;
 

@@ -351,6 +351,8 @@ export interface ConfigPart {
   readonly sections?: Settings;
   /** Brings other spellings, of all sections, into the form of the schema. */
   spell?(written: unknown): Spelled;
+  /** Its settings of the section `scheduler` in presets of policies, by the name of the preset. */
+  readonly presets?: Readonly<Record<string, Values>>;
   /** Finds faults beyond the schema. */
   problems?(config: Sections): readonly Problem[];
   /** Applies what means something for other sections. */

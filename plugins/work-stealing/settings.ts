@@ -54,6 +54,7 @@ const SETTINGS = { workStealing: WORK_STEALING_SCHEMA };
 /** The settings of work stealing. */
 export const workStealingPart = {
   scheduler: SETTINGS,
+  presets: { dask: { workStealing: { interval: '1s' } } },
   problems: ({ scheduler = {} }) => {
     const { stealing } = scheduler['policies'] as { readonly stealing?: UseEntry };
     if (stealing === undefined || settingsIn({ scheduler }).mode === undefined) return [];

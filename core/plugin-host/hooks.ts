@@ -63,7 +63,7 @@ export interface HookShare {
   ms: number;
 }
 
-/** What is remembered of an extension that was slow. */
+/** The long calls of an extension. */
 interface SlowCalls {
   /** The end of the latest long call. */
   atMs: number;
@@ -227,7 +227,7 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
     return slow;
   }
 
-  /** What took long within the last minute, and its longest call in milliseconds. */
+  /** The extensions that took long within the last minute, each with its longest call in milliseconds. */
   slowCalls(): ReadonlyMap<string, number> {
     const sinceMs = elapsedMs(this.clock) - QUIET_MS;
     const recent = [...this.slow].filter(([, { atMs }]) => atMs >= sinceMs);

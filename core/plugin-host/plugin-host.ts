@@ -379,7 +379,7 @@ export class HostedPlugin {
   }
 
   /**
-   * What `setup` receives. A misspelt member of it is named, and so is a call when the plugin is closed.
+   * The context that `setup` receives. A misspelt member of it is named, and so is a call when the plugin is closed.
    * @param elsewhere - members of the bridge
    */
   guarded<Context extends object>(context: Context, elsewhere: readonly string[] = []): Context {

@@ -176,7 +176,7 @@ function chosen<Name extends string>(flag: string, text: string, known: readonly
 /** Seconds between two lines about the progress. */
 const PROGRESS_S = 10;
 
-/** How runs are made; the progress is said on the error stream. */
+/** The way in which runs are made; the progress is said on the error stream. */
 function measuring({ seeds, jobs = availableParallelism() }: MeasureFlags): CompareOptions {
   const begunMs = performance.now();
   let saidMs = begunMs;

@@ -141,7 +141,7 @@ function short(value: number): string {
   return value.toFixed(Math.max(0, Math.min(6, 2 - digits)));
 }
 
-/** What was measured, in a sentence. */
+/** One sentence about what was measured. */
 export function noteOf({ version, seeds, baseline, instances, settings }: Comparison): string {
   const graphs = new Set(instances.map(({ workload }) => workload)).size;
   return `${graphs} graphs, ${settings.length} settings, ${seeds} seeds, yardmaster ${version}. Relative to ${baseline}, with 95 % intervals.`;

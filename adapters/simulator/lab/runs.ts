@@ -44,7 +44,7 @@ export interface RunResult {
   readonly error?: string;
 }
 
-/** Where runs are simulated, and what is known of them already. */
+/** The threads that simulate runs, and the runs that are known already. */
 export interface MeasureOptions {
   /** Threads that simulate beside this one. 0, the default: none; this one does it. */
   readonly jobs?: number;

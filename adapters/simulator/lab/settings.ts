@@ -41,7 +41,7 @@ export const LINKS: Readonly<Record<string, number>> = {
 export const MEMORY = ['ample', 'tight'] as const;
 
 /**
- * What the scheduler knows of durations before a function has run. `unknown`: nothing. `known`: the mean of each prefix.
+ * The knowledge of durations that the scheduler has before a function has run. `unknown`: nothing. `known`: the mean of each prefix.
  * `wrong`: two or four thirds of it, drawn for each prefix.
  */
 export const KNOWLEDGE = ['unknown', 'known', 'wrong'] as const;

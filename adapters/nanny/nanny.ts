@@ -35,12 +35,19 @@ export interface NannyPluginSet {
   answer(request: WireMessage): Promise<WireMessage>;
 }
 
-/** The options of each process, and what the nanny does with processes. */
-export interface NannyOptions extends Omit<
-  WorkerProcessOptions,
-  'environment' | 'onPlugins' | 'onRegistered' | 'onStderr' | 'onStdout'
-> {
+export interface NannyOptions {
+  /** Of the worker, for messages. */
+  readonly name: string;
+  /** The message to each process at its start: plain data. */
+  readonly settings: object;
+  /** Arguments of Node itself. Default: none. */
+  readonly nodeArgs?: readonly string[];
+  /** Default: the command line of this package. */
+  readonly program?: string;
+  readonly clock: Clock;
   readonly log: Logger;
+  /** Milliseconds without a sign of life after which the process is killed. */
+  readonly stuckAfterMs: number;
   /** Milliseconds for giving away results when it closes. */
   readonly retireMs: number;
   /** Default: see {@link RESTART_RULES}. */
@@ -148,9 +155,12 @@ export class Nanny {
     this.timer = undefined;
     const environment: Record<string, string> = {};
     options.hooks?.processStarting?.(environment);
-    const started = new WorkerProcess({
-      ...options,
+    const settings: WorkerProcessOptions = {
+      name: options.name,
+      settings: options.settings,
       environment,
+      clock: options.clock,
+      stuckAfterMs: options.stuckAfterMs,
       onStdout: options.onStdout ?? ((text) => void process.stdout.write(text)),
       onStderr: options.onStderr ?? forwardOnceUp,
       onRegistered: (address) => this.onRegistered(address),
@@ -159,7 +169,10 @@ export class Nanny {
           options.log.error({ err: error }, 'plugins of the nanny could not be changed');
         });
       },
-    });
+      nodeArgs: options.nodeArgs,
+      program: options.program,
+    };
+    const started = new WorkerProcess(settings);
     this.process = started;
     const ended = started.ended.then((end) => {
       this.onEnd(end);

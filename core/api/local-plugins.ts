@@ -2,9 +2,10 @@
 import type { WorkerIdentity, WorkerStatus } from '../state/worker.ts';
 import type { WorkerTaskStateName } from '../state/state-names.ts';
 import type { Clock, Timer } from './clock.ts';
+import { checkDefinition, type NoOptions, type OnlyMembers, type OptionsOf } from './definition.ts';
 import type { YardmasterError } from './errors.ts';
 import type { HookResult } from './hooks.ts';
-import { definer, type Definition, type Logger, type PluginLife } from './plugin.ts';
+import type { Definition, Logger, PluginLife, Written } from './plugin.ts';
 
 /** The context that every plugin outside of the scheduler receives when it is set up. */
 export interface LocalPluginContext {
@@ -64,11 +65,24 @@ export type WorkerPluginDefinition<Options = never> = Definition<
  * Declares a plugin of workers; types its options and its hooks.
  * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
  */
-export const defineWorkerPlugin = definer<
-  'worker-plugin',
-  WorkerPluginContext,
-  WorkerPluginInstance
->('defineWorkerPlugin', 'worker-plugin');
+export function defineWorkerPlugin<
+  const Schema extends object = NoOptions,
+  Loaded = undefined,
+  Instance extends WorkerPluginInstance = WorkerPluginInstance,
+  const Parts extends readonly unknown[] = readonly [],
+>(
+  definition: Written<
+    'worker-plugin',
+    WorkerPluginContext,
+    Instance & OnlyMembers<Instance, keyof WorkerPluginInstance>,
+    Schema,
+    Loaded,
+    Parts
+  >,
+): WorkerPluginDefinition<OptionsOf<Schema>> {
+  checkDefinition('defineWorkerPlugin', definition, '{ name, apiVersion: 1, setup }');
+  return { kind: 'worker-plugin', ...definition };
+}
 
 /** The class form of a worker plugin, as in Dask. Its options go to the constructor. */
 export interface WorkerPlugin extends WorkerPluginInstance {
@@ -118,10 +132,24 @@ export type NannyPluginDefinition<Options = never> = Definition<
  * Declares a plugin of nannies; types its options and its hooks.
  * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
  */
-export const defineNannyPlugin = definer<'nanny-plugin', NannyPluginContext, NannyPluginInstance>(
-  'defineNannyPlugin',
-  'nanny-plugin',
-);
+export function defineNannyPlugin<
+  const Schema extends object = NoOptions,
+  Loaded = undefined,
+  Instance extends NannyPluginInstance = NannyPluginInstance,
+  const Parts extends readonly unknown[] = readonly [],
+>(
+  definition: Written<
+    'nanny-plugin',
+    NannyPluginContext,
+    Instance & OnlyMembers<Instance, keyof NannyPluginInstance>,
+    Schema,
+    Loaded,
+    Parts
+  >,
+): NannyPluginDefinition<OptionsOf<Schema>> {
+  checkDefinition('defineNannyPlugin', definition, '{ name, apiVersion: 1, setup }');
+  return { kind: 'nanny-plugin', ...definition };
+}
 
 /** The class form of a nanny plugin. */
 export interface NannyPlugin extends NannyPluginInstance {

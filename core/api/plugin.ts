@@ -318,42 +318,28 @@ export type PluginDefinition<Options = never> = Definition<
   Options
 >;
 
-/** Declares a plugin of a kind; types its options and its hooks. */
-export type DefinePlugin<Kind extends ExtensionKind, Context, Base extends object> = <
-  const Schema extends object = NoOptions,
-  Loaded = undefined,
-  Instance extends Base = Base,
-  const Parts extends readonly unknown[] = readonly [],
->(
-  definition: Written<
-    Kind,
-    Context,
-    Instance & OnlyMembers<Instance, keyof Base>,
-    Schema,
-    Loaded,
-    Parts
-  >,
-) => Definition<Kind, Context, Base, OptionsOf<Schema>>;
-
-/** The function for definitions of a kind. @param call - its name */
-export function definer<Kind extends ExtensionKind, Context, Base extends object>(
-  call: string,
-  kind: Kind,
-): DefinePlugin<Kind, Context, Base> {
-  return (definition) => {
-    checkDefinition(call, definition, '{ name, apiVersion: 1, setup }');
-    return { kind, ...definition };
-  };
-}
-
 /**
  * Declares a plugin; types its options and its hooks.
  * @throws YardmasterError `ERR_PLUGIN_LOAD` when the definition is missing or empty
  */
-export const definePlugin = definer<'plugin', PluginContext, PluginInstance>(
-  'definePlugin',
-  'plugin',
-);
+export function definePlugin<
+  const Schema extends object = NoOptions,
+  Loaded = undefined,
+  Instance extends PluginInstance = PluginInstance,
+  const Parts extends readonly unknown[] = readonly [],
+>(
+  definition: Written<
+    'plugin',
+    PluginContext,
+    Instance & OnlyMembers<Instance, keyof PluginInstance>,
+    Schema,
+    Loaded,
+    Parts
+  >,
+): PluginDefinition<OptionsOf<Schema>> {
+  checkDefinition('definePlugin', definition, '{ name, apiVersion: 1, setup }');
+  return { kind: 'plugin', ...definition };
+}
 
 /**
  * The class form of a plugin, as in Dask: implement it, and give an instance to

@@ -35,6 +35,12 @@ export class IndexedHeap<T extends HeapMember> implements Iterable<T> {
     this.siftUp(item.place);
   }
 
+  pop(): T | undefined {
+    const top = this.items[0];
+    if (top !== undefined) this.delete(top);
+    return top;
+  }
+
   /** Returns false when the item was not in the heap. */
   delete(item: T): boolean {
     if (!this.has(item)) return false;
@@ -57,6 +63,11 @@ export class IndexedHeap<T extends HeapMember> implements Iterable<T> {
   clear(): void {
     for (const item of this.items) item.place = -1;
     this.items.length = 0;
+  }
+
+  /** The members in ascending order: a sorted copy, O(n log n). For views and tests. */
+  sorted(): T[] {
+    return this.items.toSorted(this.compare);
   }
 
   /** Iterates in heap order, which is not sorted. */

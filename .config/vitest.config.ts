@@ -55,7 +55,7 @@ export default defineConfig({
   root,
   plugins: isBuilt() ? [importBuilt] : [],
   test: {
-    include: ['test/**/*.test.{ts,js}'],
+    include: ['test/**/*.test.ts', 'test/bad-input/*.test.js'],
     // Many tests wait for processes and timers: twice as many files as there are cores keep them all busy.
     maxWorkers: 2 * availableParallelism(),
     // The files of a worker share their modules: to load the product anew for each file takes longer than most of its tests.

@@ -72,6 +72,8 @@ export interface ConfigReader<Full = Config, Input = ConfigInput> {
   loadObject(value: Input, folder?: string, layers?: ConfigLayers): LoadedConfig<Full>;
   /** As {@link loadObject}, with the parts that are valid when there are problems. */
   readObject(value: Input, folder?: string, layers?: ConfigLayers): ReadConfig<Full>;
+  /** The settings of the section `scheduler` that a preset stands for. */
+  preset(name: PresetName): object;
 }
 
 /** @param parts - of what is built in */
@@ -95,6 +97,7 @@ export function configReader<Full extends Config = Config, Input extends ConfigI
     readObject,
     loadFile: async (file, layers) => validOnly(await readFile(file, layers)),
     loadObject: (value, folder, layers) => validOnly(readObject(value, folder, layers)),
+    preset: (name) => presetOf(name, parts),
   };
 }
 
@@ -158,6 +161,12 @@ function checkerOf<Full>(schema: object, parts: readonly ConfigPart[]) {
   };
 }
 
+/** All that a preset sets in the section `scheduler`. */
+function presetOf(name: PresetName, parts: readonly ConfigPart[]): object {
+  const own: unknown = PRESETS[name];
+  return parts.reduce((sum, { presets }) => overlay(sum, presets?.[name]), own) as object;
+}
+
 /** Writes the preset out that a configuration names. What stands beside it wins. */
 function withPreset(written: unknown, parts: readonly ConfigPart[]): Spelled {
   const problems: Problem[] = [];
@@ -166,9 +175,7 @@ function withPreset(written: unknown, parts: readonly ConfigPart[]): Spelled {
     const { policies: name, ...others } = scheduler;
     if (typeof name !== 'string') return scheduler;
     if (Object.hasOwn(PRESETS, name)) {
-      const own: unknown = PRESETS[name as PresetName];
-      const preset = parts.reduce((sum, { presets }) => overlay(sum, presets?.[name]), own);
-      return overlay(preset, others);
+      return overlay(presetOf(name as PresetName, parts), others);
     }
     const known = Object.keys(PRESETS);
     const message = `must be an object with a policy for each slot, or the name of a preset: ${known.join(', ')}${hint(name, known)}`;

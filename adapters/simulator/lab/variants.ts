@@ -9,7 +9,7 @@ import {
 import { type PresetName, PRESETS } from '../../../core/config/schema.ts';
 import { PluginResolver } from '../../../core/plugin-host/plugin-resolver.ts';
 import { hint } from '../../../core/shared/words.ts';
-import type { ConfigInput } from '../../app/config.ts';
+import { type ConfigInput, configuration } from '../../app/config.ts';
 import type { PlannerName } from './offline.ts';
 
 /** The policies that are built in, the default of each slot first. */
@@ -37,7 +37,7 @@ export interface PolicyVariant {
   readonly overrides?: ConfigInput;
   /** True when it consists of policies of this package alone. */
   readonly isBuiltin?: boolean;
-  /** A planner that knows everything beforehand; the other policies are then those of {@link followPlan}. */
+  /** A planner that knows everything beforehand; the other policies only carry its plan out. */
   readonly plan?: PlannerName;
 }
 
@@ -101,7 +101,7 @@ const DEFAULT: Part = {};
 
 function builtinPart(name: string): Part {
   if (name === 'default') return DEFAULT;
-  if (Object.hasOwn(PRESETS, name)) return PRESETS[name as PresetName];
+  if (Object.hasOwn(PRESETS, name)) return configuration.preset(name as PresetName) as Part;
   const manager = MEMORY_MANAGERS[name];
   if (manager !== undefined) return manager;
   const { slot, policy } = readPart(name);

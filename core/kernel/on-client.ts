@@ -61,6 +61,8 @@ export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresK
   const { keys, isAll = false } = stimulus;
   const client = clientOnDemand(scope, stimulus.client);
   let known = 0;
+  // What another client cancels meanwhile was wanted before this came, and is given up: the client is told so.
+  client.cancelled = new Set();
   inSlices(
     scope,
     keys,
@@ -69,6 +71,7 @@ export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresK
       if (scope.cluster.clients.get(client.key) === client) known += desire(scope, client, slice);
     },
     () => {
+      client.cancelled = undefined;
       if (isAll && client.wantsWhat.size > known) releaseOthers(scope, client, keys);
     },
   );
@@ -78,6 +81,7 @@ export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresK
 function desire(scope: KernelScope, client: ClientState, keys: readonly string[]): number {
   const unknown: string[] = [];
   for (const key of keys) {
+    if (client.cancelled?.has(key) === true) continue;
     const task = scope.cluster.tasks.get(key);
     if (task === undefined || isAllButForgotten(task)) {
       unknown.push(key);

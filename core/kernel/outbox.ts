@@ -37,6 +37,9 @@ export class OutboxWriter implements Outbox {
   }
 
   toClient(client: ClientState, message: ToClientMessage): void {
+    if (client.cancelled !== undefined && message.op === 'cancelled-keys') {
+      for (const key of message.keys) client.cancelled.add(key);
+    }
     if (!client.isMute) this.toClients.push({ client, message });
   }
 

@@ -410,7 +410,10 @@ const CLIENT = client.table(
     /** In columns. */
     holdings: client.filled(TASK_AT, 'wantsWhat'),
   },
-  unsaved('computed', 'alone'),
+  {
+    ...unsaved('computed', 'alone'),
+    ...unsaved('undefined between long works', 'cancelled'),
+  },
 );
 
 /** Added to the number of the state of a task. */

@@ -468,6 +468,8 @@ export class ClientState {
   readonly alone: SmallSet<ClientState> = SmallSet.of<ClientState>(this);
   /** Scheduler's clock in milliseconds. */
   lastSeenMs: number;
+  /** The keys that it was told are cancelled while it names very many that it wants; undefined: it does not. */
+  cancelled: Set<string> | undefined = undefined;
 
   constructor(
     readonly key: string,

@@ -408,3 +408,29 @@ it('workers receive the time that cancelled runs may continue, when the client s
   env.cancel(['b']);
   expect(env.takeWorkerMessages('w1')[0]).not.toHaveProperty('killTimeoutMs');
 });
+
+it('what is cancelled while a client names very many keys stays so, as the client was told', () => {
+  const keys = Array.from({ length: 12 }, (_, n) => `x-${n}`);
+  // The works take turns, so it depends on the delay which of them comes to a key first.
+  for (let delay = 0; delay < 30; delay++) {
+    const env = new SchedulerEnv({ kernel: { sliceTransitions: 2 } });
+    env.client('c');
+    env.client('d');
+    const go = (slices: number): void => {
+      for (; slices > 0 && env.kernel.isUnsettled; slices--) env.send({ op: 'continue' });
+    };
+    env.submit(Object.fromEntries(keys.map((key) => [key, []])), { client: 'd', keys });
+    go(Infinity);
+    env.ignoreMessages();
+    env.send({ op: 'cancel-keys', client: 'c', keys, force: true });
+    go(delay);
+    env.send({ op: 'client-desires-keys', client: 'd', keys });
+    go(Infinity);
+    const told = env.takeClientMessages('d').flatMap((message) => {
+      return message.op === 'cancelled-keys' ? message.keys : [];
+    });
+    const wanted = Array.from(env.cluster.clients.get('d')!.wantsWhat, ({ key }) => key);
+    expect(wanted.filter((key) => told.includes(key))).toEqual([]);
+    expect(new Set([...told, ...wanted]).size).toBe(keys.length);
+  }
+});

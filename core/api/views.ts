@@ -135,6 +135,11 @@ export interface WorkerView {
   readonly rank: number;
   /** Seconds of work ahead, transfers included. O(prefixes processing there). */
   readonly occupancyS: number;
+  /**
+   * The factor by which tasks take longer here than usually, as far as that is told from noise; 1: no longer, or nobody
+   * knows. Occupancy and estimates of durations do not contain it.
+   */
+  readonly pace: number;
   /** Seconds of work that it will have more (less: negative) when all steals in flight succeed. */
   readonly inFlightS: number;
   /** Tasks likewise. */

@@ -93,7 +93,7 @@ export function onLongRunning(scope: KernelScope, report: LongRunning): void {
   if (task === undefined || worker?.address !== report.worker) return;
   if (task.runId !== report.runId) return;
   if (report.computeDurationS !== undefined) {
-    learnDuration(scope.cluster, task.prefix, report.computeDurationS);
+    learnDuration(scope.cluster, task.prefix, worker, report.computeDurationS);
   }
   addToLongRunning(scope.cluster, task, worker);
   checkIdleSaturated(scope, worker);

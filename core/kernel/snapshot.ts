@@ -329,6 +329,8 @@ const PREFIX = prefix.table(
       entered: prefix.inside('stateCounts', 'list'),
       /** Samples, average seconds, average bytes, step: how its tasks share slots. */
       sharing: prefix.inside('sharing', 'learnt'),
+      /** Measured durations, and the sum of their logarithms. */
+      ...prefix.same('usual'),
     },
     /** In columns. */
     workers: { prefixGroups: prefix.filled(GROUP_AT, 'groups').groups },
@@ -384,6 +386,8 @@ const WORKER = worker.table(
       /** Pairs of a time and the bytes that were measured then, and the least of these. */
       unmanaged: worker.inside('unmanagedHistory', 'measured'),
       unmanagedOld: worker.inside('unmanagedHistory', 'oldBytes'),
+      /** Measured durations, mean and variance of what they took longer, factor. */
+      paces: worker.inside('pacing', 'learnt'),
     },
     /** In columns, of registered workers by rank. */
     holdings: {
@@ -397,6 +401,7 @@ const WORKER = worker.table(
   },
   {
     ...unsaved('of its identity', 'address', 'soleAddress', 'name', 'host', 'language'),
+    ...unsaved('of its pacing', 'pace'),
     ...unsaved('of its identity', 'threadCount', 'memoryLimitBytes', 'serverId'),
     ...unsaved('its place in the list', 'rank'),
     ...unsaved('computed', 'occupancyS', 'openSlots', 'runCount', 'load', 'memory', 'alone'),

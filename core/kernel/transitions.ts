@@ -480,7 +480,7 @@ function processingToMemory(scope: KernelScope, task: TaskState, details: Transi
     task.group.addTiming(timing);
     if (timing.action === 'compute') {
       const seconds = timing.stopS - timing.startS;
-      learnDuration(scope.cluster, task.prefix, seconds);
+      learnDuration(scope.cluster, task.prefix, worker, seconds);
       const isChanged = task.prefix.sharing.learn(seconds, details.nbytes ?? 0);
       if (isChanged) recountSlots(scope, task.prefix);
     }

@@ -435,6 +435,9 @@ class ShownWorker
   get threadCount(): number {
     return shownBy<WorkerView>(this).threadCount;
   }
+  get pace(): number {
+    return shownBy<WorkerView>(this).pace;
+  }
   get nbytes(): number {
     return shownBy<WorkerView>(this).nbytes;
   }

@@ -128,6 +128,8 @@ export class TaskPrefix {
   readonly sharing: SlotSharing;
   /** Tasks that are processing and have not seceded, over all workers. */
   processingCount = 0;
+  private measured = 0;
+  private logSum = 0;
   /** The expected duration of one more task of this prefix, in seconds. Kept by the methods below. */
   durationEstimateS: number;
 
@@ -153,6 +155,27 @@ export class TaskPrefix {
     let sum = 0;
     for (const group of this.groups) sum += group.nbytesTotal;
     return sum;
+  }
+
+  /**
+   * The natural logarithm of a duration divided by what tasks of this prefix usually took before; undefined for the first.
+   * @param paceLog - of the worker, which is taken off what is remembered
+   */
+  compare(seconds: number, paceLog: number): number | undefined {
+    const log = Math.log(seconds);
+    const usual = this.measured === 0 ? undefined : this.logSum / this.measured;
+    this.measured++;
+    this.logSum += log - paceLog;
+    return usual === undefined ? undefined : log - usual;
+  }
+
+  /** The number of measured durations, and the sum of their logarithms. */
+  get usual(): readonly number[] {
+    return [this.measured, this.logSum];
+  }
+  set usual([measured = 0, logSum = 0]: readonly number[]) {
+    this.measured = measured;
+    this.logSum = logSum;
   }
 
   /** A task computed for this long. Dask: the new value weighs one half. */

@@ -330,8 +330,20 @@ export function removeFromProcessing(cluster: ClusterState, task: TaskState): Wo
   return worker;
 }
 
-/** A task of this prefix took that long; estimates everywhere follow. O(1). */
-export function learnDuration(cluster: ClusterState, prefix: TaskPrefix, seconds: number): void {
+/** Shorter tasks say nothing of the pace of a worker. */
+const MEASURED_S_MIN = 0.001;
+
+/** A task of this prefix took that long on a worker; estimates everywhere follow. O(1). */
+export function learnDuration(
+  cluster: ClusterState,
+  prefix: TaskPrefix,
+  worker: WorkerState,
+  seconds: number,
+): void {
+  if (seconds >= MEASURED_S_MIN) {
+    const logRatio = prefix.compare(seconds, Math.log(worker.pace));
+    if (logRatio !== undefined) worker.pacing.learn(logRatio);
+  }
   const before = prefix.durationEstimateS;
   prefix.addDuration(seconds);
   shiftOccupancy(cluster, prefix, before);

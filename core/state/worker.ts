@@ -71,6 +71,47 @@ interface PrefixCount {
   count: number;
 }
 
+/** The least weight of a new measurement, so that a worker that becomes slow is found. */
+const PACE_WEIGHT_MIN = 0.05;
+/** The variance that differences are expected to have before any was measured. */
+const PACE_VARIANCE = 0.1;
+/** Standard errors below which a difference is no difference. */
+const PACE_ERRORS = 2;
+
+/**
+ * Learns by which factor tasks take longer on one worker than usually, from the logarithms of both: the weighted mean
+ * and variance of the differences. What may be noise is taken off: the mean is shrunk as by James and Stein.
+ */
+export class Pace {
+  private count = 0;
+  private mean = 0;
+  private variance = 0;
+  /** Above 1: slower than others. */
+  factor = 1;
+
+  /** @param logRatio - natural logarithm of what a task took here, divided by what it usually takes */
+  learn(logRatio: number): void {
+    const weight = Math.max(1 / ++this.count, PACE_WEIGHT_MIN);
+    const difference = logRatio - this.mean;
+    this.mean += weight * difference;
+    this.variance = (1 - weight) * (this.variance + weight * difference * difference);
+    const noise = PACE_ERRORS ** 2 * (this.variance + PACE_VARIANCE) * weight;
+    const share = Math.max(0, 1 - noise / this.mean ** 2);
+    this.factor = Math.exp(share * this.mean);
+  }
+
+  /** Measurements, mean, variance and factor. */
+  get learnt(): readonly number[] {
+    return [this.count, this.mean, this.variance, this.factor];
+  }
+  set learnt([count = 0, mean = 0, variance = 0, factor = 1]: readonly number[]) {
+    this.count = count;
+    this.mean = mean;
+    this.variance = variance;
+    this.factor = factor;
+  }
+}
+
 /**
  * A worker as the scheduler sees it. Plugins see it as `WorkerView`.
  *
@@ -128,6 +169,8 @@ export class WorkerState {
   readonly translations = new LazySet<TaskState>();
   /** Actors that live or are being made here. */
   readonly actors = new LazySet<TaskState>();
+
+  readonly pacing = new Pace();
 
   metrics: WorkerMetrics = NO_METRICS;
   /** Scheduler's clock in milliseconds. */
@@ -198,6 +241,11 @@ export class WorkerState {
    * Seconds of work ahead: expected durations of what is processing and not seceded, and the time to
    * fetch what that work still lacks. O(prefixes processing here).
    */
+  /** The factor by which tasks take longer here than usually; 1 while that is not told from noise. */
+  get pace(): number {
+    return this.pacing.factor;
+  }
+
   get occupancyS(): number {
     let seconds = 0;
     for (const { prefix, count } of this.prefixCounts) seconds += count * prefix.durationEstimateS;

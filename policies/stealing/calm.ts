@@ -13,15 +13,23 @@ const LATENCY_S = 0.1;
 
 /**
  * Only a worker whose work ends within the horizon steals, and only when the task ends there
- * earlier by more than half of its duration. Tasks are never stolen from a worker all of whose
+ * earlier by more than half of its duration, at the pace of both workers. Tasks are never stolen from a worker all of whose
  * tasks run, and never back by the worker from which they were stolen.
  */
 class CalmStealing implements Stealing {
+  /** Of the workers, as the round began. */
+  private leastPace = 1;
+
   /** @param horizonS - seconds of work per thread that are enough */
   constructor(private readonly horizonS: number) {}
 
-  mayTake({ taskCount, threadCount, perThreadS }: WorkerLoad): boolean {
-    return taskCount < threadCount || perThreadS < this.horizonS;
+  begin({ running }: ClusterView): void {
+    this.leastPace = 1;
+    for (const { pace } of running) this.leastPace = Math.min(this.leastPace, pace);
+  }
+
+  mayTake({ worker, taskCount, threadCount, perThreadS }: WorkerLoad): boolean {
+    return taskCount < threadCount || perThreadS * worker.pace < this.horizonS;
   }
 
   victims(cluster: ClusterView, loadOf: LoadOf): WorkerView[] {
@@ -29,17 +37,20 @@ class CalmStealing implements Stealing {
   }
 
   mayPay(
-    { taskCount, threadCount, perThreadS }: WorkerLoad,
+    { worker, taskCount, threadCount, perThreadS }: WorkerLoad,
     leastS: number,
     computeS: number,
   ): boolean {
     if (taskCount <= threadCount) return false;
-    return leastS + 1.5 * computeS + LATENCY_S <= perThreadS;
+    return (leastS + 1.5 * computeS) * this.leastPace + LATENCY_S <= perThreadS * worker.pace;
   }
 
+  /** The task must end sooner by half of what it takes where that is shorter. */
   pays({ task, victim, thief, computeS, thiefTransferS }: Theft): boolean {
-    if (task.steal?.victim === thief.worker) return false;
-    return this.mayPay(victim, thief.perThreadS + thiefTransferS, computeS);
+    if (task.steal?.victim === thief.worker || victim.taskCount <= victim.threadCount) return false;
+    const [here, there] = [thief.worker.pace, victim.worker.pace];
+    const endS = (thief.perThreadS + computeS) * here + thiefTransferS + LATENCY_S;
+    return endS + 0.5 * computeS * Math.min(here, there) <= victim.perThreadS * there;
   }
 }
 

@@ -4,10 +4,15 @@ import {
   type TaskView,
   type WorkerView,
 } from '../../core/api/index.ts';
-import { resourcesS, takeTurns } from './earliest-start.ts';
+import { resourcesS } from './earliest-start.ts';
 
-/** Inputs with fewer dependents than this are moved at their full price, however small the cluster. */
-const COMMON_DEPENDENTS_MIN = 10;
+/**
+ * The price of a transfer, in times of what it takes over a link of its own: sender and receiver have other transfers,
+ * too, and what was moved once is often moved again.
+ */
+const TRANSFER_PRICE = 2;
+/** The part of the transfers that a worker has ahead during which its threads have nothing to do. */
+const TRANSFER_WAIT = 0.5;
 
 const atLeast = (minimum: number, fallback: number, description: string) =>
   ({
@@ -19,13 +24,13 @@ const atLeast = (minimum: number, fallback: number, description: string) =>
   }) as const;
 
 /**
- * Selects the worker on which the task is expected to start first, including idle workers without
- * any input, so that work does not pile up where a small or a common input is.
+ * Selects the worker on which the task is expected to end first, including workers without any input, so that work does not
+ * pile up where a small input is, and slow workers are given less.
  *
- * As `earliest-start`, but: besides holders of inputs the least busy workers are candidates; an
- * input that all workers are going to need costs nothing to move; neither does one that is on its
- * way to the worker already; and a worker whose resources are taken is not free before they are
- * given back. The number of candidates does not grow with the cluster.
+ * It adds up, for each candidate: the work ahead of each thread, or the time until the resources are given back where that
+ * is longer, and the task itself, times the pace of the worker; half of the transfers that it has ahead; and twice the time
+ * to fetch what is neither there nor on its way. Candidates are holders of inputs and the least busy workers, whose
+ * number does not grow with the cluster. Compare HEFT's earliest finish time.
  */
 export const balanced = definePolicy('workerSelection', {
   name: 'balanced',
@@ -35,7 +40,7 @@ export const balanced = definePolicy('workerSelection', {
     additionalProperties: false,
     properties: {
       holders: atLeast(1, 4, 'How many of the workers that hold inputs are looked at.'),
-      others: atLeast(0, 3, 'How many other workers are looked at, the least busy ones.'),
+      others: atLeast(0, 8, 'How many other workers are looked at, the least busy ones.'),
       latency: {
         description: 'What it costs to fetch anything at all, however small.',
         type: ['number', 'string'],
@@ -49,35 +54,36 @@ export const balanced = definePolicy('workerSelection', {
     reach: { holders, others },
     placesRootish: false,
     score: (task, worker, _missingBytes, cluster) =>
-      Math.max(computeS(worker, cluster), resourcesS(task, worker)) +
-      transferS(task, worker, cluster, latency),
-    pickFromPool: (_task, pool, cluster) => takeTurns(pool, cluster),
+      computeS(task, worker, cluster) +
+      TRANSFER_WAIT * (worker.networkBytes / cluster.costs.bandwidth) +
+      TRANSFER_PRICE * transferS(task, worker, cluster, latency),
   }),
 });
 
-/**
- * Seconds of computation ahead for each thread. What the worker is fetching is left out: it does that
- * while it computes, and one large common input would make it look busy for all others.
- */
-function computeS(worker: WorkerView, cluster: ClusterView): number {
+/** Seconds until a thread has computed what is ahead of it, and the task. Transfers are counted apart. */
+function computeS(task: TaskView, worker: WorkerView, cluster: ClusterView): number {
   const networkS = worker.networkBytes / cluster.costs.bandwidth;
-  return Math.max(0, worker.occupancyS - networkS) / worker.threadCount;
+  const aheadS = Math.max(0, worker.occupancyS - networkS) / worker.threadCount;
+  const waitS = Math.max(aheadS, resourcesS(task, worker));
+  return (waitS + task.prefix.durationEstimateS) * worker.pace;
 }
 
-/** Seconds to fetch what is neither there nor on its way nor needed everywhere. O(dependencies). */
+/**
+ * Seconds to fetch what is neither there nor on its way. An input that several tasks on each worker are going to need is
+ * paid for by all of them. O(dependencies).
+ */
 function transferS(
   task: TaskView,
   worker: WorkerView,
   cluster: ClusterView,
   latencyS: number,
 ): number {
-  const commonDependents = Math.max(COMMON_DEPENDENTS_MIN, cluster.running.size);
   let nbytes = -1;
   for (const dependency of task.dependencies) {
-    if (dependency.dependentCount >= commonDependents) continue;
     if (worker.hasWhat.has(dependency) || worker.needsWhat.has(dependency)) continue;
-    nbytes = Math.max(0, nbytes);
-    nbytes += dependency.nbytes >= 0 ? dependency.nbytes : cluster.costs.defaultDataSize;
+    const size = dependency.nbytes >= 0 ? dependency.nbytes : cluster.costs.defaultDataSize;
+    const sharing = Math.max(1, dependency.waiterCount / cluster.running.size);
+    nbytes = Math.max(0, nbytes) + size / sharing;
   }
   return nbytes < 0 ? 0 : latencyS + nbytes / cluster.costs.bandwidth;
 }

@@ -165,8 +165,10 @@ class Cluster {
     const scope = this.kernel['scope'];
     const { cluster } = this.kernel;
     const prefix = cluster.prefixes.get('x');
-    if (prefix !== undefined) learnDuration(cluster, prefix, COMPUTE_S);
-    for (const worker of cluster.workersByRank) checkIdleSaturated(scope, worker);
+    for (const worker of cluster.workersByRank) {
+      if (prefix !== undefined) learnDuration(cluster, prefix, worker, COMPUTE_S);
+      checkIdleSaturated(scope, worker);
+    }
   }
 
   /** The tasks are forgotten, and those who joined leave. */

@@ -25,6 +25,17 @@ describe('calm stealing', () => {
     expect(place(calm(0.8)).balance()).toEqual([]);
   });
 
+  it('takes from a slow worker what a fast one ends sooner, and not the other way', () => {
+    const place = (slow: 'w1' | 'w2'): StealEnv => {
+      const env = calm(2);
+      env.place({ w1: numbered('x', 6), w2: numbered('y', 1) });
+      for (let count = 0; count < 20; count++) env.worker(slow).pacing.learn(Math.log(4));
+      return env;
+    };
+    expect(place('w1').balance()).not.toEqual([]);
+    expect(place('w2').balance()).toEqual([]);
+  });
+
   it('steals nothing that would run at once where it is', () => {
     const env = calm();
     env.place({ w1: numbered('x', 2), w2: {} }, { threads: 2 });

@@ -23,12 +23,12 @@ function perWorker(env: SchedulerEnv, workers: number): number[] {
 
 it('a task stays with its input while the transfer takes longer than the work ahead', () => {
   const env = cluster(3);
-  env.scatter({ x: ['w1'] }, 'c', 80);
+  env.scatter({ x: ['w1'] }, 'c', 40);
   env.submit({ a: ['x'] });
-  // 0.5 s of work on w1 against a transfer of 0.8 s.
+  // 0.5 s of work on w1 against twice a transfer of 0.4 s.
   env.submit({ b: ['x'] });
   expect(env.states).toMatchObject({ a: 'processing w1', b: 'processing w1' });
-  // Now it is 1 s against 0.8 s.
+  // Now it is 1 s.
   env.submit({ c: ['x'] });
   expect(env.states).toMatchObject({ c: 'processing w2' });
 });
@@ -40,11 +40,28 @@ it('tasks do not pile up where their small input is', () => {
   expect(perWorker(env, 4)).toEqual([2, 2, 2, 2]);
 });
 
-it('an input that every worker is going to need costs nothing to move', () => {
+it('an input that many tasks need is paid for by all those that a worker is going to have', () => {
   const env = cluster(3);
-  env.scatter({ x: ['w1'] }, 'c', 1_000_000);
-  env.submit(numbered('a', 12, ['x']));
-  expect(perWorker(env, 3)).toEqual([4, 4, 4]);
+  env.scatter({ x: ['w1'], y: ['w1'] }, 'c', 100);
+  env.submit({ b: ['y'], ...numbered('a', 12, ['x']) });
+  expect(perWorker(env, 3)).toEqual([5, 4, 4]);
+});
+
+it('a slow worker is given less', () => {
+  const env = cluster(2);
+  const byHand = { workers: ['w1', 'w2'] };
+  env.submit(numbered('a', 20, byHand));
+  for (const [name, seconds] of [
+    ['w1', 0.5],
+    ['w2', 1.5],
+  ] as const) {
+    for (const task of [...env.worker(name).processing])
+      env.finish(task.key, { durationS: seconds });
+  }
+  expect(env.worker('w1').pace).toBe(1);
+  expect(env.worker('w2').pace).toBeGreaterThan(2);
+  env.submit(numbered('b', 12));
+  expect(perWorker(env, 2)).toEqual([9, 3]);
 });
 
 it('an input that few tasks need stays where it is, in a small cluster, too', () => {
@@ -56,14 +73,14 @@ it('an input that few tasks need stays where it is, in a small cluster, too', ()
 
 it('an input on its way to a worker counts as being there', () => {
   const env = cluster(2);
-  env.scatter({ x: ['w1'] }, 'c', 60);
+  env.scatter({ x: ['w1'] }, 'c', 40);
   env.submit({ load: { workers: ['w1'] }, load2: { workers: ['w1'] } });
   env.submit({ a: ['x'] });
-  // 1.0 s on w1 against 0.6 s: w2 fetches x.
+  // 1.0 s of work on w1 against 0.8 s: w2 fetches x.
   expect(env.states).toMatchObject({ a: 'processing w2' });
   env.submit({ load3: { workers: ['w1'] } });
   env.submit({ b: ['x'] });
-  // 1.5 s on w1; w2 has 0.5 s of work and 0.6 s of transfer ahead, and needs nothing more.
+  // 1.5 s on w1; w2 has 0.5 s of work and half of 0.4 s ahead, and needs nothing more.
   expect(env.states).toMatchObject({ b: 'processing w2' });
 });
 

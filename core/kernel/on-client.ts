@@ -60,7 +60,6 @@ export function onHeartbeatClient(scope: KernelScope, stimulus: HeartbeatClient)
 export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresKeys): void {
   const { keys, isAll = false } = stimulus;
   const client = clientOnDemand(scope, stimulus.client);
-  let known = 0;
   // What another client cancels meanwhile was wanted before this came, and is given up: the client is told so.
   client.cancelled = new Set();
   inSlices(
@@ -68,17 +67,16 @@ export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresK
     keys,
     (slice) => {
       // It may have left meanwhile.
-      if (scope.cluster.clients.get(client.key) === client) known += desire(scope, client, slice);
+      if (scope.cluster.clients.get(client.key) === client) desire(scope, client, slice);
     },
     () => {
       client.cancelled = undefined;
-      if (isAll && client.wantsWhat.size > known) releaseOthers(scope, client, keys);
+      if (isAll) releaseOthers(scope, client, keys);
     },
   );
 }
 
-/** Returns how many of the keys are known. */
-function desire(scope: KernelScope, client: ClientState, keys: readonly string[]): number {
+function desire(scope: KernelScope, client: ClientState, keys: readonly string[]): void {
   const unknown: string[] = [];
   for (const key of keys) {
     if (client.cancelled?.has(key) === true) continue;
@@ -93,7 +91,6 @@ function desire(scope: KernelScope, client: ClientState, keys: readonly string[]
   if (unknown.length > 0) {
     scope.outbox.toClient(client, { op: 'cancelled-keys', keys: unknown, reason: UNKNOWN_KEY });
   }
-  return keys.length - unknown.length;
 }
 
 /** The client stops wanting all but these keys. */

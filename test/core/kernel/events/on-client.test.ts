@@ -409,28 +409,50 @@ it('workers receive the time that cancelled runs may continue, when the client s
   expect(env.takeWorkerMessages('w1')[0]).not.toHaveProperty('killTimeoutMs');
 });
 
+// ---- very many keys are named, and cancelled ----------------------------------------------------
+
+const NAMED = Array.from({ length: 12 }, (_, n) => `x-${n}`);
+
+/** `d` wants all of them and `other`, and names the former again while `c` cancels them: `delay` slices later. */
+function namedWhileCancelled(delay: number, isAll: boolean): SchedulerEnv {
+  const env = new SchedulerEnv({ kernel: { sliceTransitions: 2 } });
+  env.client('c');
+  env.client('d');
+  const go = (slices: number): void => {
+    for (; slices > 0 && env.kernel.isUnsettled; slices--) env.send({ op: 'continue' });
+  };
+  const keys = [...NAMED, 'other'];
+  env.submit(Object.fromEntries(keys.map((key) => [key, []])), { client: 'd', keys });
+  go(Infinity);
+  env.ignoreMessages();
+  env.send({ op: 'cancel-keys', client: 'c', keys: NAMED, force: true });
+  go(delay);
+  env.send({ op: 'client-desires-keys', client: 'd', keys: NAMED, isAll });
+  go(Infinity);
+  return env;
+}
+
+const wantedBy = (env: SchedulerEnv): string[] =>
+  Array.from(env.cluster.clients.get('d')!.wantsWhat, ({ key }) => key);
+
+// The works take turns, so it depends on the delay which of them comes to a key first.
+const DELAYS = Array.from({ length: 30 }, (_, delay) => delay);
+
 it('what is cancelled while a client names very many keys stays so, as the client was told', () => {
-  const keys = Array.from({ length: 12 }, (_, n) => `x-${n}`);
-  // The works take turns, so it depends on the delay which of them comes to a key first.
-  for (let delay = 0; delay < 30; delay++) {
-    const env = new SchedulerEnv({ kernel: { sliceTransitions: 2 } });
-    env.client('c');
-    env.client('d');
-    const go = (slices: number): void => {
-      for (; slices > 0 && env.kernel.isUnsettled; slices--) env.send({ op: 'continue' });
-    };
-    env.submit(Object.fromEntries(keys.map((key) => [key, []])), { client: 'd', keys });
-    go(Infinity);
-    env.ignoreMessages();
-    env.send({ op: 'cancel-keys', client: 'c', keys, force: true });
-    go(delay);
-    env.send({ op: 'client-desires-keys', client: 'd', keys });
-    go(Infinity);
+  for (const delay of DELAYS) {
+    const env = namedWhileCancelled(delay, false);
     const told = env.takeClientMessages('d').flatMap((message) => {
       return message.op === 'cancelled-keys' ? message.keys : [];
     });
-    const wanted = Array.from(env.cluster.clients.get('d')!.wantsWhat, ({ key }) => key);
+    const wanted = wantedBy(env);
     expect(wanted.filter((key) => told.includes(key))).toEqual([]);
-    expect(new Set([...told, ...wanted]).size).toBe(keys.length);
+    expect(new Set([...told, ...wanted]).size).toBe(NAMED.length + 1);
+  }
+});
+
+it('a client that names all that it wants gives up the rest, also when some of it is cancelled meanwhile', () => {
+  for (const delay of DELAYS) {
+    const env = namedWhileCancelled(delay, true).ignoreMessages();
+    expect(wantedBy(env)).not.toContain('other');
   }
 });

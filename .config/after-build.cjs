@@ -7,6 +7,7 @@ const COPIED = [
   'adapters/dask/yardmaster_companion',
   'adapters/dask/graph/helper.py',
   'adapters/demo/dask-demo.py',
+  'adapters/workloads/dask_graph.py',
   'adapters/workloads/recorded',
 ];
 for (const path of COPIED) cpSync(join(root, path), join(root, 'dist', path), { recursive: true });

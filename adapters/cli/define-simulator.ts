@@ -4,7 +4,7 @@ import { clusterFlags } from './cluster-flags.ts';
 import { common, count, positive, running } from './command-line.ts';
 
 const WORKLOADS =
-  'such as numpy-50K-50, tree:8@100ms,10MB, a recording (.ylog), an instance of WfCommons (.json), or a module (.js)';
+  'such as numpy-50K-50, tree:8@100ms,10MB, a recording (.ylog), a graph of WfCommons or Estee (.json), or in DOT (.dot), or a module (.js)';
 
 /** Adds the commands that run workloads on simulated clusters. */
 export function defineSimulator(program: Command): void {
@@ -62,8 +62,8 @@ Examples:
 function defineCorpus(lab: Command): void {
   common(lab.command('corpus'))
     .description('Measure policies on many graphs and clusters, with intervals and bounds.')
-    .argument('[workload...]', `folders of instances (.json), or workloads, ${WORKLOADS}`)
-    .option('--corpus <folder>', 'a folder of instances')
+    .argument('[workload...]', `folders of graphs, or workloads, ${WORKLOADS}`)
+    .option('--corpus <folder>', 'a folder of graphs')
     .option(
       '-p, --policies <a,b,c>',
       'as for compare (default: each built-in policy in the place of the default of its slot)',

@@ -25,8 +25,7 @@ export {
   Simulation,
   type SubmitOptions,
 } from './simulation.ts';
-export { recordedWorkload } from './load-workload.ts';
-export { loadWorkload } from './load-workload.ts';
+export { loadWorkload, loadWorkloads, recordedWorkload } from './load-workload.ts';
 export {
   type ComparedInstance,
   type ComparedRun,

@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises';
-import { extname, resolve } from 'node:path';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { basename, extname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type GraphTask, YardmasterError } from '../../core/api/index.ts';
 import type { TasksPart } from '../../core/kernel/snapshot.ts';
@@ -42,19 +42,60 @@ const SIZED: Readonly<Record<string, Sized>> = {
 /**
  * A workload by what names it on the command line: one of the literature (`numpy-50K-50`), a shape with its size
  * (`tree:8`, `chains:10,20`) and, after `@`, what each task costs (`tree:8@100ms,10MB`), a recording (`run.ylog`), an
- * instance of WfCommons (`montage.json`), or a module whose default export is a workload or makes one (`graph.js`).
+ * instance of WfCommons or a graph of Estee (`montage.json`), a graph of a data set of Estee (`irw.json#crossv`), a graph
+ * in DOT (`graph.dot`), or a module whose default export is a workload or makes one (`graph.js`).
  *
  * @throws YardmasterError `ERR_GRAPH_INVALID`, `ERR_GRAPH_CYCLE`, `ERR_LOG`
  */
 export async function loadWorkload(text: string): Promise<SimulatedWorkload> {
-  const extension = extname(text);
-  if (extension === '.ylog') return recordedWorkload(text);
-  if (extension === '.json') return graphs.wfcommonsWorkload(await read(text), text);
-  if (['.js', '.mjs', '.ts'].includes(extension)) return fromModule(text);
+  const [first, ...others] = await loadWorkloads(text);
+  if (first !== undefined && others.length === 0) return first;
+  const count = countOf(others.length + (first === undefined ? 0 : 1), 'graph');
+  const example = first === undefined ? '' : `, such as ${first.name}`;
+  throw invalid(text, `has ${count}; name a single one${example}`);
+}
+
+/**
+ * As {@link loadWorkload}, and all graphs of a data set, or of the files of a folder in the order of their names. Modules
+ * in a folder are left out: they may be policies.
+ *
+ * @throws YardmasterError `ERR_GRAPH_INVALID`, `ERR_GRAPH_CYCLE`, `ERR_LOG`
+ */
+export async function loadWorkloads(text: string): Promise<SimulatedWorkload[]> {
+  const [file = '', graph] = text.split(/(?<=\.json)#/);
+  switch (extname(file)) {
+    case '.ylog':
+      return [await recordedWorkload(file)];
+    case '.json': {
+      const found = graphs.jsonWorkloads(await read(file), file);
+      if (graph === undefined) return found;
+      const chosen = found.find(({ name }) => name === `${basename(file, '.json')}#${graph}`);
+      if (chosen !== undefined) return [chosen];
+      throw invalid(text, `is not there: ${file} has ${found.map(({ name }) => name).join(', ')}`);
+    }
+    case '.dot':
+    case '.gv':
+      return [await graphs.dotWorkload(await read(file), file)];
+    case '.js':
+    case '.mjs':
+    case '.ts':
+      return [await fromModule(file)];
+  }
+  const isFolder = (await stat(file).catch(() => undefined))?.isDirectory() === true;
+  if (isFolder) {
+    const names = (await readdir(file)).filter((name) => GRAPH_FILES.includes(extname(name)));
+    const paths = names.sort().map((name) => join(file, name));
+    const loaded: SimulatedWorkload[] = [];
+    for (const path of paths) loaded.push(...(await loadWorkloads(path)));
+    return loaded;
+  }
   const [name = '', cost] = text.split('@');
   const workload = named(name);
-  return cost === undefined ? workload : withCost(workload, text, cost);
+  return [cost === undefined ? workload : withCost(workload, text, cost)];
 }
+
+/** The files of a folder that are read. */
+const GRAPH_FILES = ['.json', '.dot', '.gv', '.ylog'];
 
 function named(name: string): SimulatedWorkload {
   const [shape = '', sizesText] = name.split(':');
@@ -64,7 +105,7 @@ function named(name: string): SimulatedWorkload {
     const known = [...graphs.WORKLOADS, ...Object.keys(SIZED)];
     throw invalid(
       name,
-      `is no workload${hint(name, known) || '.'} Choose one of ${graphs.WORKLOADS.join(', ')}; a shape with its size, such as tree:8, of ${Object.keys(SIZED).join(', ')}; or a file (.ylog, .json, .js)`,
+      `is no workload${hint(name, known) || '.'} Choose one of ${graphs.WORKLOADS.join(', ')}; a shape with its size, such as tree:8, of ${Object.keys(SIZED).join(', ')}; or a file (.ylog, .json, .dot, .js)`,
     );
   }
   const sizes = (sizesText ?? '').split(',').map(Number);
@@ -241,7 +282,7 @@ export class RecordedGraphs {
       throw new YardmasterError('ERR_GRAPH_INVALID', message, { file });
     }
     const keys = [...wanted].filter((key) => tasks.has(key));
-    return graphWorkload(file, this.costed(), { wanted: keys, source: file });
+    return graphWorkload(basename(file), this.costed(), { wanted: keys, source: file });
   }
 
   /** Tasks that did not finish in the recording take the mean of all others. */

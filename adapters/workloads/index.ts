@@ -6,3 +6,5 @@ export { workload, WORKLOADS } from './synthetic.ts';
 export { RECORDED, recorded, type RecordedName } from './recorded.ts';
 export type { GraphCounts, PublishedFigures, Workload } from './workload.ts';
 export { wfcommonsWorkload } from './wfcommons.ts';
+export { jsonWorkloads } from './json.ts';
+export { dotWorkload } from './dot.ts';

@@ -17,6 +17,7 @@ export {
   type FigureName,
   FIGURES,
   loadWorkload,
+  loadWorkloads,
   type NetworkModel,
   type PolicyVariant,
   policyVariant,

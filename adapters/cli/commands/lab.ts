@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { YardmasterError } from '../../../core/api/index.ts';
@@ -8,8 +8,9 @@ import {
   type CompareOptions,
   comparePolicies,
   type Comparison,
-  loadWorkload,
+  loadWorkloads,
   readVariant,
+  type SimulatedWorkload,
   type WorstCase,
   worstCase,
 } from '../../simulator/index.ts';
@@ -88,8 +89,7 @@ export async function compareCommand(
   names: readonly string[],
   flags: CompareFlags,
 ): Promise<number> {
-  const workloads = [];
-  for (const name of names) workloads.push(await loadWorkload(name));
+  const workloads = await loadAll(names);
   const variants = await Promise.all(flags.policies.split(',').map(readVariant));
   const options = { ...clusterOptions(flags), ...measuring(flags) };
   const comparison = await comparePolicies(workloads, variants, options);
@@ -122,16 +122,10 @@ export async function corpusCommand(names: readonly string[], flags: CorpusFlags
   const wanted = flags.policies?.split(',') ?? SINGLE_POLICIES;
   const others = wanted.filter((name) => name !== baseline);
   const variants = await Promise.all([baseline, ...others].map(readVariant));
-  const workloads = [];
-  for (const name of [...names, ...(corpus === undefined ? [] : [corpus])].flatMap(filesOf)) {
-    const workload = await loadWorkload(name);
-    if (workload.tasks.length > maxTasks) continue;
-    workloads.push(
-      name.endsWith('.json') ? { ...workload, name: basename(name, '.json') } : workload,
-    );
-  }
+  const loaded = await loadAll([...names, ...(corpus === undefined ? [] : [corpus])]);
+  const workloads = loaded.filter(({ tasks }) => tasks.length <= maxTasks);
   if (workloads.length === 0) {
-    const message = 'there is no graph to run; name a folder of instances (.json), or workloads';
+    const message = 'there is no graph to run; name a folder of graphs, or workloads';
     throw new YardmasterError('ERR_GRAPH_INVALID', message, { maxTasks });
   }
   if (output !== undefined) mkdirSync(output, { recursive: true });
@@ -145,11 +139,10 @@ export async function corpusCommand(names: readonly string[], flags: CorpusFlags
   return print(comparison, flags, [summaryTable(comparison), settingTable(comparison)]);
 }
 
-/** The instances of a folder; anything else is a workload itself. */
-function filesOf(name: string): string[] {
-  if (!existsSync(name) || !statSync(name).isDirectory()) return [name];
-  const files = readdirSync(name).filter((file) => file.endsWith('.json'));
-  return files.sort().map((file) => join(name, file));
+async function loadAll(names: readonly string[]): Promise<SimulatedWorkload[]> {
+  const workloads: SimulatedWorkload[] = [];
+  for (const name of names) workloads.push(...(await loadWorkloads(name)));
+  return workloads;
 }
 
 /** Those of the preset, or all combinations of what is listed. */

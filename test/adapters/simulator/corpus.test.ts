@@ -306,8 +306,8 @@ it('the command prints a table, and writes pages and figures that repeat', async
       },
     },
   };
-  for (const name of ['one', 'two'])
-    writeFileSync(join(corpus, `${name}.json`), JSON.stringify(instance));
+  writeFileSync(join(corpus, 'one.json'), JSON.stringify(instance));
+  writeFileSync(join(corpus, 'two.dot'), 'digraph { node [duration=2]; a -> b [size="1MB"] }');
   const output = join(folder, 'out');
   const command = [createRequire(import.meta.url).resolve('#cli'), 'lab', 'corpus'];
   const lab = async (): Promise<string> => {
@@ -323,7 +323,7 @@ it('the command prints a table, and writes pages and figures that repeat', async
   const figures = readFileSync(join(output, 'corpus.json'), 'utf8');
   expect((JSON.parse(figures) as Comparison).instances.map(({ workload }) => workload)).toEqual([
     'one',
-    'two',
+    'two.dot',
   ]);
   expect(await lab()).toBe(table);
   expect(readFileSync(join(output, 'corpus.json'), 'utf8')).toBe(figures);

@@ -1,10 +1,19 @@
 /** The examples of the guide run, and print what the guide says. */
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, expect, test } from 'vitest';
+import { loadWorkload } from '../../../adapters/simulator/index.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
 const run = promisify(execFile);
@@ -22,6 +31,14 @@ async function output(file: string): Promise<string> {
   writeFileSync(join(folder, file), code!);
   return (await run(process.execPath, [file], { cwd: folder })).stdout;
 }
+
+test('the graph in DOT has costs, and the recorder of Dask is where the guide says', async () => {
+  writeFileSync(join(folder, 'graph.dot'), /^digraph \{ .*?^\}$/ms.exec(guide)![0]);
+  const { durationsS, nbytes, tasks } = await loadWorkload(join(folder, 'graph.dot'));
+  expect([...durationsS, ...nbytes, tasks[0]?.prefix]).toEqual([1.5, 0.4, 20e6, 0, 'read']);
+  const [path] = /node_modules\/yardmaster\/dist\/\S+/.exec(guide)!;
+  expect(existsSync(join(folder, path, 'dask_graph.py'))).toBe(true);
+});
 
 test('the plan of a cluster prints what the guide says', async () => {
   const printed = await output('plan.js');

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -6,6 +6,7 @@ import { builtins } from '../../../adapters/app/builtin-extensions.ts';
 import {
   BUILTIN_POLICIES,
   loadWorkload,
+  loadWorkloads,
   policyVariant,
   readVariant,
   simulate,
@@ -42,6 +43,26 @@ describe('a workload on the command line', () => {
     );
     const report = await simulate(await loadWorkload(file));
     expect(report.makespanS).toBeCloseTo(1, 2);
+  });
+
+  it('is each graph of a folder and of its data sets; a single one is named after a #', async () => {
+    const corpus = join(folder, 'corpus');
+    mkdirSync(corpus);
+    const graph = JSON.stringify([{ d: 1, e_d: 1, cpus: 1, outputs: [], inputs: [] }]);
+    writeFileSync(join(corpus, 'alone.json'), graph);
+    writeFileSync(join(corpus, 'arrows.gv'), 'digraph { a [duration=1] }');
+    copyFileSync(join(HISTORIES, 'tree-whose-worker-dies.ylog'), join(corpus, 'run.ylog'));
+    const set = join(corpus, 'set.json');
+    writeFileSync(
+      set,
+      JSON.stringify({ graph_name: { 0: 'x', 1: 'y' }, graph: { 0: graph, 1: graph } }),
+    );
+    writeFileSync(join(corpus, 'pack.js'), 'throw new Error("a policy is no graph")');
+    const names = (await loadWorkloads(corpus)).map(({ name }) => name);
+    expect(names).toEqual(['alone', 'arrows.gv', 'run.ylog', 'set#x', 'set#y']);
+    expect((await loadWorkload(`${set}#y`)).name).toBe('set#y');
+    await expect(loadWorkload(set)).rejects.toThrow(`"${set}" has 2 graphs; name a single one`);
+    await expect(loadWorkload(`${set}#z`)).rejects.toThrow(`${set} has set#x, set#y`);
   });
 
   it.each([

@@ -25,6 +25,7 @@ import type { ForeignCaller } from '../transports/tcp/index.ts';
 import { builtins } from './builtin-extensions.ts';
 import { type ConfigInput, configuration } from './config.ts';
 import { Journal, type JournalOptions } from './journal.ts';
+import { keepKnowledge } from './knowledge.ts';
 import { Recorder, recordingKeepOf } from './recorder.ts';
 import type { WorkerSettings } from './start-worker.ts';
 import { textLogger } from './text-log.ts';
@@ -128,7 +129,7 @@ export async function openScheduler({
   journal: journalOptions,
   ...options
 }: OpenSchedulerOptions = {}): Promise<OpenScheduler> {
-  const log = options.log ?? textLogger('scheduler');
+  const { log = textLogger('scheduler'), clock = new SystemClock() } = options;
   const recorder = new Recorder(log, recordings);
   const keep = recordKeep === undefined ? undefined : recordingKeepOf(recordKeep);
   let journal: Journal | undefined;
@@ -136,10 +137,10 @@ export async function openScheduler({
   try {
     while (scheduler === undefined) {
       if (record !== undefined) recorder.fromStart(record, keep);
-      journal ??= await openJournal(journalOptions, log, options.clock ?? new SystemClock());
+      journal ??= await openJournal(journalOptions, log, clock);
       const own = [...recorder.providers, ...(journal?.providers ?? [])];
       const provide = [...(options.provide ?? []), ...own];
-      const next = await createScheduler({ ...options, log, provide });
+      const next = await createScheduler({ ...options, clock, log, provide });
       if (await startJournal(journal, next)) scheduler = next;
       else recorder.discard();
     }
@@ -148,10 +149,12 @@ export async function openScheduler({
     recorder.discard();
     throw error;
   }
+  const endKnowledge = keepKnowledge(scheduler, clock, log);
   const watch = watchScheduler(scheduler, log);
   const closed = new Promise<void>((resolve) => {
     scheduler.events.once('closed', () => resolve());
   }).then(async () => {
+    endKnowledge();
     await recorder.close();
     journal?.close();
     if (scheduler.crash !== undefined) throw scheduler.crash;

@@ -4,6 +4,7 @@ import type { ConfigInput } from '../app/config.ts';
 import type { KernelOptions, KernelPorts } from '../../core/kernel/ports.ts';
 import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { KernelLog } from '../../core/log/recording-kernel.ts';
+import type { KnownPrefix } from '../../core/state/groups.ts';
 import type { Fault } from './simulation.ts';
 
 /** One simulated worker. */
@@ -73,6 +74,8 @@ export interface SimulationOptions {
   readonly heartbeatMs?: number;
   /** Bytes per second that spilled results are written and read with. Default 500 MB/s. */
   readonly diskBandwidth?: number;
+  /** The findings of earlier runs, as `scheduler.knowledge` keeps them. Default: none. */
+  readonly knowledge?: readonly KnownPrefix[];
   readonly faults?: readonly Fault[];
   /** Check every invariant of scheduler and workers after each event; slow. Default false. */
   readonly validate?: boolean;

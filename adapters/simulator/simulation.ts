@@ -89,6 +89,8 @@ export class Simulation {
       toWorker: (address, message) => simulation.toWorker(address, message),
       toClient: (client, message) => simulation.toClient(client, message),
     });
+    const { knowledge: prefixes = [] } = options;
+    if (prefixes.length > 0) simulation.scheduled.accept({ op: 'recall-prefixes', prefixes });
     const end = {
       knows: (address: string) => simulation.kernel.cluster.workers.has(address),
       accept: (stimulus: IncomingStimulus) => simulation.scheduled.accept(stimulus),

@@ -5,6 +5,7 @@
  * are not part of this package cannot write through them (`ERR_READ_ONLY`); a property that they read costs a few
  * nanoseconds more, and one of a list or of plain data some fifty.
  */
+import type { KnownPrefix } from '../state/groups.ts';
 import type { Priority, Restrictions, TaskFailure } from '../state/task.ts';
 import type { TaskStateName } from '../state/state-names.ts';
 import type { MemoryState, WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
@@ -27,6 +28,8 @@ export interface PrefixView {
   readonly durationAverageS: number;
   /** Seconds that one more task is expected to take. */
   readonly durationEstimateS: number;
+  /** The measurements of its tasks, and of those of earlier runs; undefined while there are none. Built anew for each reader. */
+  readonly known: KnownPrefix | undefined;
   readonly suspicious: number;
   readonly states: Readonly<Record<TaskStateName, number>>;
   /** The number of tasks that ever entered each state. */

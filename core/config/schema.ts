@@ -235,6 +235,11 @@ export const SCHEDULER_SCHEMA = section('Scheduler', 'What a scheduler does, and
     duration('Duration', 'What a task of this prefix takes.'),
     { default: {} },
   ),
+  knowledge: text(
+    'File of knowledge',
+    'Durations of tasks and sizes of results, by task prefix: read at the start, and kept up to date for the next one. Default: none.',
+    { minLength: 1 },
+  ),
   slotWork: duration(
     'Work of a slot',
     'Root-ish tasks of less work and with small results share a slot of a worker, which then need not wait for each. 0: each task takes a slot.',

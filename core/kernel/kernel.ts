@@ -279,6 +279,7 @@ const HANDLERS: {
   'scheduler-stalled': onSchedulerStalled,
   'check-worker-ttl': onCheckWorkerTtl,
   'check-no-workers-timeout': onCheckNoWorkersTimeout,
+  'recall-prefixes': ({ cluster }, { prefixes }) => cluster.recall(prefixes),
   continue: onContinue,
   'forget-placements': forgetPlacements,
   'begin-recovery': onBeginRecovery,

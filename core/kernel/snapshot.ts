@@ -327,7 +327,7 @@ const PREFIX = prefix.table(
       ...prefix.same('processingCount'),
       /** Tasks that ever entered each state, in the order of the states. */
       entered: prefix.inside('stateCounts', 'list'),
-      /** Samples, average seconds, average bytes, step: how its tasks share slots. */
+      /** Samples, average seconds, average bytes, step, variance: how its tasks share slots. */
       sharing: prefix.inside('sharing', 'learnt'),
       /** Measured durations, and the sum of their logarithms. */
       ...prefix.same('usual'),
@@ -335,7 +335,7 @@ const PREFIX = prefix.table(
     /** In columns. */
     workers: { prefixGroups: prefix.filled(GROUP_AT, 'groups').groups },
   },
-  unsaved('sums over the groups', 'states', 'nbytesTotal'),
+  unsaved('computed', 'states', 'nbytesTotal', 'known'),
 );
 
 const group = new RecordOf<TaskGroup>();
@@ -582,7 +582,7 @@ const CLUSTER = cluster.table(
       ...cluster.same('stealsInFlight', 'assignedCount', 'generation', 'lastGenerationMs'),
       ...cluster.same('computingCount', 'computeOccupancyS', 'networkBytes', 'nextTaskId'),
       ...cluster.same('nextWorkerSequence', 'noWorkersSinceMs'),
-      ...cluster.filled(ITSELF, 'freeTaskIds', 'erredTasks'),
+      ...cluster.filled(ITSELF, 'freeTaskIds', 'erredTasks', 'known'),
     },
     workers: {
       /** The number of registered workers, which come first in the list. */

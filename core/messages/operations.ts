@@ -103,6 +103,7 @@ export const OPERATIONS = {
   'scheduler-stalled': internal,
   'check-worker-ttl': internal,
   'check-no-workers-timeout': internal,
+  'recall-prefixes': { ...internal, isJournalled: true },
   continue: internal,
   'forget-placements': internal,
   'begin-recovery': internal,

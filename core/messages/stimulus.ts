@@ -5,6 +5,7 @@
  * timers and plugins bring the rest. Each carries the `stimulusId` under which its consequences can
  * be found in the story.
  */
+import type { KnownPrefix } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
 import type { Copies, Count, Finite, Integer, Name, Places, Size } from '../util/values.ts';
 import type { Caused, FromClient, FromWorker } from './cause.ts';
@@ -154,6 +155,15 @@ export interface CheckNoWorkersTimeout extends Caused {
   readonly op: 'check-no-workers-timeout';
 }
 
+/**
+ * The knowledge of earlier runs, the longest unused prefix first. Tasks are expected to take as long and to give results as
+ * large, until they are measured.
+ */
+export interface RecallPrefixes extends Caused {
+  readonly op: 'recall-prefixes';
+  readonly prefixes: readonly KnownPrefix[];
+}
+
 // ---- from a journal --------------------------------------------------------------------------
 
 /**
@@ -230,4 +240,5 @@ export type Stimulus =
   | SchedulerStalled
   | CheckWorkerTtl
   | CheckNoWorkersTimeout
+  | RecallPrefixes
   | RecoveryStimulus;

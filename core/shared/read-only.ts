@@ -482,7 +482,7 @@ class ShownGroup
 class ShownPrefix
   extends showing<PrefixView>()(
     ...(['name', 'durationAverageS', 'durationEstimateS', 'suspicious', 'states'] as const),
-    ...(['stateCounts', 'nbytesTotal'] as const),
+    ...(['known', 'stateCounts', 'nbytesTotal'] as const),
   )
   implements PrefixView
 {

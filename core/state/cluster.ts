@@ -1,7 +1,14 @@
 import { SmallSet, SteadyMap } from '../util/collections.ts';
 import { RankedHeap, RankedSet } from '../util/heaps.ts';
 import { SHOWN } from '../util/values.ts';
-import { groupOfKey, prefixOfKey, RecentGroups, TaskGroup, TaskPrefix } from './groups.ts';
+import {
+  groupOfKey,
+  type KnownPrefix,
+  prefixOfKey,
+  RecentGroups,
+  TaskGroup,
+  TaskPrefix,
+} from './groups.ts';
 import { TASK_STATE_NAMES } from './state-names.ts';
 import { TaskLimits } from './task-limits.ts';
 import { TaskQueue } from './task-queue.ts';
@@ -56,6 +63,8 @@ export class ClusterState {
   readonly runs = new RunTable();
   readonly groups = new Map<string, TaskGroup>();
   readonly prefixes = new Map<string, TaskPrefix>();
+  /** What earlier runs have found out, by prefix, the longest unused first. A prefix that is made begins with it. */
+  readonly known = new Map<string, KnownPrefix>();
 
   readonly workers = new Map<string, WorkerState>();
   /** Worker names. */
@@ -183,6 +192,27 @@ export class ClusterState {
     prefix.groups.delete(group);
     if (prefix.groups.size === 0) this.keepUnused(prefix);
     this.recentGroups.clear();
+  }
+
+  /** Takes in what earlier runs have found out, for the prefixes that are made later and for those that rest. */
+  recall(prefixes: readonly KnownPrefix[]): void {
+    for (const known of prefixes) {
+      this.known.set(known.name, known);
+      const prefix = this.prefixes.get(known.name);
+      if (prefix?.processingCount === 0) prefix.recall(known);
+    }
+  }
+
+  /** The facts that another run should know, the longest unused prefix first. O(prefixes). */
+  knowledge(): readonly KnownPrefix[] {
+    const all = new Map(this.known);
+    const inUse = [...this.prefixes.values()].filter(({ groups }) => groups.size > 0);
+    for (const { name, known } of [...this.unusedPrefixes, ...inUse]) {
+      if (known === undefined) continue;
+      all.delete(name);
+      all.set(name, known);
+    }
+    return [...all.values()].slice(-UNUSED_PREFIXES_MAX);
   }
 
   /** Forgets all prefixes and what they have learnt. Only when there are no tasks. */
@@ -418,7 +448,12 @@ export class ClusterState {
   }
 
   private prefixFor(name: string): TaskPrefix {
-    return getOrMake(this.prefixes, name, () => new TaskPrefix(name, this.costs));
+    return getOrMake(this.prefixes, name, () => {
+      const prefix = new TaskPrefix(name, this.costs);
+      const known = this.known.get(name);
+      if (known !== undefined) prefix.recall(known);
+      return prefix;
+    });
   }
 
   private giveRank(worker: WorkerState): void {

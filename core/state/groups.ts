@@ -1,5 +1,5 @@
 import { Tally } from '../util/collections.ts';
-import { type Finite, SHOWN } from '../util/values.ts';
+import { type Count, type Finite, type Name, SHOWN, type Size } from '../util/values.ts';
 import type { CostModel } from './cluster.ts';
 import { StateCounts, TASK_STATE_NAMES } from './state-names.ts';
 
@@ -109,6 +109,21 @@ export interface ActionTiming {
   readonly stopS: Finite;
 }
 
+/** The facts about the tasks of one prefix that are worth remembering beyond the life of a scheduler. */
+export interface KnownPrefix {
+  readonly name: Name;
+  /** Tasks that were measured. */
+  readonly count: Count;
+  /** Seconds that such a task takes, and bytes of its result: averages in which the latest tasks weigh more. */
+  readonly durationS: Size;
+  readonly nbytes: Size;
+  /** Standard deviation of the natural logarithm of the seconds from that of the average. */
+  readonly spread: Size;
+}
+
+/** Seconds from which on the durations of two tasks are compared. */
+export const COMPARED_S_MIN = 0.001;
+
 /**
  * All tasks of one operation (`random`, `sum`), whatever collection they belong to.
  * It learns how long such a task takes.
@@ -176,6 +191,24 @@ export class TaskPrefix {
   set usual([measured = 0, logSum = 0]: readonly number[]) {
     this.measured = measured;
     this.logSum = logSum;
+  }
+
+  /** Undefined while no task was measured. */
+  get known(): KnownPrefix | undefined {
+    const { samples: count, averageS, averageBytes: nbytes, variance } = this.sharing;
+    if (count === 0) return undefined;
+    return { name: this.name, count, durationS: averageS, nbytes, spread: Math.sqrt(variance) };
+  }
+
+  /**
+   * Expects what was known before, unless more was measured since. Only while no such task is processing. The pace of
+   * workers is not measured by it: they may all be faster than those before.
+   */
+  recall({ count, durationS, nbytes, spread }: KnownPrefix): void {
+    if (count <= this.sharing.samples) return;
+    this.sharing.recall([count, durationS, nbytes, 0, spread * spread]);
+    if (!this.costs.defaultTaskDurationsS.has(this.name)) this.durationAverageS = durationS;
+    this.durationEstimateS = this.estimate();
   }
 
   /** A task computed for this long. Dask: the new value weighs one half. */
@@ -318,7 +351,7 @@ function slotOf(key: string, dash: number): number {
 const STEPS = [1, 4, 16, 64, 256] as const;
 /** Finished tasks of a kind before anything is concluded from them. */
 const SAMPLES_MIN = 8;
-/** Weight of a new sample. */
+/** Weight of a new sample, at least. */
 const WEIGHT = 1 / 8;
 /** Results of the tasks in one slot are expected to stay below this, so that queuing keeps memory low. */
 const SHARED_BYTES_MAX = 1024 * 1024;
@@ -326,14 +359,16 @@ const SHARED_BYTES_MAX = 1024 * 1024;
 const SLACK = 2;
 
 /**
- * Decides how many tasks of a kind count as one against the slots of a worker. A slot holds one task as long as
- * nothing is known, or as long as tasks or results are not small. Where they are, the way to the
+ * Learns what tasks of a kind take and give, and decides how many count as one against the slots of a worker. A slot
+ * holds one task as long as nothing is known, or as long as tasks or results are not small. Where they are, the way to the
  * worker and back takes longer than the task, and a worker with one per slot would mostly wait.
  */
 class SlotSharing {
-  private samples = 0;
-  private averageS = 0;
-  private averageBytes = 0;
+  samples = 0;
+  averageS = 0;
+  averageBytes = 0;
+  /** Of the logarithm of the seconds, around that of the average. */
+  variance = 0;
   private step = 0;
 
   /** @param slotWorkS - seconds of work for one slot; 0: one task for each */
@@ -345,27 +380,48 @@ class SlotSharing {
 
   /** Records the duration and the output of a task. Returns whether the answer has changed. */
   learn(seconds: number, nbytes: number): boolean {
-    if (this.slotWorkS === 0) return false;
-    const weight = this.samples === 0 ? 1 : WEIGHT;
-    this.samples++;
-    this.averageS += weight * (seconds - this.averageS);
+    const weight = Math.max(1 / ++this.samples, WEIGHT);
+    if (this.samples > 1) {
+      const ratio = Math.max(seconds, COMPARED_S_MIN) / Math.max(this.averageS, COMPARED_S_MIN);
+      this.variance +=
+        Math.max(1 / (this.samples - 1), WEIGHT) * (Math.log(ratio) ** 2 - this.variance);
+    }
+    this.averageS += weight * (Math.max(0, seconds) - this.averageS);
     this.averageBytes += weight * (nbytes - this.averageBytes);
-    if (this.samples < SAMPLES_MIN) return false;
+    if (this.slotWorkS === 0 || this.samples < SAMPLES_MIN) return false;
     if (this.step > 0 && !this.fits(this.step, SLACK)) this.step--;
-    else if (this.step < STEPS.length - 1 && this.fits(this.step + 1, 1)) this.step++;
+    else if (this.mayRise) this.step++;
     else return false;
     return true;
   }
 
-  /** The learnt figures: samples, average seconds and bytes, step. */
-  get learnt(): readonly number[] {
-    return [this.samples, this.averageS, this.averageBytes, this.step];
+  /** Begins with the figures of an earlier run, in the order of {@link learnt}. */
+  recall(figures: readonly number[]): void {
+    this.learnt = figures;
+    if (this.slotWorkS === 0 || this.samples < SAMPLES_MIN) return;
+    while (this.mayRise) this.step++;
   }
-  set learnt([samples = 0, averageS = 0, averageBytes = 0, step = 0]: readonly number[]) {
+
+  /** The learnt figures: samples, average seconds and bytes, step, variance. */
+  get learnt(): readonly number[] {
+    return [this.samples, this.averageS, this.averageBytes, this.step, this.variance];
+  }
+  set learnt([
+    samples = 0,
+    averageS = 0,
+    averageBytes = 0,
+    step = 0,
+    variance = 0,
+  ]: readonly number[]) {
     this.samples = samples;
     this.averageS = averageS;
     this.averageBytes = averageBytes;
     this.step = Math.min(step, STEPS.length - 1);
+    this.variance = variance;
+  }
+
+  private get mayRise(): boolean {
+    return this.step < STEPS.length - 1 && this.fits(this.step + 1, 1);
   }
 
   private fits(step: number, slack: number): boolean {

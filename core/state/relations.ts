@@ -1,6 +1,6 @@
 import { append, SmallSet } from '../util/collections.ts';
 import type { ClusterState } from './cluster.ts';
-import type { TaskPrefix } from './groups.ts';
+import { COMPARED_S_MIN, type TaskPrefix } from './groups.ts';
 import type { TaskStateName } from './state-names.ts';
 import {
   type ClientState,
@@ -330,9 +330,6 @@ export function removeFromProcessing(cluster: ClusterState, task: TaskState): Wo
   return worker;
 }
 
-/** Shorter tasks say nothing of the pace of a worker. */
-const MEASURED_S_MIN = 0.001;
-
 /** A task of this prefix took that long on a worker; estimates everywhere follow. O(1). */
 export function learnDuration(
   cluster: ClusterState,
@@ -340,7 +337,7 @@ export function learnDuration(
   worker: WorkerState,
   seconds: number,
 ): void {
-  if (seconds >= MEASURED_S_MIN) {
+  if (seconds >= COMPARED_S_MIN) {
     const logRatio = prefix.compare(seconds, Math.log(worker.pace));
     if (logRatio !== undefined) worker.pacing.learn(logRatio);
   }

@@ -237,15 +237,15 @@ export class WorkerState {
     return this.identity.serverId;
   }
 
-  /**
-   * Seconds of work ahead: expected durations of what is processing and not seceded, and the time to
-   * fetch what that work still lacks. O(prefixes processing here).
-   */
   /** The factor by which tasks take longer here than usually; 1 while that is not told from noise. */
   get pace(): number {
     return this.pacing.factor;
   }
 
+  /**
+   * Seconds of work ahead: expected durations of what is processing and not seceded, and the time to
+   * fetch what that work still lacks. O(prefixes processing here).
+   */
   get occupancyS(): number {
     let seconds = 0;
     for (const { prefix, count } of this.prefixCounts) seconds += count * prefix.durationEstimateS;

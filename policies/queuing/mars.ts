@@ -1,6 +1,7 @@
 import {
   type ClusterView,
   definePolicy,
+  type PrefixView,
   type Queuing,
   type TaskView,
   type WorkerView,
@@ -63,15 +64,7 @@ interface MarsMemory {
   readonly next: number;
   /** Ids of sources with the addresses of their workers. */
   readonly homes: readonly (readonly [task: number, worker: string])[];
-  readonly sizes: readonly (readonly [prefix: string, size: LearntSize])[];
-}
-
-/** The learnt size of the results of a prefix. */
-interface LearntSize {
-  readonly bytes: number;
-  readonly count: number;
-  /** The average by which its tasks are ordered; it follows the present one when that is half or twice as large. */
-  readonly used: number;
+  readonly sizes: readonly (readonly [prefix: string, nbytes: number])[];
 }
 
 class MarsQueuing implements Queuing {
@@ -85,7 +78,8 @@ class MarsQueuing implements Queuing {
   private readonly homes: (WorkerView | undefined)[] = [];
   /** The part of `ready` that was assigned to a worker. */
   private readonly readyAt = new WeakMap<WorkerView, MinHeap<Place>>();
-  private readonly sizes = new Map<string, LearntSize>();
+  /** Bytes by which the tasks of a prefix are ordered: the average, as it was when it last had halved or doubled. */
+  private readonly sizes = new Map<string, number>();
 
   /** The answer of {@link nextQueued}, until the policy is asked for its worker. */
   private next: TaskView | undefined;
@@ -131,7 +125,7 @@ class MarsQueuing implements Queuing {
   /** A task that has become ready enters the queue first, so that it is compared with all that is there. */
   selectRootish(task: TaskView, cluster: ClusterView): WorkerView | undefined {
     if (task !== this.next) {
-      for (const input of task.dependencies) this.learn(input, cluster);
+      for (const { prefix } of [task, ...task.dependencies]) this.follow(prefix, cluster);
       this.enter(task);
       return undefined;
     }
@@ -202,17 +196,13 @@ class MarsQueuing implements Queuing {
     places.push(place);
   }
 
-  /** Notes the size of a result. O(queued) when its prefix is ordered by another size from now on, else O(1). */
-  private learn({ nbytes, prefix: { name } }: TaskView, cluster: ClusterView): void {
-    if (nbytes < 0) return;
-    const before = this.sizes.get(name);
-    const bytes = (before?.bytes ?? 0) + nbytes;
-    const count = (before?.count ?? 0) + 1;
-    const average = bytes / count;
-    const used = before?.used ?? 0;
-    const isClose = average === used || (average < 2 * used && used < 2 * average);
-    this.sizes.set(name, { bytes, count, used: isClose ? used : average });
-    if (isClose) return;
+  /** Orders the tasks of a prefix by its average size, if that is another one. O(queued) then, else O(1). */
+  private follow({ name, known }: PrefixView, cluster: ClusterView): void {
+    if (known === undefined) return;
+    const used = this.sizes.get(name) ?? 0;
+    const average = known.nbytes;
+    if (average === used || (average < 2 * used && used < 2 * average)) return;
+    this.sizes.set(name, average);
     for (const task of cluster.queued) if (task.prefix.name === name) this.enter(task);
   }
 
@@ -229,7 +219,7 @@ class MarsQueuing implements Queuing {
 
   private placeOf(task: TaskView): Place {
     const { id, negatedUserPriority, generation, rank, annotations } = task;
-    const size = annotations?.['outputBytes'] ?? this.sizes.get(task.prefix.name)?.used;
+    const size = annotations?.['outputBytes'] ?? this.sizes.get(task.prefix.name);
     return {
       task,
       negatedUserPriority,

@@ -208,6 +208,12 @@ const MAKERS = {
   'scheduler-stalled': ({ seed }) => ({ op: 'scheduler-stalled', stalledMs: 100 * seed }),
   'check-worker-ttl': () => ({ op: 'check-worker-ttl' }),
   'check-no-workers-timeout': () => ({ op: 'check-no-workers-timeout' }),
+  'recall-prefixes': ({ keys, seed }) => ({
+    op: 'recall-prefixes',
+    prefixes: keys.map((name) => ({
+      ...{ name, count: seed % 9, durationS: seed % 7, nbytes: seed, spread: seed % 3 },
+    })),
+  }),
   restart: () => ({ op: 'restart' }),
 } satisfies Record<Tried, (choice: Choice) => Unnamed>;
 

@@ -1,4 +1,4 @@
-import { prefixOfKey } from '../../../core/state/groups.ts';
+import { type KnownPrefix, prefixOfKey } from '../../../core/state/groups.ts';
 import { heartbeatIntervalMs } from '../../../core/util/event-loop.ts';
 import {
   DEFAULT_NETWORK,
@@ -114,29 +114,29 @@ export function optionsOf(
     ...(limitBytes === undefined
       ? {}
       : { workers: workers.map((model) => ({ ...model, memoryLimitBytes: limitBytes })) }),
-    ...(durations === 'unknown'
-      ? {}
-      : { overrides: { scheduler: { defaultTaskDurations: known(workload, durations) } } }),
+    ...(durations === 'unknown' ? {} : { knowledge: known(workload, durations) }),
   };
 }
 
-/** Seconds by prefix. */
+/** The knowledge that a scheduler would have after a run of the workload. */
 function known(
-  { tasks, durationsS }: SimulatedWorkload,
+  { tasks, durationsS, nbytes }: SimulatedWorkload,
   durations: 'known' | 'wrong',
-): Record<string, number> {
+): KnownPrefix[] {
   const byPrefix = new Map<string, number[]>();
-  tasks.forEach(({ key, prefix = prefixOfKey(key) }, index) => {
-    const own = byPrefix.get(prefix) ?? [];
-    byPrefix.set(prefix, own);
-    own.push(durationsS[index] ?? 0);
-  });
+  for (const [index, { key, prefix = prefixOfKey(key) }] of tasks.entries()) {
+    const indices = byPrefix.get(prefix) ?? [];
+    byPrefix.set(prefix, indices);
+    indices.push(index);
+  }
   const draw = new Draw(0);
-  const entries = [...byPrefix].map(([prefix, own]) => {
-    const factor = durations === 'known' ? 1 : draw.uniform(prefix) < 0.5 ? 2 / 3 : 4 / 3;
-    return [prefix, factor * meanOf(own)] as const;
+  return Array.from(byPrefix, ([name, indices]) => {
+    const factor = durations === 'known' ? 1 : draw.uniform(name) < 0.5 ? 2 / 3 : 4 / 3;
+    const seconds = indices.map((index) => durationsS[index] ?? 0);
+    const bytes = indices.map((index) => nbytes[index] ?? 0);
+    const durationS = factor * meanOf(seconds);
+    return { name, count: indices.length, durationS, nbytes: meanOf(bytes), spread: SPREAD };
   });
-  return Object.fromEntries(entries);
 }
 
 const TIGHT = 0.6;

@@ -12,6 +12,7 @@ import {
   policyVariant,
   readVariant,
   simulate,
+  Simulation,
   type SimulationOptions,
 } from '../../../adapters/simulator/index.ts';
 import {
@@ -21,7 +22,7 @@ import {
   problemOf,
 } from '../../../adapters/simulator/lab/offline.ts';
 import { KnownRuns, measure } from '../../../adapters/simulator/lab/runs.ts';
-import { QUICK, settingsOf } from '../../../adapters/simulator/lab/settings.ts';
+import { optionsOf, QUICK, settingsOf, SPREAD } from '../../../adapters/simulator/lab/settings.ts';
 import { interval, student } from '../../../adapters/simulator/lab/statistics.ts';
 import { type CostedTask, graphWorkload } from '../../../adapters/workloads/index.ts';
 
@@ -98,6 +99,26 @@ describe('the lower bound', () => {
         expect(makespanS).toBeGreaterThan(lowerBoundS(problemOf(workload, options)));
       }
     },
+  );
+});
+
+it('the setting "known" tells the scheduler what an earlier run of the graph would have told it', async () => {
+  const workload = await loadWorkload('tree:8@100ms,1MB');
+  const [unknown, known] = settingsOf(['8x2'], ['1Gbit'], ['ample'], ['unknown', 'known']);
+  await using simulation = await Simulation.start({
+    ...optionsOf(workload, unknown!, 1),
+    durations: { spread: 0 },
+  });
+  simulation.submit(workload);
+  await simulation.run();
+  const learnt = simulation.kernel.cluster.knowledge();
+  const { knowledge = [] } = optionsOf(workload, known!, 1);
+  expect(knowledge).toEqual(
+    learnt.map((prefix) => ({
+      ...prefix,
+      durationS: expect.closeTo(prefix.durationS) as number,
+      spread: SPREAD,
+    })),
   );
 });
 

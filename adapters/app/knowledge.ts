@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { messageOf } from '../../core/api/errors.ts';
+import { type Clock, every, type Logger } from '../../core/api/index.ts';
+import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
+import type { KnownPrefix } from '../../core/state/groups.ts';
+import { readSmallText, SYSTEM_FILES } from '../log/segment-file.ts';
+
+/** The interval at which the file is brought up to date. */
+const WRITE_MS = 60_000;
+/** A larger file is another one. */
+const BYTES_MAX = 16 * 2 ** 20;
+
+/**
+ * The file `scheduler.knowledge`: hands the scheduler what it holds, and keeps it up to date. A file that cannot be
+ * used is left as it is, and the scheduler begins without knowledge.
+ * @returns what writes it for the last time
+ */
+export function keepKnowledge(scheduler: Scheduler, clock: Clock, log: Logger): () => void {
+  const path = scheduler.config.scheduler.knowledge;
+  if (path === undefined) return () => undefined;
+  let text: string | undefined;
+  try {
+    text = readText(path);
+    if (text !== undefined) {
+      const { prefixes } = JSON.parse(text) as { readonly prefixes: readonly KnownPrefix[] };
+      scheduler.enqueue({ op: 'recall-prefixes', prefixes });
+    }
+  } catch (err) {
+    log.warn(
+      { err, knowledge: path },
+      `the file of knowledge ${path} cannot be used: ${messageOf(err)}; the scheduler begins without it and leaves it as it is, until you repair or remove it`,
+    );
+    return () => undefined;
+  }
+  const write = (): void => {
+    const next = textOf(scheduler.kernel.cluster.knowledge());
+    if (next === text) return;
+    try {
+      replace(path, next);
+      text = next;
+    } catch (err) {
+      log.warn(
+        { err, knowledge: path },
+        `the file of knowledge ${path} cannot be written: ${messageOf(err)}`,
+      );
+    }
+  };
+  write();
+  const timer = every(clock, WRITE_MS, write);
+  return () => {
+    timer.cancel();
+    write();
+  };
+}
+
+/** Undefined: there is no file. */
+function readText(path: string): string | undefined {
+  try {
+    return readSmallText(path, SYSTEM_FILES, BYTES_MAX);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** One line for each prefix. */
+function textOf(prefixes: readonly KnownPrefix[]): string {
+  const lines = prefixes.map((known) => `\n  ${JSON.stringify(known)}`);
+  return `{"prefixes": [${lines.join(',')}\n]}\n`;
+}
+
+/** The file is always whole, whenever the process ends. */
+function replace(path: string, text: string): void {
+  const draft = `${path}.${randomUUID()}.tmp`;
+  try {
+    writeFileSync(draft, text, { flag: 'wx', mode: 0o600 });
+    renameSync(draft, path);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+}

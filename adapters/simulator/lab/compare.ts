@@ -40,6 +40,8 @@ export interface ComparedRun {
 export interface ComparedInstance {
   readonly workload: string;
   readonly setting: string;
+  /** A digest of its tasks and what they cost. */
+  readonly digest: string;
   readonly tasks: number;
   /** Bytes of all results. */
   readonly resultBytes: number;
@@ -85,11 +87,12 @@ export interface VariantSummary {
 export interface Comparison {
   /** Version of the package, and a digest of its code. */
   readonly version: string;
+  /** Each run was made with the seeds from 1 up to this. */
   readonly seeds: number;
   readonly baseline: string;
-  /** Digests of the configurations of the variants and of the files that they name. */
-  readonly variants: Readonly<Record<string, string>>;
-  readonly settings: readonly string[];
+  /** The configurations, each with a digest of it and of the files that it names. */
+  readonly variants: readonly (PolicyVariant & { readonly digest: string })[];
+  readonly settings: readonly Setting[];
   readonly summaries: readonly VariantSummary[];
   /** The settings of one workload one after the other. */
   readonly instances: readonly ComparedInstance[];
@@ -161,6 +164,7 @@ export async function comparePolicies(
     return {
       workload: workload.name,
       setting: setting.name,
+      digest: memory.digestOfGraph(workload),
       tasks: workload.tasks.length,
       resultBytes: workload.nbytes.reduce((sum, nbytes) => sum + nbytes, 0),
       boundsS: numbers.map((seed) =>
@@ -179,8 +183,8 @@ export async function comparePolicies(
     version: codeDigest(),
     seeds,
     baseline: variants[0]?.name ?? '',
-    variants: Object.fromEntries(variants.map((variant) => [variant.name, variantDigest(variant)])),
-    settings: used.map(({ name }) => name),
+    variants: variants.map((variant) => ({ ...variant, digest: variantDigest(variant) })),
+    settings: used,
     summaries: variants.map(({ name }) => summaryOf(name, variants, instances)),
     instances,
   };

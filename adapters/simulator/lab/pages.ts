@@ -107,9 +107,9 @@ export function summaryTable({ summaries }: Comparison): Table {
 
 /** A row for each setting: makespan of each variant beside the baseline. */
 export function settingTable({ summaries, settings }: Comparison): Table {
-  const rows = settings.map((setting) => [
-    setting,
-    ...summaries.map(({ bySetting }) => ratioText(bySetting[setting] ?? { mean: NaN })),
+  const rows = settings.map(({ name }) => [
+    name,
+    ...summaries.map(({ bySetting }) => ratioText(bySetting[name] ?? { mean: NaN })),
   ]);
   return { titles: ['makespan', ...summaries.map(({ policies }) => policies)], rows };
 }

@@ -165,13 +165,18 @@ export class KnownRuns {
     appendFileSync(this.file, `${JSON.stringify({ id, ...about, result })}\n`);
   }
 
-  private idOf({ workload, variant, options }: RunRequest): string {
-    const { code } = this;
-    const graph = this.digestOf(workload, () => {
+  /** A digest of the name of a graph, of its tasks and of what they cost. */
+  digestOfGraph(workload: SimulatedWorkload): string {
+    return this.digestOf(workload, () => {
       const { name, tasks, keys, durationsS, nbytes } = workload;
       const links = tasks.map((task) => [task.key, task.dependencies, task.prefix, task.group]);
       return JSON.stringify([name, links, keys, [...durationsS], [...nbytes]]);
     });
+  }
+
+  private idOf({ workload, variant, options }: RunRequest): string {
+    const { code } = this;
+    const graph = this.digestOfGraph(workload);
     const policies = this.digestOf(variant, () => variantDigest(variant));
     return digested(JSON.stringify([code, graph, policies, options]));
   }

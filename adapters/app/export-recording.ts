@@ -1,4 +1,5 @@
 import type { LogFrame } from '../../core/log/format.ts';
+import { ThreadRows } from '../report/index.ts';
 
 type Frames = AsyncIterable<LogFrame>;
 
@@ -12,7 +13,7 @@ export async function* ndjson(frames: Frames): AsyncGenerator<string, void, unde
  * each of its threads, a rectangle for each action of a task.
  */
 export async function* chromeTrace(frames: Frames): AsyncGenerator<string, void, undefined> {
-  const workers = new Map<string, WorkerRows>();
+  const workers = new Map<string, { readonly pid: number; readonly rows: ThreadRows }>();
   let separator = '';
   yield '{"displayTimeUnit":"ms","traceEvents":[\n';
   for await (const frame of frames) {
@@ -20,15 +21,14 @@ export async function* chromeTrace(frames: Frames): AsyncGenerator<string, void,
     const { payload } = frame;
     if (payload.op !== 'task-finished' && payload.op !== 'task-erred') continue;
     const { worker, key, timings = [] } = payload;
-    let rows = workers.get(worker);
-    if (rows === undefined) {
-      rows = new WorkerRows(workers.size + 1);
-      workers.set(worker, rows);
-      yield `${separator}${JSON.stringify(processName(rows.pid, worker))}`;
+    const { pid, rows } = workers.get(worker) ?? { pid: workers.size + 1, rows: new ThreadRows() };
+    if (pid > workers.size) {
+      workers.set(worker, { pid, rows });
+      yield `${separator}${JSON.stringify(processName(pid, worker))}`;
       separator = ',\n';
     }
     for (const { action, startS, stopS } of timings) {
-      const place = { pid: rows.pid, tid: rows.rowFor(startS, stopS) };
+      const place = { pid, tid: rows.rowFor(startS, stopS) };
       const time = { ts: startS * 1e6, dur: Math.max(0, stopS - startS) * 1e6 };
       const args = { key, failed: payload.op === 'task-erred' };
       const name = action === 'compute' ? key : `${action} ${key}`;
@@ -38,22 +38,6 @@ export async function* chromeTrace(frames: Frames): AsyncGenerator<string, void,
     }
   }
   yield '\n]}\n';
-}
-
-/** Rows of one worker: what overlaps in time lies in different ones. */
-class WorkerRows {
-  /** The time at which the last rectangle of each row ends, in seconds. */
-  private readonly endsS: number[] = [];
-
-  constructor(readonly pid: number) {}
-
-  /** The first row that is free by then. O(threads). */
-  rowFor(startS: number, stopS: number): number {
-    const free = this.endsS.findIndex((endS) => endS <= startS);
-    const row = free < 0 ? this.endsS.length : free;
-    this.endsS[row] = stopS;
-    return row + 1;
-  }
 }
 
 function processName(pid: number, worker: string): object {

@@ -49,7 +49,10 @@ function defineReport(program: Command): void {
       'Say what a recorded piece of work cost, and what could be better, in one HTML file.',
     )
     .argument('<file>', 'made by `yardmaster scheduler --record`')
-    .option('-o, --output <file>', 'page to write (default: that of the recording, with .html)')
+    .option(
+      '-o, --output <file>',
+      'page, or schedule (.json), to write (default: run.html of run.ylog)',
+    )
     .option('--json', 'figures and findings as JSON, to standard output')
     .option(...ALLOW_POLICIES)
     .addHelpText(

@@ -26,6 +26,7 @@ function defineSimulate(program: Command): void {
       'built-in policies, such as balanced+ordering/dask, or the module of one',
     )
     .option('--seed <n>', 'all that is drawn depends on it', count, 1)
+    .option('-o, --output <file>', 'write the schedule: a page with pictures, or .json')
     .option('--json', 'as JSON')
     .addHelpText(
       'after',

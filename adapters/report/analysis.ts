@@ -1,7 +1,15 @@
 import { countOf } from '../../core/util/values.ts';
 import { bytes, count, seconds } from '../dashboard/page/format.ts';
 import type { History, Run } from './history.ts';
-import { timeOf, type TimeSpent, totalOf, waitOf } from './time-spent.ts';
+import {
+  type Interval,
+  lengthOf,
+  timeOf,
+  type TimeSpent,
+  totalOf,
+  union,
+  waitOf,
+} from './time-spent.ts';
 
 /** A report about a piece of work. */
 export interface Report {
@@ -213,14 +221,18 @@ function criticalPath(runs: readonly Run[]): CriticalPath {
   return { runs: chain, lengthS, time, leastS: longestChainS(runs) };
 }
 
+/** Seconds in which a worker did something for a run. */
+function workS(timings: Run['timings']): number {
+  const { runS, transferS, diskS, otherS } = timeOf(timings);
+  return runS + transferS + diskS + otherS;
+}
+
 /** An input is an earlier run than what needs it. */
 function longestChainS(runs: readonly Run[]): number {
   const lengths = new Float64Array(runs.length);
   let longest = 0;
   runs.forEach(({ timings, lastInput }, number) => {
-    const { runS, transferS, diskS, otherS } = timeOf(timings);
-    const ownS = runS + transferS + diskS + otherS;
-    const lengthS = ownS + (lastInput < number ? (lengths[lastInput] ?? 0) : 0);
+    const lengthS = workS(timings) + (lastInput < number ? (lengths[lastInput] ?? 0) : 0);
     lengths[number] = lengthS;
     longest = Math.max(longest, lengthS);
   });
@@ -300,28 +312,6 @@ function partsOf(time: Analysis['time']): string {
 function spillText({ workers }: History): readonly string[] {
   const spilled = workers.reduce((sum, worker) => sum + worker.peakSpilledBytes, 0);
   return spilled === 0 ? [] : [`Up to ${bytes(spilled)} of results were spilled to disk.`];
-}
-
-/** A stretch of time, in seconds. */
-type Interval = readonly [fromS: number, toS: number];
-
-/** The union of intervals: disjoint and ascending. O(n log n) */
-function union(intervals: readonly Interval[]): readonly Interval[] {
-  const sorted = intervals.toSorted(([a], [b]) => a - b);
-  const merged: [number, number][] = [];
-  for (const [fromS, toS] of sorted) {
-    const last = merged.at(-1);
-    if (last !== undefined && fromS <= last[1]) last[1] = Math.max(last[1], toS);
-    else merged.push([fromS, toS]);
-  }
-  return merged;
-}
-
-/** Seconds of the intervals, from one moment to another. */
-function lengthOf(intervals: readonly Interval[], fromS = -Infinity, toS = Infinity): number {
-  let sumS = 0;
-  for (const [a, b] of intervals) sumS += Math.max(0, Math.min(b, toS) - Math.max(a, fromS));
-  return sumS;
 }
 
 /** The load over time, on average in each stretch of it. */
@@ -479,8 +469,7 @@ function boundByPath({ runs, prefixes }: History, analysis: Analysis): Found | u
   const sums = new Map<number, number>();
   for (const number of path.runs) {
     const { prefix = -1, timings = [] } = runs[number] ?? {};
-    const ownS = sumOf(timings, ({ startS, stopS }) => stopS - startS);
-    sums.set(prefix, (sums.get(prefix) ?? 0) + ownS);
+    sums.set(prefix, (sums.get(prefix) ?? 0) + workS(timings));
   }
   const [[prefix, ownS] = [-1, 0]] = [...sums].toSorted(([, a], [, b]) => b - a);
   return {

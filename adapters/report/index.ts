@@ -3,3 +3,4 @@ export { RunCollector } from './run-collector.ts';
 export type * from './history.ts';
 export { packHistory, unpackHistory } from './history.ts';
 export { type Report, reportOf } from './analysis.ts';
+export { scheduleOf, type ScheduledRun, ThreadRows } from './schedule.ts';

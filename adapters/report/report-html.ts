@@ -9,8 +9,8 @@ import { reportData } from './report-data.ts';
 
 export interface ReportTitle {
   readonly title: string;
-  /** Milliseconds since 1970. */
-  readonly createdAtMs: number;
+  /** Milliseconds since 1970. Undefined: the work was simulated. */
+  readonly createdAtMs?: number;
   /** Notes for the reader before the figures. */
   readonly notes?: readonly string[];
 }
@@ -32,7 +32,10 @@ export async function html(
   }
   const data = gzipSync(JSON.stringify(reportData(history, analysis))).toString('base64');
   const policy = `default-src 'none'; script-src '${hashOf(script)}'; style-src '${hashOf(style)}'; img-src data:; base-uri 'none'; form-action 'none'`;
-  const made = new Date(createdAtMs).toISOString().slice(0, 19).replace('T', ' ');
+  const made =
+    createdAtMs === undefined
+      ? 'a simulation'
+      : `${new Date(createdAtMs).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
   const omitted =
     history.omittedRuns === 0
       ? []
@@ -50,7 +53,7 @@ export async function html(
 <style>${style}</style>
 </head>
 <body>
-<header class="top"><strong class="brand">Yardmaster</strong><span class="note">report of ${made} UTC, version ${escapeText(VERSION)}</span></header>
+<header class="top"><strong class="brand">Yardmaster</strong><span class="note">report of ${made}, version ${escapeText(VERSION)}</span></header>
 <main id="main">
 <h1>${escapeText(title)}</h1>
 ${[...notes, ...omitted].map((note) => `<p class="message">${escapeText(note)}</p>`).join('\n')}

@@ -17,20 +17,21 @@ export interface TimeSpent extends ActionTimes {
   readonly waitedS: number;
 }
 
-/** By kind. */
+/** By kind. Transfers that overlap count once. */
 export function timeOf(timings: readonly ActionTiming[]): ActionTimes {
-  let [runS, transferS, diskS, otherS] = [0, 0, 0, 0];
+  let [runS, diskS, otherS] = [0, 0, 0];
+  const transfers: Interval[] = [];
   for (const { action, startS, stopS } of timings) {
     const seconds = Math.max(0, stopS - startS);
     if (action === 'compute') runS += seconds;
-    else if (action === 'transfer') transferS += seconds;
+    else if (action === 'transfer') transfers.push([startS, stopS]);
     else if (action.startsWith('disk')) diskS += seconds;
     else otherS += seconds;
   }
-  return { runS, transferS, diskS, otherS };
+  return { runS, transferS: lengthOf(union(transfers)), diskS, otherS };
 }
 
-/** The wait of a run. Transfers of one run overlap; nothing is counted below 0. */
+/** The wait of a run. Nothing is counted below 0. */
 export function waitOf({
   readyS,
   assignedS,
@@ -51,4 +52,30 @@ export function totalOf(runs: readonly Run[]): TimeSpent {
     for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += spent[name];
   }
   return sum;
+}
+
+/** A stretch of time, in seconds. */
+export type Interval = readonly [fromS: number, toS: number];
+
+/** The union of intervals: disjoint and ascending. O(n log n) */
+export function union(intervals: readonly Interval[]): readonly Interval[] {
+  const sorted = intervals.toSorted(([a], [b]) => a - b);
+  const merged: [number, number][] = [];
+  for (const [fromS, toS] of sorted) {
+    const last = merged.at(-1);
+    if (last !== undefined && fromS <= last[1]) last[1] = Math.max(last[1], toS);
+    else merged.push([fromS, toS]);
+  }
+  return merged;
+}
+
+/** Seconds of the intervals, from one moment to another. */
+export function lengthOf(
+  intervals: readonly Interval[],
+  fromS = -Infinity,
+  toS = Infinity,
+): number {
+  let sumS = 0;
+  for (const [a, b] of intervals) sumS += Math.max(0, Math.min(b, toS) - Math.max(a, fromS));
+  return sumS;
 }

@@ -239,6 +239,8 @@ const OUTGOING_MAX = 50;
 /** A request of a peer, until its answer has left or failed. */
 interface Served {
   readonly fail: () => void;
+  /** The time of the request. */
+  readonly askedMs: number;
 }
 
 /** The transfers of one worker from others and to them. */
@@ -272,6 +274,7 @@ export class SimulatedTransfers {
       return;
     }
     const served: Served = {
+      askedMs: world.clock.nowMs(),
       fail: () => {
         this.fetching.delete(served);
         worker.later(latencyMs, () => this.failed(address, keys));
@@ -321,7 +324,7 @@ export class SimulatedTransfers {
       world.network.transfer(port, receiver.worker.port, total, () => {
         end();
         receiver.worker.later(world.messageMs(address), () => {
-          receiver.arrived(address, found, world.clock.nowMs() - askedMs);
+          receiver.arrived(address, found, world.clock.nowMs() - askedMs, served.askedMs);
         });
       });
     });
@@ -331,6 +334,7 @@ export class SimulatedTransfers {
     from: string,
     found: readonly { readonly key: string; readonly nbytes: number; readonly value: number }[],
     tookMs: number,
+    startMs: number,
   ): void {
     const { store } = this.worker;
     for (const { key, nbytes, value } of found) {
@@ -342,6 +346,8 @@ export class SimulatedTransfers {
     const keys = found.map(({ key }) => key);
     const nbytes = found.map((item) => item.nbytes);
     const stimulusId = `got-${keys[0] ?? ''}`;
-    this.worker.take({ op: 'gather-success', worker: from, keys, nbytes, stimulusId });
+    const stopS = this.world.clock.nowMs() / 1000;
+    const timing = { action: 'transfer', startS: startMs / 1000, stopS };
+    this.worker.take({ op: 'gather-success', worker: from, keys, nbytes, timing, stimulusId });
   }
 }

@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises';
-import { basename, resolve } from 'node:path';
+import { basename, extname, resolve } from 'node:path';
 import { JOURNAL_NOTE, type RecordedHistory, recordingHistory } from '../../app/past.ts';
 import { printableLines } from '../../../core/util/values.ts';
-import { type Report, reportOf } from '../../report/index.ts';
+import { type Report, reportOf, scheduleOf } from '../../report/index.ts';
+import type { ReportTitle } from '../../report/report-html.ts';
 import { say } from '../terminal.ts';
 
 const UNRELIABLE_CODE = 1;
@@ -27,22 +28,31 @@ export async function reportCommand(file: string, flags: ReportFlags): Promise<n
     return code;
   }
   const output = resolve(flags.output ?? file.replace(/(\.ylog)?$/, '.html'));
-  await writeReport(output, basename(file), recorded, report);
+  const { version, createdAtMs, config } = recorded.header;
+  const title = { title: basename(file), createdAtMs, notes };
+  await writeReport(output, title, report, { version, createdAtMs, notes, config });
   const text = [...notes, ...(notes.length === 0 ? [] : ['']), reportText(report)].join('\n');
   say(`${printableLines(text)}\n\nwritten to ${output}\n`);
   return code;
 }
 
-/** Writes the page of a recording. */
+/**
+ * Writes the page of a report; or, into a file that ends in `.json`, the schedule that was carried out.
+ * @param about - facts that the schedule begins with
+ */
 export async function writeReport(
   output: string,
-  title: string,
-  recorded: RecordedHistory,
+  title: ReportTitle,
   report: Report,
+  about: Readonly<Record<string, unknown>>,
 ): Promise<void> {
+  if (extname(output) === '.json') {
+    const text = JSON.stringify({ ...about, schedule: scheduleOf(report.history) }, undefined, 2);
+    await writeFile(output, `${text}\n`);
+    return;
+  }
   const { html } = await import('../../report/report-html.ts');
-  const { createdAtMs } = recorded.header;
-  await writeFile(output, await html(report, { title, createdAtMs, notes: notesOf(recorded) }));
+  await writeFile(output, await html(report, title));
 }
 
 /** The reasons why the figures cannot be relied upon. */

@@ -1,37 +1,68 @@
+import { definePlugin } from '../../../core/api/index.ts';
 import { countOf } from '../../../core/util/values.ts';
 import {
   loadWorkload,
   readVariant,
-  simulate,
+  Simulation,
   type SimulationReport,
 } from '../../simulator/index.ts';
+import { codeDigest } from '../../simulator/lab/runs.ts';
+import { RunCollector, reportOf } from '../../report/index.ts';
 import { type ClusterFlags, clusterOptions } from '../cluster-flags.ts';
 import { say, sizeText } from '../terminal.ts';
+import { writeReport } from './report.ts';
 
 /** Flags of `simulate`. */
 export interface SimulateFlags extends ClusterFlags {
   readonly config?: string;
   readonly policies?: string;
   readonly seed: number;
+  readonly output?: string;
   readonly json?: boolean;
 }
 
 /** `yardmaster simulate`. */
 export async function simulateCommand(name: string, flags: SimulateFlags): Promise<number> {
-  const { config, policies, seed, json } = flags;
+  const { config, policies, seed, json, output } = flags;
   const variant = policies === undefined ? undefined : await readVariant(policies);
   const workload = await loadWorkload(name);
+  const options = { config, ...variant, ...clusterOptions(flags), seed };
   const begunMs = performance.now();
-  const report = await simulate(workload, {
-    config,
-    ...variant,
-    ...clusterOptions(flags),
-    seed,
-  });
+  const simulation = await Simulation.start(options);
+  const collector = new RunCollector(() => simulation.nowMs);
+  let report: SimulationReport;
+  try {
+    if (output !== undefined) await simulation.scheduler.addPlugin(collecting(collector));
+    simulation.submit(workload);
+    await simulation.run();
+    report = simulation.report();
+  } finally {
+    await simulation.close();
+  }
+  const about = { version: codeDigest(), ...report, options };
+  if (output !== undefined) {
+    const history = collector.finish(simulation.kernel.cluster);
+    await writeReport(output, { title: `${name}, seed ${seed}` }, reportOf(history), about);
+  }
   const tookS = (performance.now() - begunMs) / 1000;
-  const text = json === true ? JSON.stringify(report, undefined, 2) : reportText(report, tookS);
+  const text = json === true ? JSON.stringify(about, undefined, 2) : reportText(report, tookS);
   say(`${text}\n`);
   return report.failed === 0 && report.useless === undefined ? 0 : 1;
+}
+
+/** Milliseconds between two looks at the memory of workers. */
+const SAMPLE_MS = 200;
+
+function collecting(collector: RunCollector): object {
+  return definePlugin({
+    name: 'schedule',
+    apiVersion: 1,
+    setup(context) {
+      collector.sample(context.cluster);
+      context.every(SAMPLE_MS, () => collector.sample(context.cluster));
+      return collector.hooks;
+    },
+  });
 }
 
 function reportText(report: SimulationReport, tookS: number): string {

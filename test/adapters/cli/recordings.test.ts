@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { VERSION } from '../../../core/api/index.ts';
 import { Client, task } from '../../../adapters/client/index.ts';
 import { type Ended, Runs } from '../../kit/runs.ts';
 import { square } from './fixtures/tasks.js';
@@ -35,6 +36,21 @@ test('a recording of a scheduler process is replayed identically by another proc
   const { code, out } = await cli('replay', record);
   expect(out).toMatch(/^identical: \d+ stimuli, \d+ checks, 1 of the whole state$/m);
   expect(code).toBe(0);
+});
+
+test('a recording has a schedule of what ran where, and when', async () => {
+  const output = join(folder, 'schedule.json');
+  expect((await cli('report', record, '-o', output)).code).toBe(0);
+  const { version, schedule } = JSON.parse(readFileSync(output, 'utf8')) as {
+    version: string;
+    schedule: { worker: string; prefix: string; thread: number }[];
+  };
+  expect(version).toBe(VERSION);
+  expect(schedule.map(({ worker, prefix, thread }) => [worker, prefix, thread])).toEqual([
+    ['ann', 'square', 1],
+    ['ann', 'square', 1],
+    ['ann', 'square', 1],
+  ]);
 });
 
 test('a replay says why a task was where it was', async () => {

@@ -53,6 +53,17 @@ describe('the figures of a piece of work', () => {
     });
   });
 
+  it('transfers of a run that overlap count once', () => {
+    const timings = [
+      { action: 'transfer', startS: 1, stopS: 3 },
+      { action: 'compute', startS: 4, stopS: 5 },
+      { action: 'transfer', startS: 0, stopS: 2 },
+      { action: 'transfer', startS: 3.5, stopS: 4 },
+    ];
+    const { time, path } = analyse(historyOf([{ key: 'a-0', startS: 4, stopS: 5, timings }]));
+    expect([time.transferS, time.runS, path.leastS]).toEqual([3.5, 1, 4.5]);
+  });
+
   it('of nothing there is nothing to say', () => {
     const { summary, findings } = reportOf(historyOf([], 0));
     expect(summary).toEqual(['No task was computed in this time.']);

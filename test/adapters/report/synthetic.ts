@@ -1,7 +1,7 @@
 import type { History, HistoryWorker, Run } from '../../../adapters/report/history.ts';
 
 /** A run in brief: times in seconds, everything else has a default. */
-export interface BriefRun extends Partial<Omit<Run, 'timings'>> {
+export interface BriefRun extends Partial<Run> {
   readonly key: string;
   readonly startS: number;
   readonly stopS: number;

@@ -11,28 +11,44 @@ const WRITE_MS = 60_000;
 /** A larger file is another one. */
 const BYTES_MAX = 16 * 2 ** 20;
 
+/** The file `scheduler.knowledge` as it was read; no text: there was none. */
+interface KnowledgeFile {
+  readonly path: string;
+  readonly text: string | undefined;
+}
+
 /**
- * The file `scheduler.knowledge`: hands the scheduler what it holds, and keeps it up to date. A file that cannot be
- * used is left as it is, and the scheduler begins without knowledge.
- * @returns what writes it for the last time
+ * Hands the scheduler what the file `scheduler.knowledge` holds. Without such a setting, and with a file that cannot be
+ * used, which the log names, it begins without knowledge.
+ * @returns undefined when there is no file to be kept up to date
  */
-export function keepKnowledge(scheduler: Scheduler, clock: Clock, log: Logger): () => void {
+export function recallKnowledge(scheduler: Scheduler, log: Logger): KnowledgeFile | undefined {
   const path = scheduler.config.scheduler.knowledge;
-  if (path === undefined) return () => undefined;
-  let text: string | undefined;
+  if (path === undefined) return undefined;
   try {
-    text = readText(path);
-    if (text !== undefined) {
-      const { prefixes } = JSON.parse(text) as { readonly prefixes: readonly KnownPrefix[] };
-      scheduler.enqueue({ op: 'recall-prefixes', prefixes });
-    }
+    const text = readText(path);
+    if (text === undefined) return { path, text };
+    const { prefixes } = JSON.parse(text) as { readonly prefixes: readonly KnownPrefix[] };
+    scheduler.enqueue({ op: 'recall-prefixes', prefixes });
+    return { path, text };
   } catch (err) {
     log.warn(
       { err, knowledge: path },
       `the file of knowledge ${path} cannot be used: ${messageOf(err)}; the scheduler begins without it and leaves it as it is, until you repair or remove it`,
     );
-    return () => undefined;
+    return undefined;
   }
+}
+
+/**
+ * As {@link recallKnowledge}, and keeps the file up to date from then on.
+ * @returns what writes it for the last time
+ */
+export function keepKnowledge(scheduler: Scheduler, clock: Clock, log: Logger): () => void {
+  const file = recallKnowledge(scheduler, log);
+  if (file === undefined) return () => undefined;
+  const { path } = file;
+  let { text } = file;
   const write = (): void => {
     const next = textOf(scheduler.kernel.cluster.knowledge());
     if (next === text) return;

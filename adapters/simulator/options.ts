@@ -74,7 +74,7 @@ export interface SimulationOptions {
   readonly heartbeatMs?: number;
   /** Bytes per second that spilled results are written and read with. Default 500 MB/s. */
   readonly diskBandwidth?: number;
-  /** The findings of earlier runs, as `scheduler.knowledge` keeps them. Default: none. */
+  /** The findings of earlier runs, as the file `scheduler.knowledge` of a configuration has them. Default: none. */
   readonly knowledge?: readonly KnownPrefix[];
   readonly faults?: readonly Fault[];
   /** Check every invariant of scheduler and workers after each event; slow. Default false. */

@@ -24,6 +24,7 @@ import { type IncomingStimulus, kernelOptions, STIMULI } from '../../core/schedu
 import { WorkerChannels } from '../../core/scheduler-host/worker-channels.ts';
 import { builtins } from '../app/builtin-extensions.ts';
 import { configuration } from '../app/config.ts';
+import { recallKnowledge } from '../app/knowledge.ts';
 import type { SimulationOptions } from './options.ts';
 
 /** Takes what a simulated scheduler sends. */
@@ -157,6 +158,7 @@ export async function startSimulatedScheduler(
       }),
     ],
   });
+  recallKnowledge(scheduler, log);
   return {
     scheduler,
     kernel: scheduler.kernel,

@@ -6,6 +6,7 @@ import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/in
 import { replayRecording } from '../../../adapters/app/past.ts';
 import { openScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { Client } from '../../../adapters/client/index.ts';
+import { loadWorkload, Simulation } from '../../../adapters/simulator/index.ts';
 import { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
 import type { KnownPrefix } from '../../../core/state/groups.ts';
 import { useLive } from '../../kit/live.ts';
@@ -140,6 +141,17 @@ it('a recording that begins later has the knowledge in its first state', async (
   const result = await replayRecording(record, { validate: true });
   expect(result.difference).toBeUndefined();
   expect(result.kernel.cluster.knowledge()).toMatchObject([{ name: 'leaf', count: 41 }]);
+});
+
+it('a simulation with the same configuration knows as much, and leaves the file as it is', async () => {
+  const file = fileWith('simulated.json', [{ ...LEAF, name: 'inc' }]);
+  const text = readFileSync(file, 'utf8');
+  const config = { scheduler: { knowledge: file } };
+  await using simulation = await Simulation.start({ config });
+  simulation.submit(await loadWorkload('map:3@100ms,1MB'));
+  await simulation.run();
+  expect(simulation.kernel.cluster.knowledge()).toMatchObject([{ name: 'inc', count: 43 }]);
+  expect(readFileSync(file, 'utf8')).toBe(text);
 });
 
 it('a scheduler that continues from a journal takes whichever has measured more, journal or file', async () => {

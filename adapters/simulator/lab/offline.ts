@@ -32,6 +32,8 @@ export interface Problem {
   readonly tasks: readonly KnownTask[];
   readonly workers: readonly KnownWorker[];
   readonly latencyS: number;
+  /** False where each transfer has the whole link: then links are never occupied. */
+  readonly sharesLinks: boolean;
 }
 
 /** The problem that a simulation with these options poses to a planner. */
@@ -54,7 +56,8 @@ export function problemOf(workload: SimulatedWorkload, options: SimulationOption
   const workers = workerModels(options).map(({ threads = 1, speed = 1, ...model }) => {
     return { threads, speed, bandwidth: model.bandwidth ?? network.bandwidth };
   });
-  return { tasks: [...tasks.values()], workers, latencyS: network.latencyMs / 1000 };
+  const sharesLinks = network.sharing !== 'none';
+  return { tasks: [...tasks.values()], workers, latencyS: network.latencyMs / 1000, sharesLinks };
 }
 
 /**
@@ -64,11 +67,11 @@ export function problemOf(workload: SimulatedWorkload, options: SimulationOption
  * - the work divided by all threads, weighted by their speeds;
  * - for each task, the time to have its inputs on one worker: each was computed there, on its threads, or came over its
  *   link, and both began no sooner than the first of them could; then the task and the path behind it. Inputs may be
- *   divided between both at will, in fractions too, and inputs up to 64 KiB move in no time.
+ *   divided between both at will, in fractions too, and inputs up to 64 KiB move in no time, as all do that share no link.
  *
  * Messages take no time here. O(tasks + needs * log needs).
  */
-export function lowerBoundS({ tasks, workers }: Problem): number {
+export function lowerBoundS({ tasks, workers, sharesLinks }: Problem): number {
   const speed = mostOf(workers, (worker) => worker.speed);
   const bandwidth = mostOf(workers, (worker) => worker.bandwidth);
   const power = mostOf(workers, powerOf);
@@ -79,7 +82,8 @@ export function lowerBoundS({ tasks, workers }: Problem): number {
     const { needs } = task;
     const beganS = (need: KnownTask): number => startsS.get(need) ?? 0;
     const costs = needs.map(({ durationS, nbytes }) => {
-      return { hereS: durationS / power, movedS: nbytes > SMALL_BYTES ? nbytes / bandwidth : 0 };
+      const occupiesLink = sharesLinks && nbytes > SMALL_BYTES;
+      return { hereS: durationS / power, movedS: occupiesLink ? nbytes / bandwidth : 0 };
     });
     const firstS = needs.reduce((first, need) => Math.min(first, beganS(need)), Infinity);
     const gatheredS = needs.length === 0 ? 0 : firstS + gatheringS(costs);
@@ -249,12 +253,9 @@ function dependentEndS(slot: Slot, { workers, placed, pathsS: paths }: Board): n
 }
 
 /** Places the tasks, longest path first, each where it is judged best. O(tasks * workers * (threads + needs)) slots. */
-function plan(
-  { tasks, workers: models, latencyS }: Problem,
-  paths: ReadonlyMap<KnownTask, number>,
-  judge: Judge,
-): Plan {
-  const workers = models.map((model, number): BusyWorker => {
+function plan(problem: Problem, paths: ReadonlyMap<KnownTask, number>, judge: Judge): Plan {
+  const { tasks, sharesLinks } = problem;
+  const workers = problem.workers.map((model, number): BusyWorker => {
     const lanes = Array.from({ length: model.threads }, () => new Busy());
     return { ...model, number, lanes, incoming: new Busy(), outgoing: new Busy() };
   });
@@ -267,16 +268,17 @@ function plan(
     let best: Slot | undefined;
     let leastS = Infinity;
     for (const worker of workers) {
-      const slot = slotOn(task, worker, inputs, latencyS);
+      const slot = slotOn(task, worker, inputs, problem);
       const costS = judge(slot, board);
       if (costS < leastS) [best, leastS] = [slot, costS];
     }
     const { worker, lane, startS, endS, moves } = best as Slot;
     lane.add(startS, endS);
     for (const { need, startS: fromS, endS: toS } of moves) {
+      need.copies.set(worker, toS);
+      if (!sharesLinks) continue;
       need.worker.outgoing.add(fromS, toS);
       worker.incoming.add(fromS, toS);
-      need.copies.set(worker, toS);
     }
     placed.set(task, { ...(best as Slot), copies: new Map([[worker, endS]]) });
   }
@@ -288,17 +290,20 @@ function slotOn(
   task: KnownTask,
   worker: BusyWorker,
   inputs: readonly Placed[],
-  latencyS: number,
+  { latencyS, sharesLinks }: Problem,
 ): Slot {
   // The report of the last input, and the message with the task.
   let readyS = latencyS + mostOf(inputs, ({ endS }) => endS + latencyS);
+  const askedS = readyS;
   let linkS = readyS;
   const moves: Slot['moves'][number][] = [];
   for (const need of inputs) {
     const hereS = need.copies.get(worker);
     if (hereS === undefined) {
       const forS = need.task.nbytes / Math.min(worker.bandwidth, need.worker.bandwidth);
-      const startS = firstGap(worker.incoming, need.worker.outgoing, linkS, forS);
+      const startS = sharesLinks
+        ? firstGap(worker.incoming, need.worker.outgoing, linkS, forS)
+        : askedS;
       linkS = startS + forS;
       moves.push({ need, startS, endS: linkS });
     }

@@ -88,6 +88,18 @@ describe('the lower bound', () => {
     expect(boundS(small, { workers: 8 })).toBe(1.5);
   });
 
+  it('has nothing to say about transfers that share no link', async () => {
+    const inputs = Array.from({ length: 8 }, (_, n) => `in-${n}`);
+    const join = [
+      ...inputs.map((key) => ({ key, durationS: 1, nbytes: 100e6 })),
+      { key: 'join', durationS: 0.5, needs: inputs },
+    ];
+    const options = { workers: 8, network: { ...NETWORK, sharing: 'none' } } as const;
+    const { makespanS } = await simulate(graphWorkload('join', join), options);
+    expect(makespanS).toBeCloseTo(2.5, 2);
+    expect(boundS(join, options)).toBeLessThanOrEqual(makespanS);
+  });
+
   it.each(['tree:5@100ms,10MB', 'shuffle:5@100ms,5MB', 'xarray-25', 'overlap:5,5@50ms,20MB'])(
     'is below what %s takes under any policy',
     async (name) => {
@@ -154,6 +166,17 @@ describe('schedules that know everything', () => {
     expect(startsS[2]).toBe(2);
     expect(Math.max(startsS[3]!, startsS[4]!)).toBeLessThan(2);
     expect(new Set(workers).size).toBe(2);
+  });
+
+  it('HEFT lets transfers pass each other where they share no link', () => {
+    const inputs = Array.from({ length: 4 }, (_, n) => `in-${n}`);
+    const join = [
+      ...inputs.map((key) => ({ key, durationS: 1, nbytes: 100e6 })),
+      { key: 'join', durationS: 0.5, needs: inputs },
+    ];
+    const network = { ...NETWORK, sharing: 'none' } as const;
+    expect(planOf('heft', join, { workers: 4 }).makespanS).toBe(4.5);
+    expect(planOf('heft', join, { workers: 4, network }).makespanS).toBe(2.5);
   });
 
   it('fast workers get the critical path', () => {

@@ -6,7 +6,7 @@ import {
   Simulation,
   type SimulationReport,
 } from '../../simulator/index.ts';
-import { codeDigest } from '../../simulator/lab/runs.ts';
+import { codeDigest, plainVariant } from '../../simulator/lab/runs.ts';
 import { RunCollector, reportOf } from '../../report/index.ts';
 import { type ClusterFlags, clusterOptions } from '../cluster-flags.ts';
 import { say, sizeText } from '../terminal.ts';
@@ -39,7 +39,8 @@ export async function simulateCommand(name: string, flags: SimulateFlags): Promi
   } finally {
     await simulation.close();
   }
-  const about = { version: codeDigest(), ...report, options };
+  const shown = { ...options, ...(variant === undefined ? {} : plainVariant(variant)) };
+  const about = { version: codeDigest(), ...report, options: shown };
   if (output !== undefined) {
     const history = collector.finish(simulation.kernel.cluster);
     await writeReport(output, { title: `${name}, seed ${seed}` }, reportOf(history), about);

@@ -7,6 +7,7 @@ import {
   KnownRuns,
   measureAll,
   type MeasureOptions,
+  plainVariant,
   type RunRequest,
   type RunResult,
   variantDigest,
@@ -183,7 +184,9 @@ export async function comparePolicies(
     version: codeDigest(),
     seeds,
     baseline: variants[0]?.name ?? '',
-    variants: variants.map((variant) => ({ ...variant, digest: variantDigest(variant) })),
+    variants: variants.map((variant) => {
+      return { ...plainVariant(variant), digest: variantDigest(variant) };
+    }),
     settings: used,
     summaries: variants.map(({ name }) => summaryOf(name, variants, instances)),
     instances,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { VERSION, YardmasterError } from '../../../core/api/index.ts';
 import type { SimulationOptions } from '../options.ts';
@@ -209,14 +209,21 @@ export function codeDigest(): string {
   }
 }
 
+/** A variant as plain data. Paths are relative to this folder, so that it is the same wherever the same files are. */
+export function plainVariant({ config, ...variant }: PolicyVariant): PolicyVariant {
+  const path = config === undefined ? {} : { config: resolve(config) };
+  const here = JSON.stringify(process.cwd()).slice(0, -1);
+  const text = JSON.stringify({ ...variant, ...path }).replaceAll(`${here}/`, '"./');
+  return JSON.parse(text) as PolicyVariant;
+}
+
 /** A digest of the policies of a variant, with the texts of the files that it names. */
 export function variantDigest(variant: PolicyVariant): string {
-  const { name, config, overrides, plan } = variant;
-  const path = config === undefined ? '' : resolve(config);
-  const text = JSON.stringify([name, path, overrides, plan]);
+  const text = JSON.stringify(plainVariant(variant));
   const texts = new Map<string, string>();
   addFiles(text, process.cwd(), texts);
-  return digested(JSON.stringify([text, [...texts]]));
+  const named = [...texts].map(([file, content]) => [relative('.', file), content]);
+  return digested(JSON.stringify([text, named]));
 }
 
 /** Adds the files whose paths are in a text, and those whose paths are in these. */

@@ -4,7 +4,7 @@ export { chains, map, merge, mergeSlow, overlap, shuffle, tree } from './synthet
 export { COST_MAX, type CostedTask, graphWorkload } from './workload.ts';
 export { workload, WORKLOADS } from './synthetic.ts';
 export { RECORDED, recorded, type RecordedName } from './recorded.ts';
-export type { GraphCounts, PublishedFigures, Workload } from './workload.ts';
+export type { GraphCounts, Workload } from './workload.ts';
 export { wfcommonsWorkload } from './wfcommons.ts';
 export { jsonWorkloads } from './json.ts';
 export { dotWorkload } from './dot.ts';

@@ -9,12 +9,6 @@ export interface GraphCounts {
   readonly longestPath: number;
 }
 
-/** The figures of the literature about a graph. Means are over all of its tasks. */
-export interface PublishedFigures extends GraphCounts {
-  readonly meanResultKib: number;
-  readonly meanDurationMs: number;
-}
-
 /**
  * A graph to measure schedulers with, and the cost of its tasks. Each call returns an equal graph
  * in new objects.
@@ -31,8 +25,6 @@ export interface Workload {
   readonly durationsS: Float64Array;
   /** Bytes of each result, in the order of `tasks`. */
   readonly nbytes: Float64Array;
-  /** Absent when the graph of this size is not from the literature. */
-  readonly published?: PublishedFigures;
 }
 
 /** The cost of tasks of one kind. */

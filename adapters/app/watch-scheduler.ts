@@ -1,4 +1,10 @@
-import type { ClusterView, Logger, WorkerLoss, WorkerView } from '../../core/api/index.ts';
+import type {
+  ClusterView,
+  Logger,
+  TaskView,
+  WorkerLoss,
+  WorkerView,
+} from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { countOf } from '../../core/util/values.ts';
 
@@ -26,8 +32,7 @@ export function watchScheduler(scheduler: Scheduler, log: Logger): SchedulerWatc
   let logged: Waiting['why'] | undefined;
   const tellWaiting = (): void => {
     const areComing = areStarted && cluster.workers.size === 0;
-    const waiting =
-      isClosing || areComing ? undefined : findWaiting(cluster, policies.current.workerSelection);
+    const waiting = isClosing || areComing ? undefined : findWaiting(cluster, policies.current);
     if (waiting !== undefined && waiting.why !== logged) log.warn({}, waiting.text);
     logged = waiting?.why;
   };
@@ -92,9 +97,12 @@ interface Waiting {
 
 /**
  * Tasks that wait for something that may never come.
- * @param policy - the name of what selects workers
+ * @param policies - their names
  */
-export function findWaiting(cluster: ClusterView, policy: string): Waiting | undefined {
+export function findWaiting(
+  cluster: ClusterView,
+  policies: Readonly<Record<'workerSelection' | 'queuing', string>>,
+): Waiting | undefined {
   const { workers, unrunnable, queued } = cluster;
   if (workers.size === 0) {
     const waiting = unrunnable.size + queued.size;
@@ -108,6 +116,7 @@ export function findWaiting(cluster: ClusterView, policy: string): Waiting | und
   const areIdle = all.every(
     ({ processing, status }) => processing.size === 0 && status === 'running',
   );
+  const selection = `"${policies.workerSelection}" (workerSelection)`;
   let waiting: Waiting | undefined;
   let looked = 0;
   for (const task of unrunnable.keys()) {
@@ -118,11 +127,16 @@ export function findWaiting(cluster: ClusterView, policy: string): Waiting | und
       return { why: 'no such worker', text };
     }
     if (!areIdle) continue;
-    const who = reason ?? `the policy "${policy}" (workerSelection) gives it to no worker`;
-    const text = `${task.key} waits although all workers are idle, perhaps for ever: ${who}`;
-    waiting ??= { why: 'policy', text };
+    waiting ??= refused(task, reason ?? `the policy ${selection} gives it to no worker`);
   }
-  return waiting;
+  const held = areIdle && cluster.openSlots.size > 0 ? queued.peek() : undefined;
+  const who = `the policy ${selection} gives it to no worker, or "${policies.queuing}" (queuing) to no slot`;
+  return waiting ?? (held === undefined ? undefined : refused(held, who));
+}
+
+function refused({ key }: TaskView, who: string): Waiting {
+  const text = `${key} waits although all workers are idle, perhaps for ever: ${who}`;
+  return { why: 'policy', text };
 }
 
 function some(keys: readonly string[]): string {

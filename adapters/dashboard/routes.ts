@@ -34,11 +34,11 @@ const LINES_MAX = 200;
 
 /** Built-in policies by slot, to choose from. */
 const POLICIES: Readonly<Record<SlotName, readonly string[]>> = {
-  workerSelection: ['earliest-start', 'balanced', 'locality-first'],
-  queuing: ['root-ish', 'co-assign', 'family', 'direct', 'mars'],
+  workerSelection: ['locality-first', 'earliest-start', 'balanced'],
+  queuing: ['family', 'root-ish', 'co-assign', 'direct', 'mars'],
   ordering: ['depth-first', 'dask', 'mars', 'fifo', 'best'],
   fairness: ['fifo', 'weighted-fair-share'],
-  stealing: ['dask', 'calm'],
+  stealing: ['calm', 'dask'],
 };
 
 /** Milliseconds for which an answer is given again. */

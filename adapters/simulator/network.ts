@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../core/api/index.ts';
+import { MEASURED_BYTES_MIN } from '../../core/worker-host/worker-activities.ts';
 import type { Gather, WorkerEvent } from '../../core/worker/events.ts';
 import type { NetworkModel } from './options.ts';
 import type { SimulatedStore } from './worker.ts';
@@ -257,7 +258,7 @@ export class SimulatedTransfers {
     private readonly world: TransferWorld,
   ) {}
 
-  /** Bytes per second of the transfers since the last call, if there were any. */
+  /** Bytes per second of the large transfers since the last call, if there were any. */
   takeBandwidth(): number | undefined {
     const { measuredBytes, measuredMs } = this;
     this.measuredBytes = 0;
@@ -337,12 +338,16 @@ export class SimulatedTransfers {
     startMs: number,
   ): void {
     const { store } = this.worker;
+    let total = 0;
     for (const { key, nbytes, value } of found) {
       store.put(key, nbytes, value);
-      this.receivedBytes += nbytes;
-      this.measuredBytes += nbytes;
+      total += nbytes;
     }
-    this.measuredMs += tookMs;
+    this.receivedBytes += total;
+    if (total >= MEASURED_BYTES_MIN) {
+      this.measuredBytes += total;
+      this.measuredMs += tookMs;
+    }
     const keys = found.map(({ key }) => key);
     const nbytes = found.map((item) => item.nbytes);
     const stimulusId = `got-${keys[0] ?? ''}`;

@@ -164,6 +164,8 @@ export interface WorkerView {
   readonly needsWhat: { readonly size: number; has(task: TaskView): boolean };
   /** Bytes of these; part of `occupancyS`. */
   readonly networkBytes: number;
+  /** Bytes that it has to send: of each result that it alone holds, times the workers that need it. */
+  readonly requestedBytes: number;
   readonly actors: Members<TaskView>;
   readonly resources: ReadonlyMap<string, number>;
   readonly usedResources: ReadonlyMap<string, number>;

@@ -85,11 +85,11 @@ const RECENT_TO_OLD_SCHEMA = duration(
 
 /** The policies that decide when a configuration names none, and when a policy fails. */
 export const DEFAULT_POLICIES = {
-  workerSelection: 'earliest-start',
-  queuing: 'root-ish',
+  workerSelection: 'locality-first',
+  queuing: 'family',
   ordering: 'depth-first',
   fairness: 'fifo',
-  stealing: 'dask',
+  stealing: 'calm',
 } as const satisfies Record<SlotName, string>;
 
 /** Policies and settings that belong together, by the name that stands in the place of the policies: `policies: dask`. */
@@ -104,6 +104,7 @@ export const PRESETS = {
       stealing: { use: 'dask' },
     },
     slotWork: 0,
+    bandwidth: '100 MB',
   },
 } as const;
 
@@ -220,10 +221,11 @@ export const SCHEDULER_SCHEMA = section('Scheduler', 'What a scheduler does, and
     'A task whose worker died is placed on one that it has not been on, if there is one.',
     false,
   ),
-  bandwidth: bytes('Bandwidth', 'Bytes per second between two workers until they are measured.', {
-    default: '100 MB',
-    minimum: 1,
-  }),
+  bandwidth: bytes(
+    'Bandwidth',
+    'Bytes per second between two workers, which measurements move slowly. Default: 100 MB, until the first measurement.',
+    { minimum: 1 },
+  ),
   unknownTaskDuration: duration(
     'Duration of unknown tasks',
     'What a task is expected to take before one like it has run.',

@@ -5,7 +5,13 @@ import {
   type ShadowReport,
   type Why,
 } from '../api/insight.ts';
-import type { KernelSlotName, KernelSlots, Submission, WorkerSelection } from '../api/policies.ts';
+import type {
+  KernelSlotName,
+  KernelSlots,
+  SelectionRules,
+  Submission,
+  WorkerSelection,
+} from '../api/policies.ts';
 import type { TaskLimit } from '../state/task-limits.ts';
 import type { TaskState, WorkerState } from '../state/task.ts';
 import { nextInRing } from '../util/collections.ts';
@@ -214,7 +220,7 @@ function explainSelection(scope: KernelScope, { task, placement }: PlacementEven
   if (placement === 'no-worker') {
     return { rule: `the policy admits the task on none of ${workers.length} candidates`, workers };
   }
-  const among = amongWhom(task, workers.length, valid !== undefined);
+  const among = amongWhom(task, workers.length, policy.reach, valid !== undefined);
   if (workers.length === 1) return { rule: `the only candidate: ${among}`, workers };
   const scorers = scope.rules.scorersOf(task);
   if (scorers.length > 0) {
@@ -225,8 +231,15 @@ function explainSelection(scope: KernelScope, { task, placement }: PlacementEven
   return { rule: `${scoreRule(scope, task, placement as WorkerState, workers)} ${among}`, workers };
 }
 
-function amongWhom(task: TaskState, count: number, isRestricted: boolean): string {
-  const holders = task.dependencies.length > 0 && !task.isActor ? ' that hold inputs' : '';
+function amongWhom(
+  task: TaskState,
+  count: number,
+  reach: SelectionRules['reach'],
+  isRestricted: boolean,
+): string {
+  const others = reach === undefined ? '' : ' or have little to do';
+  const isByInputs = task.dependencies.length > 0 && !task.isActor && reach !== 'all';
+  const holders = isByInputs ? ` that hold inputs${others}` : '';
   const restricted = isRestricted ? ' and may run it' : '';
   return `among ${count} worker${count === 1 ? '' : 's'}${holders}${restricted}`;
 }

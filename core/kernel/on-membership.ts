@@ -263,7 +263,9 @@ function takeMetrics(
   const { recentToOldMs } = scope.options;
   worker.unmanagedHistory.add(scope.nowMs, Math.max(0, unmanaged), recentToOldMs);
   if (metrics.bandwidth !== undefined && metrics.bandwidth > 0) {
-    const share = 1 / workers.size;
+    costs.bandwidthSamples++;
+    const isFirst = scope.options.isBandwidthGuessed && costs.bandwidthSamples < workers.size;
+    const share = 1 / (isFirst ? costs.bandwidthSamples : workers.size);
     costs.bandwidth = costs.bandwidth * (1 - share) + metrics.bandwidth * share;
   }
 }

@@ -89,8 +89,10 @@ export interface KernelOptions {
   readonly defaultRetries: number;
   /** A task is not placed again where a worker died under it, as long as there are others. Default false. */
   readonly avoidUsedWorkers: boolean;
-  /** Bytes per second between two workers until heartbeats measure it. Default 100 MB/s. */
+  /** Bytes per second between two workers, which each measurement moves by the share of one worker. Default 100 MB/s. */
   readonly bandwidth: number;
+  /** The bandwidth counts for nothing beside the first measurements. Default false. */
+  readonly isBandwidthGuessed: boolean;
   /** Seconds. Default 0.5. */
   readonly unknownTaskDurationS: number;
   /** Seconds of short tasks that share a slot of a worker. Default 0: each task takes a slot. */
@@ -130,6 +132,7 @@ export const DEFAULT_KERNEL_OPTIONS: KernelOptions = {
   defaultRetries: 0,
   avoidUsedWorkers: false,
   bandwidth: 100_000_000,
+  isBandwidthGuessed: false,
   unknownTaskDurationS: 0.5,
   slotWorkS: 0,
   sendAlongBytes: 0,

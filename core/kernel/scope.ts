@@ -116,6 +116,7 @@ export class KernelScope {
     this.cluster = new ClusterState(
       {
         bandwidth: options.bandwidth,
+        bandwidthSamples: 0,
         unknownTaskDurationS: options.unknownTaskDurationS,
         slotWorkS: options.slotWorkS,
         defaultDataSize: options.defaultDataSize,

@@ -10,6 +10,7 @@ import { messageOf } from '../api/errors.ts';
 import { KERNEL_SLOT_NAMES, type PolicyMemory } from '../api/policies.ts';
 import { ClientState, type ClusterState, FIRE_AND_FORGET } from '../state/cluster.ts';
 import { TaskGroup, TaskPrefix } from '../state/groups.ts';
+import { countNeed } from '../state/relations.ts';
 import { TASK_STATE_NAMES } from '../state/state-names.ts';
 import {
   type Blame,
@@ -402,6 +403,7 @@ const WORKER = worker.table(
   {
     ...unsaved('of its identity', 'address', 'soleAddress', 'name', 'host', 'language'),
     ...unsaved('of its pacing', 'pace'),
+    ...unsaved('counted from what workers need', 'requestedBytes'),
     ...unsaved('of its identity', 'threadCount', 'memoryLimitBytes', 'serverId'),
     ...unsaved('its place in the list', 'rank'),
     ...unsaved('computed', 'occupancyS', 'openSlots', 'runCount', 'load', 'memory', 'alone'),
@@ -539,6 +541,7 @@ const TASK = task.table(
     ...unsaved('of one stimulus, or of work that is left', 'pendingIndex', 'leftIndex', 'leftBy'),
     ...unsaved('of one stimulus, or of work that is left', 'graphIndex'),
     ...unsaved('of the list that it is in', 'place', 'processingOn', 'limit'),
+    ...unsaved('counted from what workers need', 'needyCount'),
     ...unsaved('computed', 'prefix', 'priority', 'dependents', 'waitingOn', 'waiters'),
     ...unsaved('computed', 'isNeeded', 'isActive', 'hasRareFields'),
   },
@@ -579,6 +582,7 @@ const CLUSTER = cluster.table(
   {
     kernel: {
       bandwidth: cluster.inside('costs', 'bandwidth'),
+      bandwidthSamples: cluster.inside('costs', 'bandwidthSamples'),
       ...cluster.same('stealsInFlight', 'assignedCount', 'generation', 'lastGenerationMs'),
       ...cluster.same('computingCount', 'computeOccupancyS', 'networkBytes', 'nextTaskId'),
       ...cluster.same('nextWorkerSequence', 'noWorkersSinceMs'),
@@ -909,6 +913,7 @@ export function restoreSnapshot(scope: KernelScope, parts: readonly StatePart[])
       task.processingOn = worker;
       cluster.runs.add(task);
     }
+    for (const [task] of worker.needsWhat) countNeed(cluster, task, 1);
   }
   restoreColumns(CLIENT.holdings, clients.items, holdings, refs);
   restore(CLUSTER.holdings, cluster, holdings, refs);

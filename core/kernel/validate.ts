@@ -354,8 +354,10 @@ function validateSums(scope: KernelScope): void {
   let computeS = 0;
   let networkBytes = 0;
   const counts = new Map<string, number>();
+  const needy = new Map<TaskState, number>();
   for (const worker of cluster.workersByRank) {
     networkBytes += worker.networkBytes;
+    for (const [task] of worker.needsWhat) needy.set(task, (needy.get(task) ?? 0) + 1);
     for (const { prefix, count } of worker.prefixCounts) {
       counts.set(prefix.name, (counts.get(prefix.name) ?? 0) + count);
       computeS += count * prefix.durationEstimateS;
@@ -365,6 +367,14 @@ function validateSums(scope: KernelScope): void {
     if ((counts.get(prefix.name) ?? 0) !== prefix.processingCount) {
       fail(`prefix ${prefix.name} counts ${prefix.processingCount} processing tasks`);
     }
+  }
+  for (const { address, hasWhat, requestedBytes } of cluster.workersByRank) {
+    let bytes = 0;
+    for (const task of hasWhat) {
+      if (task.needyCount !== (needy.get(task) ?? 0)) fail(`${task.key} is needed by others`);
+      if (task.whoHas.size === 1) bytes += task.needyCount * nbytesOf(cluster, task);
+    }
+    if (requestedBytes !== bytes) fail(`${address} has ${requestedBytes} requested bytes`);
   }
   if (networkBytes !== cluster.networkBytes) fail(`networkBytes is ${cluster.networkBytes}`);
   if (Math.abs(computeS - cluster.computeOccupancyS) > 1e-6 * Math.max(1, computeS)) {

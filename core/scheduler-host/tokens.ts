@@ -1,7 +1,7 @@
 import type { YardmasterError } from '../api/errors.ts';
 import { type NewStimulus, token, type Token } from '../api/plugin.ts';
 import type { Config } from '../config/types.ts';
-import type { KernelOptions } from '../kernel/ports.ts';
+import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from '../kernel/ports.ts';
 
 /** The tokens of what a scheduler is given besides collaborators, and that is no class. */
 export const ON_CRASH: Token<(error: YardmasterError) => void> = token('on-crash');
@@ -33,7 +33,8 @@ export function kernelOptions({
     allowedFailures: config.allowedFailures,
     avoidUsedWorkers: config.avoidUsedWorkers,
     defaultRetries: config.retries,
-    bandwidth: config.bandwidth,
+    bandwidth: config.bandwidth ?? DEFAULT_KERNEL_OPTIONS.bandwidth,
+    isBandwidthGuessed: config.bandwidth === undefined,
     unknownTaskDurationS: config.unknownTaskDuration / 1000,
     defaultTaskDurationsS: new Map(durations.map(([prefix, ms]) => [prefix, ms / 1000])),
     slotWorkS: config.slotWork / 1000,

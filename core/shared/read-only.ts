@@ -424,7 +424,14 @@ class ShownWorker
     ...(['identity', 'address', 'name', 'host', 'memoryLimitBytes'] as const),
     ...(['language', 'status', 'rank', 'inFlightS', 'inFlightTasks'] as const),
     ...(['openSlots', 'processing', 'longRunning', 'endingRuns'] as const),
-    ...(['networkBytes', 'actors', 'resources', 'usedResources', 'metrics'] as const),
+    ...([
+      'networkBytes',
+      'requestedBytes',
+      'actors',
+      'resources',
+      'usedResources',
+      'metrics',
+    ] as const),
     ...(['lastSeenMs'] as const),
   )
   implements WorkerView

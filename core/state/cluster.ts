@@ -529,6 +529,8 @@ export class ClientState {
 export interface CostModel {
   /** Bytes per second between two workers, an average over the cluster. */
   bandwidth: number;
+  /** Heartbeats that have brought a measurement of it. */
+  bandwidthSamples: number;
   /** Seconds that a task of an unknown prefix is expected to take. */
   readonly unknownTaskDurationS: number;
   /** Seconds of short tasks that share a slot of a worker; 0: each has its own. */

@@ -125,6 +125,7 @@ export function unlinkTask(task: TaskState): void {
   task.waiterCount = 0;
   task.countsAsWaiter = false;
   task.missingDependencyCount = 0;
+  task.needyCount = 0;
   task.processingOn = undefined;
   task.steal = undefined;
   task.place = -1;
@@ -139,6 +140,7 @@ export function unlinkWorker(worker: WorkerState): void {
   worker.translations.clear();
   worker.prefixCounts.length = 0;
   worker.networkBytes = 0;
+  worker.requestedBytes = 0;
   worker.nbytes = 0;
   worker.stealsInFlight = 0;
   worker.inFlightS = 0;
@@ -209,7 +211,9 @@ export function addReplica(cluster: ClusterState, task: TaskState, worker: Worke
   if (worker.needsWhat.size > 0 && worker.needsWhat.has(task)) forgetNeed(cluster, task, worker);
   worker.hasWhat.add(task);
   worker.nbytes += nbytesOf(cluster, task);
+  countRequests(cluster, task, -1);
   task.whoHas = withMember(task.whoHas, worker);
+  countRequests(cluster, task, 1);
   if (task.whoHas.size === 2) cluster.replicated.add(task);
 }
 
@@ -217,7 +221,9 @@ export function addReplica(cluster: ClusterState, task: TaskState, worker: Worke
 export function removeReplica(cluster: ClusterState, task: TaskState, worker: WorkerState): void {
   if (!worker.hasWhat.delete(task)) return;
   worker.nbytes -= nbytesOf(cluster, task);
+  countRequests(cluster, task, -1);
   task.whoHas = withoutMember(task.whoHas, worker);
+  countRequests(cluster, task, 1);
   if (task.whoHas.size === 1) cluster.replicated.delete(task);
   if (task.whoHas.size === 0 && task.waiterCount > 0) missInDependents(task);
   // A worker that is leaving fetches nothing any more.
@@ -268,7 +274,9 @@ export function removeAllReplicas(cluster: ClusterState, task: TaskState): void 
 export function setNbytes(cluster: ClusterState, task: TaskState, nbytes: number): void {
   const before = nbytesOf(cluster, task);
   task.group.nbytesTotal += nbytes - Math.max(0, task.nbytes);
+  countRequests(cluster, task, -1);
   task.nbytes = nbytes;
+  countRequests(cluster, task, 1);
   if (nbytes === before) return;
   for (const worker of task.whoHas.items) worker.nbytes += nbytes - before;
   if (task.waiterCount === 0) return;
@@ -430,18 +438,16 @@ function book(worker: WorkerState, steals: 1 | -1, seconds: number, tasks: 1 | -
 // ---- what a worker still has to fetch --------------------------------------------------------
 
 function need(cluster: ClusterState, dependency: TaskState, worker: WorkerState): void {
-  const isFirst = worker.needsWhat.increment(dependency) === 1;
-  if (isFirst) addNetworkBytes(cluster, worker, nbytesOf(cluster, dependency));
+  if (worker.needsWhat.increment(dependency) === 1) changeNeed(cluster, dependency, worker, 1);
 }
 
 function needLess(cluster: ClusterState, dependency: TaskState, worker: WorkerState): void {
-  const left = worker.needsWhat.decrement(dependency);
-  if (left === 0) addNetworkBytes(cluster, worker, -nbytesOf(cluster, dependency));
+  if (worker.needsWhat.decrement(dependency) === 0) changeNeed(cluster, dependency, worker, -1);
 }
 
 function forgetNeed(cluster: ClusterState, dependency: TaskState, worker: WorkerState): void {
   worker.needsWhat.delete(dependency);
-  addNetworkBytes(cluster, worker, -nbytesOf(cluster, dependency));
+  changeNeed(cluster, dependency, worker, -1);
 }
 
 /** The worker lost its copy while tasks that need it are there (Dask leaves these uncounted). */
@@ -453,6 +459,31 @@ function needAgain(cluster: ClusterState, dependency: TaskState, worker: WorkerS
 
 function firstDependentOn(task: TaskState, worker: WorkerState): TaskState | undefined {
   return task.dependentsWithForgotten.find((dependent) => dependent.processingOn === worker);
+}
+
+/** The worker needs the result from now on (1), or not any more (-1). */
+function changeNeed(
+  cluster: ClusterState,
+  dependency: TaskState,
+  worker: WorkerState,
+  sign: 1 | -1,
+): void {
+  addNetworkBytes(cluster, worker, sign * nbytesOf(cluster, dependency));
+  countNeed(cluster, dependency, sign);
+}
+
+/** One worker more (1) or less (-1) needs the result. */
+export function countNeed(cluster: ClusterState, task: TaskState, sign: 1 | -1): void {
+  countRequests(cluster, task, -1);
+  task.needyCount += sign;
+  countRequests(cluster, task, 1);
+}
+
+/** The only holder of a result has to send it to all that need it: called before (-1) and after (1) what changes that. */
+function countRequests(cluster: ClusterState, task: TaskState, sign: 1 | -1): void {
+  if (task.needyCount === 0 || task.whoHas.size !== 1) return;
+  const [sole] = task.whoHas.items as readonly [WorkerState];
+  sole.requestedBytes += sign * task.needyCount * nbytesOf(cluster, task);
 }
 
 function addNetworkBytes(cluster: ClusterState, worker: WorkerState, nbytes: number): void {

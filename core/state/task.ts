@@ -88,6 +88,8 @@ export class TaskState {
   waiterCount = 0;
   /** In `waiting`: dependencies that have no replica. 0 in every other state. */
   missingDependencyCount = 0;
+  /** Workers in whose `needsWhat` it is. */
+  needyCount = 0;
   /** True when this task is counted in the `waiterCount` of each of its dependencies. */
   countsAsWaiter = false;
   /** Position among the recommendations of this stimulus, or -1. Owned by `RecommendationStack`. */

@@ -140,6 +140,8 @@ export class WorkerState {
   readonly needsWhat = new Tally<TaskState>();
   /** Sum of the sizes of what is in `needsWhat`, in bytes. */
   networkBytes = 0;
+  /** Bytes that it has to send: of each result that it alone holds, times the workers that need it. */
+  requestedBytes = 0;
   /** Results it holds, oldest first. */
   readonly hasWhat = new ReplicaList<TaskState>();
   /** Sum of the sizes of the results it holds, spilled ones included, in bytes. */

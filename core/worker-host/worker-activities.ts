@@ -74,6 +74,9 @@ interface Places {
   rejoin(run: Run): void;
 }
 
+/** Bytes from which on a transfer tells of the bandwidth. Dask: the same. */
+export const MEASURED_BYTES_MIN = 1_000_000;
+
 const NO_INPUTS: ReadonlyMap<string, Uint8Array> = new Map();
 
 /** The activities that the worker function has asked for and that take time: runs, transfers, waiting. */
@@ -114,7 +117,7 @@ export class WorkerActivities {
     return Array.from(this.runs, ([key, { startedMs }]) => [key, (nowMs - startedMs) / 1000]);
   }
 
-  /** Bytes per second of the transfers since the last call, if there were any. */
+  /** Bytes per second of the large transfers since the last call, if there were any. */
   takeBandwidth(): number | undefined {
     const { transferredBytes, transferSeconds } = this;
     this.transferredBytes = 0;
@@ -392,11 +395,20 @@ export class WorkerActivities {
     );
     if (isBusy)
       return { op: 'gather-busy', worker, stimulusId: this.link.nameEvent('gather-busy') };
-    this.transferSeconds += (clock.nowMs() - startMs) / 1000;
+    this.measureTransfer(values, clock.nowMs() - startMs);
     if (this.isClosed) throw new YardmasterError('ERR_CLOSED', 'this worker closes');
     const event = this.storeReceived(worker, values, this.timing('transfer', startMs));
     if (event.op !== 'gather-success') return event;
     return { ...event, runIds: event.keys.map((key) => runIds.get(key) ?? -1) };
+  }
+
+  /** A transfer of few bytes says how long a message takes, and not what the link can carry. */
+  private measureTransfer(values: ReadonlyMap<string, Uint8Array>, ms: number): void {
+    let nbytes = 0;
+    for (const value of values.values()) nbytes += value.byteLength;
+    if (nbytes < MEASURED_BYTES_MIN) return;
+    this.transferredBytes += nbytes;
+    this.transferSeconds += ms / 1000;
   }
 
   private storeReceived(
@@ -413,7 +425,6 @@ export class WorkerActivities {
         store.set(key, bytes);
         stored.push(key);
         nbytes.push(valueBytes(bytes));
-        this.transferredBytes += bytes.byteLength;
       }
     } catch (thrown) {
       for (const key of stored) store.delete(key);

@@ -36,6 +36,8 @@ export const family = definePolicy('queuing', {
 
 class FamilyQueuing implements Queuing {
   readonly holdsBack: boolean;
+  /** Without families, as the other policy says: a worker selection that places root-ish tasks itself. */
+  readonly leavesPlacement = true;
   /** By id of the task: whether it is a root. */
   private readonly isRoot: boolean[] = [];
   /** By id of the task: its family, until it is sent to a worker for the first time. */
@@ -98,28 +100,29 @@ class FamilyQueuing implements Queuing {
   }
 
   /**
-   * The next task of the worker's family, or else the first task of a family that no worker has
-   * begun. When there is neither, the best task helps another worker with its family.
+   * The best task when it has no family; the next task of the worker's family, or else the first task of a family that no
+   * worker has begun. When there is neither, the best task helps another worker with its family.
    */
   nextQueued(worker: WorkerView, cluster: ClusterView): TaskView | undefined {
     const best = cluster.queued.peek();
     if (best === undefined) return undefined;
+    const own = this.families[best.id];
+    if (own === undefined) return best;
     const other = this.line.first((family) => isServed(family, cluster));
     const first = other?.nextQueued();
-    const own = this.families[best.id];
     const run = this.runs.get(worker);
     const next = run?.nextQueued();
     if (run !== undefined && next !== undefined) {
       // What another worker has begun is its business, as far as the order of graphs goes.
-      const isTaken = own !== undefined && own !== run && isServed(own, cluster);
-      if (isMoreUrgent(best, next, isTaken || own?.graph === run.graph)) return best;
+      const isTaken = own !== run && isServed(own, cluster);
+      if (isMoreUrgent(best, next, isTaken || own.graph === run.graph)) return best;
       const isOvertaken =
         first !== undefined && isMoreUrgent(first, next, other?.graph === run.graph);
       return isOvertaken ? first : next;
     }
     if (run !== undefined) this.endRun(worker, run);
     // If no worker serves the family of the best task, it begins the best family.
-    if (own === undefined || first === undefined || !isServed(own, cluster)) return best;
+    if (first === undefined || !isServed(own, cluster)) return best;
     return isMoreUrgent(best, first, own.graph === other?.graph) ? best : first;
   }
 
@@ -131,7 +134,7 @@ class FamilyQueuing implements Queuing {
     const worker = family === undefined ? undefined : family.worker;
     const isLimited = this.holdsBack && task.isQueueable;
     if (family === undefined || worker === undefined || !isServed(family, cluster)) {
-      const leastBusy = cluster.openSlots.peek();
+      const leastBusy = freestWorker(cluster);
       if (family !== undefined && leastBusy !== undefined) this.beginRun(leastBusy, family);
       return leastBusy;
     }
@@ -161,6 +164,14 @@ class FamilyQueuing implements Queuing {
   }
 }
 
+/** The least busy worker with an open slot. Those with nothing to do take turns, so that single tasks spread. O(1). */
+function freestWorker({ openSlots, idle, assignedCount }: ClusterView): WorkerView | undefined {
+  const leastBusy = openSlots.peek();
+  if (leastBusy === undefined || leastBusy.processing.size > 0) return leastBusy;
+  const next = idle.at(assignedCount % idle.size);
+  return next?.processing.size === 0 && next.openSlots > 0 ? next : leastBusy;
+}
+
 /** True when a worker takes tasks from the family and is in service. */
 function isServed({ worker }: Family, cluster: ClusterView): boolean {
   if (worker?.status !== 'running') return false;
@@ -185,10 +196,7 @@ const COMMON_DEPENDENTS_MIN = 8;
 /** A common input is needed by at least this share of the graph. */
 const COMMON_SHARE = 1 / 8;
 
-/**
- * A family: root tasks that meet in the same task downstream, or that are only neighbours by
- * priority.
- */
+/** A family: root tasks that meet in the same task downstream. */
 export class Family {
   /** By priority, as soon as the graph has been analysed. */
   readonly roots: TaskView[] = [];
@@ -236,8 +244,7 @@ interface FamilyTree {
  *
  * A root has no inputs, or only inputs that a large part of the graph needs. The annotation
  * `rootish` (true or false) overrides this rule, and roots with the same annotation `family` are a
- * family. Roots that meet no other root are divided into families by priority. The names of tasks
- * and the size of the cluster do not matter. O(tasks log tasks + dependencies).
+ * family; roots that meet no other root have none. The names of tasks and the size of the cluster do not matter. O(tasks log tasks + dependencies).
  *
  * @param tasks - dependencies first
  * @param sizeMax - a family without a name is divided when it is larger
@@ -271,7 +278,6 @@ class FamilyFinder implements FamilyTree {
       if (this.isRoot(task)) this.addRoot(task);
       else this.meet(task);
     }
-    this.divideLoners();
     for (const family of new Set(this.families.values())) sortByPriority(family.roots);
     return this;
   }
@@ -333,16 +339,6 @@ class FamilyFinder implements FamilyTree {
     const descent = this.descents.get(task);
     if (descent === undefined || descent instanceof Family) return descent;
     return this.families.get(descent) ?? descent;
-  }
-
-  private divideLoners(): void {
-    const loners = [...this.roots].filter((root) => !this.families.has(root));
-    sortByPriority(loners);
-    let family = new Family(true);
-    for (const root of loners) {
-      if (this.isFull(family)) family = new Family(true);
-      this.join(family, root);
-    }
   }
 
   private join(family: Family, root: TaskView): void {

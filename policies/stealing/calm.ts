@@ -6,8 +6,11 @@ import {
   type WorkerLoad,
   type WorkerView,
 } from '../../core/api/index.ts';
+import { askFor, transferS } from '../worker-selection/transfers.ts';
 import { type LoadOf, longestQueues } from './victims.ts';
 
+/** The price of a transfer, in times of what it takes: what was moved once is often moved again. */
+const TRANSFER_PRICE = 2;
 /** The cost of a move of a task besides its inputs, in seconds. */
 const LATENCY_S = 0.1;
 
@@ -19,13 +22,18 @@ const LATENCY_S = 0.1;
 class CalmStealing implements Stealing {
   /** Of the workers, as the round began. */
   private leastPace = 1;
+  private cluster: ClusterView | undefined = undefined;
+  /** Bytes that workers are going to be asked for because of this round. */
+  private readonly asked = new Map<WorkerView, number>();
 
   /** @param horizonS - seconds of work per thread that are enough */
   constructor(private readonly horizonS: number) {}
 
-  begin({ running }: ClusterView): void {
+  begin(cluster: ClusterView): void {
+    this.cluster = cluster;
+    this.asked.clear();
     this.leastPace = 1;
-    for (const { pace } of running) this.leastPace = Math.min(this.leastPace, pace);
+    for (const { pace } of cluster.running) this.leastPace = Math.min(this.leastPace, pace);
   }
 
   mayTake({ worker, taskCount, threadCount, perThreadS }: WorkerLoad): boolean {
@@ -46,11 +54,15 @@ class CalmStealing implements Stealing {
   }
 
   /** The task must end sooner by half of what it takes where that is shorter. */
-  pays({ task, victim, thief, computeS, thiefTransferS }: Theft): boolean {
+  pays({ task, victim, thief, computeS }: Theft): boolean {
     if (task.steal?.victim === thief.worker || victim.taskCount <= victim.threadCount) return false;
+    const cluster = this.cluster as ClusterView;
     const [here, there] = [thief.worker.pace, victim.worker.pace];
-    const endS = (thief.perThreadS + computeS) * here + thiefTransferS + LATENCY_S;
-    return endS + 0.5 * computeS * Math.min(here, there) <= victim.perThreadS * there;
+    const fetchS = TRANSFER_PRICE * transferS(task, thief.worker, cluster, this.asked);
+    const endS = (thief.perThreadS + computeS) * here + fetchS + LATENCY_S;
+    if (endS + 0.5 * computeS * Math.min(here, there) > victim.perThreadS * there) return false;
+    askFor(task, thief.worker, cluster, this.asked);
+    return true;
   }
 }
 

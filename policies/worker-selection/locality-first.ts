@@ -9,10 +9,18 @@ import {
 import { takeTurns } from './earliest-start.ts';
 import { divideSources } from './source-ranges.ts';
 
+/** The workers that hold inputs, and the least busy others, of which a faster one may take the task all the same. */
+const REACH = { holders: 4, others: 4 };
+/** The price of a transfer, in times of what it takes: what was moved once is often moved again, and links are shared. */
+const TRANSFER_PRICE = 2;
+/** The cost of fetching anything at all, in seconds. */
+const LATENCY_S = 0.001;
+
 /**
- * The worker that holds the most bytes of the inputs, however busy it is: nothing is moved that can be
- * avoided. Ties go to the least busy one. The sources of a graph are divided beforehand, so that
- * neighbours share a worker. After Mars' assigner.
+ * The worker on which the task ends first if it could begin at once: where the inputs are, unless a faster worker gains more
+ * than twice what it takes to fetch them. Waiting does not count: moving tasks that wait is left to stealing, which knows
+ * more by then. Ties go to the least busy worker. The sources of a graph are divided beforehand, so that neighbours share a
+ * worker. After Mars' assigner.
  */
 export const localityFirst = definePolicy('workerSelection', {
   name: 'locality-first',
@@ -25,16 +33,20 @@ export const localityFirst = definePolicy('workerSelection', {
         description:
           'Where tasks without inputs go: ranges, neighbours in the graph to the same worker; turns, the least occupied worker.',
         enum: ['ranges', 'turns'],
-        default: 'ranges',
+        default: 'turns',
       },
     },
   },
   create: ({ sources }) => new LocalityFirst(sources === 'ranges'),
 });
 
+/** Seconds that decide between equals. */
+const NEARLY_NOTHING = 1e-6;
+
 type IntendedMemory = readonly (readonly [task: number, worker: string])[];
 
 class LocalityFirst implements ScoringSelection {
+  readonly reach = REACH;
   readonly placesRootish = false;
   /** Worker of each source that is not placed yet, by id of the task. */
   private readonly intended: (WorkerView | undefined)[] = [];
@@ -69,11 +81,15 @@ class LocalityFirst implements ScoringSelection {
     }
   }
 
-  /** Bytes are whole, so a fraction that grows with the load decides among equals. */
-  score(task: TaskView, worker: WorkerView, missingBytes: number): number {
+  score(task: TaskView, worker: WorkerView, missingBytes: number, { costs }: ClusterView): number {
     if (this.intended[task.id] === worker) return -1;
     const load = worker.processing.size / worker.threadCount;
-    return missingBytes + load / (1 + load);
+    const fetchS = missingBytes > 0 ? LATENCY_S + missingBytes / costs.bandwidth : 0;
+    return (
+      TRANSFER_PRICE * fetchS +
+      task.prefix.durationEstimateS * worker.pace +
+      NEARLY_NOTHING * (load / (1 + load))
+    );
   }
 
   pickFromPool(task: TaskView, pool: WorkerPool, cluster: ClusterView): WorkerView | undefined {

@@ -6,8 +6,10 @@ import { shieldedPolicy } from '../../core/plugin-host/policy-slots.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import { fifo } from '../../policies/fairness/fifo.ts';
 import { depthFirst } from '../../policies/ordering/depth-first.ts';
+import { family } from '../../policies/queuing/family.ts';
 import { rootish } from '../../policies/queuing/root-ish.ts';
 import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
+import { localityFirst } from '../../policies/worker-selection/locality-first.ts';
 import { SHAPES, type Shape } from './shapes.ts';
 import { ranksOf } from '../kit/orders.ts';
 import { made } from '../kit/made.ts';
@@ -44,6 +46,8 @@ export interface LifeOptions {
   readonly isOnly?: boolean;
   /** Graphs in which the tasks are submitted, one after the other, before any of them runs. Default 1. */
   readonly parts?: number;
+  /** The default policies decide, and not those of Dask. */
+  readonly byDefaults?: boolean;
   /** Worker selection is loaded as a policy of a user, which sees views of the state. */
   readonly isOwn?: boolean;
   /** Three rules with filters, which concern no task or every task; loaded as those of a user. Default: no rules. */
@@ -77,7 +81,7 @@ export function measureLife(
   if (make === undefined) {
     throw new Error(`unknown shape ${shapeName}; there are ${Object.keys(SHAPES).join(', ')}`);
   }
-  const kernel = makeKernel(options.saturation, options.isOwn === true, options.filters);
+  const kernel = makeKernel(options);
   addWorkers(kernel, workerCount, options.threads);
   // In the same kernel: compiled code knows the objects that it was compiled for.
   const warmUpTasks = options.warmUpTasks ?? WARM_UP_TASKS;
@@ -319,23 +323,27 @@ function filterRules(tasks: string | undefined): NamedRule[] {
   });
 }
 
-function makeKernel(
-  workerSaturation: number,
-  isOwn: boolean,
-  filters: string | undefined,
-): SchedulerKernel {
-  const selection = made(earliestStart);
+function makeKernel({
+  saturation: workerSaturation,
+  isOwn,
+  byDefaults,
+  filters,
+}: LifeOptions): SchedulerKernel {
+  const selection = byDefaults === true ? made(localityFirst) : made(earliestStart);
   const policies = {
-    workerSelection: isOwn ? shieldedPolicy('workerSelection', selection) : selection,
-    queuing: made(rootish, { workerSaturation }),
+    workerSelection: isOwn === true ? shieldedPolicy('workerSelection', selection) : selection,
+    queuing:
+      byDefaults === true
+        ? made(family, { workerSaturation })
+        : made(rootish, { workerSaturation }),
     ordering: made(depthFirst),
     fairness: made(fifo),
   };
   const kernel = new SchedulerKernel(
     {},
     {
-      workerSelection: { name: earliestStart.name, policy: policies.workerSelection },
-      queuing: { name: rootish.name, policy: policies.queuing },
+      workerSelection: { name: 'selection', policy: policies.workerSelection },
+      queuing: { name: 'queuing', policy: policies.queuing },
       ordering: { name: depthFirst.name, policy: policies.ordering },
       fairness: { name: fifo.name, policy: policies.fairness },
       rules: filterRules(filters),

@@ -19,6 +19,7 @@ interface BenchOptions {
   readonly python: string;
   readonly once?: boolean;
   readonly own?: boolean;
+  readonly byDefaults?: boolean;
   readonly filters?: string;
   readonly parts: string;
 }
@@ -44,6 +45,7 @@ const program = new Command('npm run bench -- kernel')
     '--own',
     'worker selection is loaded as a policy of a user, which sees views of the state',
   )
+  .option('--by-defaults', 'the default policies in the place of those of Dask')
   .option('--filters <tasks>', 'three rules with filters that concern no task, or every task')
   .option('--vs-dask', "run Dask's scheduler on the same graph and print the ratio")
   .option('--python <path>', 'interpreter with distributed installed', '/usr/bin/python3')
@@ -64,7 +66,8 @@ function measure(): Record<string, unknown> {
   const parts = Number(options.parts);
   const isOwn = options.own === true;
   const { filters } = options;
-  const how = { saturation, threads, warmUpTasks, isOnly, parts, isOwn, filters };
+  const byDefaults = options.byDefaults === true;
+  const how = { saturation, threads, warmUpTasks, isOnly, parts, isOwn, byDefaults, filters };
   const life = measureLife(shape, Number(tasks), Number(workers), how);
   return {
     bench: 'kernel',
@@ -73,6 +76,7 @@ function measure(): Record<string, unknown> {
     saturation: options.saturation,
     threads,
     ...(isOwn ? { own: true } : {}),
+    ...(byDefaults ? { byDefaults } : {}),
     ...(filters === undefined ? {} : { filters }),
     ...life,
     node: process.version,
@@ -102,6 +106,7 @@ function runSelf(): Record<string, unknown> {
   const args = [shape, tasks, workers, '--saturation', saturation, '--threads', threads];
   args.push('--warm-up', warmUp);
   if (options.own === true) args.push('--own');
+  if (options.byDefaults === true) args.push('--by-defaults');
   if (options.filters !== undefined) args.push('--filters', options.filters);
   const script = fileURLToPath(import.meta.url);
   return run(process.execPath, ['--expose-gc', script, ...args]);

@@ -24,7 +24,7 @@ it.each(['tree:8@100ms,10MB', 'wordbag:30'])(
   'the figures of %s are what the generator makes now (otherwise: npm run lab:page)',
   async (workload) => {
     const column = Object.keys(PAGE_WORKLOADS).indexOf(workload);
-    const policies = ['workerSelection/balanced', 'queuing/family'];
+    const policies = ['workerSelection/balanced', 'queuing/root-ish'];
     const instance = await instanceOf(workload, ['default', ...policies]);
     for (const name of policies) {
       expect(cellsOf('Makespan', name)[column]).toBe(cellOf(instance, name));

@@ -14,11 +14,11 @@ import type { PlannerName } from './offline.ts';
 
 /** The policies that are built in, the default of each slot first. */
 export const BUILTIN_POLICIES: Readonly<Record<SlotName, readonly string[]>> = {
-  workerSelection: ['earliest-start', 'balanced', 'locality-first'],
-  queuing: ['root-ish', 'co-assign', 'family', 'direct', 'mars'],
+  workerSelection: ['locality-first', 'earliest-start', 'balanced'],
+  queuing: ['family', 'root-ish', 'co-assign', 'direct', 'mars'],
   ordering: ['depth-first', 'dask', 'mars', 'fifo', 'best'],
   fairness: ['fifo', 'weighted-fair-share'],
-  stealing: ['dask', 'calm'],
+  stealing: ['calm', 'dask'],
 };
 
 /** The default, and every other built-in policy alone in its slot. */

@@ -26,10 +26,10 @@ it('a client shows its name and whether it is connected', async () => {
 it('a scheduler shows its counts and policies', () => {
   expect(inspect(cluster.scheduler).split('\n')).toEqual([
     '<Scheduler 2 workers, 2 clients, 0 tasks>',
-    '  workerSelection: earliest-start',
-    '  queuing: root-ish',
+    '  workerSelection: locality-first',
+    '  queuing: family',
     '  ordering: depth-first',
     '  fairness: fifo',
-    '  stealing: dask',
+    '  stealing: calm',
   ]);
 });

@@ -1,16 +1,30 @@
 import { expect, it } from 'vitest';
 import { waitingIn } from '../../../adapters/dashboard/waiting.ts';
 import { findWaiting } from '../../../adapters/app/watch-scheduler.ts';
+import { family } from '../../../policies/queuing/family.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
+import { made } from '../../kit/made.ts';
 
+const NAMES = { workerSelection: 'never', queuing: 'root-ish' };
 const never = { workerSelection: { admits: () => false, score: () => 1 } };
 
 it('a policy that gives a task to no worker is named while all workers could take it', () => {
   const env = new SchedulerEnv({ policies: never });
   env.addWorkers(2);
   env.submit({ a: {} });
-  expect(findWaiting(env.cluster, 'never')?.text).toContain(
+  expect(findWaiting(env.cluster, NAMES)?.text).toContain(
     'a waits although all workers are idle, perhaps for ever: the policy "never" (workerSelection)',
+  );
+});
+
+it('so is one that gives a task that was held back to no slot', () => {
+  const policies = { ...never, queuing: made(family) };
+  const env = new SchedulerEnv({ policies });
+  env.addWorkers(2);
+  env.submit({ a: {} });
+  expect(env.states).toEqual({ a: 'queued' });
+  expect(findWaiting(env.cluster, NAMES)?.text).toBe(
+    'a waits although all workers are idle, perhaps for ever: the policy "never" (workerSelection) gives it to no worker, or "root-ish" (queuing) to no slot',
   );
 });
 
@@ -19,7 +33,7 @@ it('no policy is named while a worker is paused, as after a restart, because it 
   env.addWorkers(2);
   env.submit({ a: {} });
   env.setStatus('w1', 'paused');
-  expect(findWaiting(env.cluster, 'never')).toBeUndefined();
+  expect(findWaiting(env.cluster, NAMES)).toBeUndefined();
 });
 
 it('rules that refuse every worker are named, and one that holds a task back is not while something runs', () => {
@@ -33,15 +47,15 @@ it('rules that refuse every worker are named, and one that holds a task back is 
   env.addWorkers(2);
   env.submit({ train: {} });
   const text = 'the rule gpu refuses 2 of 2 workers';
-  expect(findWaiting(env.cluster, 'p')?.text).toContain(`train waits: ${text}; start a worker`);
+  expect(findWaiting(env.cluster, NAMES)?.text).toContain(`train waits: ${text}; start a worker`);
   expect(waitingIn(env.cluster)[0]?.text).toContain(`such as train: ${text}`);
   env.cancel(['train']);
   env.submit({ later: {} });
   const night = 'the rule night holds it back';
-  expect(findWaiting(env.cluster, 'p')?.text).toBe(
+  expect(findWaiting(env.cluster, NAMES)?.text).toBe(
     `later waits although all workers are idle, perhaps for ever: ${night}`,
   );
   expect(waitingIn(env.cluster)[0]?.text).toBe(`No worker takes 1 task, such as later: ${night}.`);
   env.submit({ a: {} });
-  expect(findWaiting(env.cluster, 'p')).toBeUndefined();
+  expect(findWaiting(env.cluster, NAMES)).toBeUndefined();
 });

@@ -71,7 +71,7 @@ test('a replay says why a task was where it was', async () => {
   );
   expect(code).toBe(0);
   expect(out).toContain(`${key} is processing`);
-  expect(out).toMatch(/placement by root-ish: tls:/);
+  expect(out).toMatch(/placement by family: tls:/);
 });
 
 test('a replay by steps shows what each stimulus caused, and goes where it is asked to', async () => {

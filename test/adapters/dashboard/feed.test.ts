@@ -147,7 +147,7 @@ describe('the feed of the pages', () => {
     const url = `${at}/api/policy`;
     const refused = await fetch(url, { method: 'POST', headers: plain, body });
     expect(refused.status).toBe(403);
-    expect(cluster.scheduler.policies.current.queuing).toBe('root-ish');
+    expect(cluster.scheduler.policies.current.queuing).toBe('family');
     const headersOf = async (address: string): Promise<Record<string, string>> => {
       const page = await (await fetch(address)).text();
       const token = /name="change-token" content="([^"]*)"/.exec(page)?.[1];

@@ -76,18 +76,18 @@ describe.skipIf(!hasBrowser)('from the overview a reader learns within three cli
     await click(page.getByRole('link', { name: 'Decisions' }));
     await page.getByLabel('Key of a task').fill('load-2');
     await click(page.getByRole('button', { name: 'Why is it there?' }));
-    await read('dialog', /earliest-start/);
+    await read('dialog', /family/);
     await read('dialog', /worker\s+score\s+bytes to move/);
   });
 
   it('what a policy costs beside another one', async () => {
     await click(page.getByRole('link', { name: 'Decisions' }));
-    const card = page.locator('.card', { hasText: 'workerSelection' });
-    await card.getByLabel('Another policy').selectOption('locality-first');
+    const card = page.locator('.card', { hasText: 'queuing' });
+    await card.getByLabel('Another policy').selectOption('root-ish');
     await click(card.getByRole('button', { name: 'Compare' }));
-    await read('main', /workerSelection\s+locality-first/);
+    await read('main', /queuing\s+root-ish/);
     held.push(...[1, 2, 3].map((k) => client.with({ key: `again-${k}` }).submit(add, [k])));
-    await read('main', /workerSelection\s+locality-first\s+3\s+\d+\s+[\d.]+ \S?s/);
+    await read('main', /queuing\s+root-ish\s+3\s+\d+\s+[\d.]+ \S?s/);
   });
 
   it('what failed first', async () => {

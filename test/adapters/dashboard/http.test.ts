@@ -165,8 +165,8 @@ describe('an answer of the dashboard', () => {
     const page = await (await fetch(cluster.dashboardUrl ?? '')).text();
     const token = /name="change-token" content="([^"]*)"/.exec(page)?.[1] ?? '';
     const headers = { 'content-type': 'application/json', 'x-yardmaster-change': token };
-    expect(await policies()).toMatchObject({ queuing: 'root-ish' });
-    for (const use of ['direct', 'family', 'direct', 'family']) {
+    expect(await policies()).toMatchObject({ queuing: 'family' });
+    for (const use of ['direct', 'root-ish', 'direct', 'root-ish']) {
       const body = JSON.stringify({ slot: 'queuing', use });
       expect((await fetch(`${at}/api/policy`, { method: 'POST', headers, body })).status).toBe(200);
       expect(await policies()).toMatchObject({ queuing: use });

@@ -99,7 +99,7 @@ describe.skipIf(!hasBrowser)('the dashboard over a recording, in a browser', () 
     );
     for (const path of ['decisions', `workers?worker=${encodeURIComponent(worker)}`]) {
       await page.goto(`${at}/${path}`);
-      await expect.poll(text).toMatch(/earliest-start|status\s+running/);
+      await expect.poll(text).toMatch(/locality-first|status\s+running/);
       const names = await page.getByRole('button').allInnerTexts();
       expect(names.filter((name) => !['Theme', 'Why is it there?'].includes(name))).toEqual([]);
     }

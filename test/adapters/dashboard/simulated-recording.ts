@@ -50,7 +50,7 @@ export async function recordSimulation(file: string): Promise<void> {
       return log;
     },
   });
-  simulation.submit(graphWorkload('pipeline', pipeline(), { wanted: ['total', 'schema'] }));
+  simulation.submit(graphWorkload('pipeline', pipeline(), { wanted: ['schema', 'total'] }));
   await simulation.run({ maxMs: 60_000 });
   const { nowMs, kernel } = simulation;
   if (kernel instanceof RecordingKernel) log?.end(kernel.checkNow(true), nowMs);

@@ -368,8 +368,8 @@ def _(client):
 @fact("a worker that is retired hands its results over")
 def _(client):
     # Actors cannot leave, so that a worker with one would stay.
-    held = client.has_what()
-    leaving = min(held, key=lambda address: sum("Counter" in str(key) for key in held[address]))
+    actors = client.run(lambda dask_worker: len(dask_worker.state.actors))
+    leaving = min(actors, key=actors.get)
     futures = client.map(inc, range(20), workers=[leaving], pure=False)
     wait(futures)
     client.retire_workers([leaving])

@@ -53,7 +53,7 @@ async function compared(
   });
 }
 
-const FIRST = policyVariant('balanced');
+const FIRST = policyVariant('dask');
 const SECOND = policyVariant('default');
 const SEARCH = { workers: 3, steps: 60, limits: { fewestTasks: 3, mostTasks: 10 }, seed: 9 };
 
@@ -196,7 +196,7 @@ describe('a stealing policy', () => {
     ]);
 
   async function stolen(stealing: object): Promise<Run | undefined> {
-    const policies = { stealing: { use: { name: 'odd', ...stealing } } };
+    const policies = { stealing: { use: { name: 'odd', ...stealing } }, queuing: 'root-ish' };
     const variant = { name: 'odd', overrides: { scheduler: { policies } } };
     const [run] = await compared(uneven(), [variant]);
     return run;

@@ -38,10 +38,10 @@ it('each simulation takes the course that it took when these hashes were written
     }),
   ];
   expect(reports.map(({ traceHash }) => traceHash)).toEqual([
-    '56219627bcbeb659d2a6ccdf9463d8adc0e9f7543f68c5c2',
-    '05ec81d77f501f42497f36119691aa344c7e5e043202e624',
-    '3dfba4d9c6954d0a12663dbeb14af05c7a659acf46da28dd',
-    'ccc261cb69b287605e427393d2322080ab68717caf76c3c8',
+    'dd83dd1da14bcc757cb3d3254518bc68a2bc7b79bbb134b6',
+    '63ef7fb972f7ea43a5c00b79e65d288372922c78a793dc01',
+    '2741f62ae6a3519838ac65cdc37105673456fb30241f2fa2',
+    'da3e69c4bb480d0c06a3ee0f27ff14e42eb34df35d6b2f12',
   ]);
 });
 

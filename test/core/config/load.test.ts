@@ -76,7 +76,6 @@ describe('a valid configuration', () => {
         allowedFailures: 3,
         retries: 0,
         avoidUsedWorkers: false,
-        bandwidth: 100_000_000,
         slotWork: 4,
         sendAlong: 1024,
         unknownTaskDuration: 500,

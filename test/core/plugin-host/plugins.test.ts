@@ -644,7 +644,7 @@ describe('slots', () => {
     );
     await host.scheduler.removePlugin('last');
     await policies.restore('workerSelection');
-    expect(policies.current.workerSelection).toBe('earliest-start');
+    expect(policies.current.workerSelection).toBe('locality-first');
   });
 
   it('two transports of one scheme are refused with the places of both', async () => {
@@ -789,11 +789,11 @@ describe('checkConfig', () => {
     expect(lines).toEqual([]);
     expect(report.split('\n')).toEqual([
       'policies',
-      '- workerSelection: earliest-start',
+      '- workerSelection: locality-first',
       '- queuing: co-assign',
       '- ordering: depth-first',
       '- fairness: fifo',
-      '- stealing: dask',
+      '- stealing: calm',
       'plugins',
       '- amm (built-in amm)',
       '    policies[0]: ReduceReplicas from built-in reduce-replicas',

@@ -38,7 +38,7 @@ describe('a configuration', () => {
     );
     expect(host.scheduler.policies.current).toMatchObject({ rules: 'zone, Cheapest, quiet' });
     expect(host.scheduler.bootReport()).toContain('- rules: zone, Cheapest, quiet');
-    expect(host.scheduler.bootReport()).toContain('- workerSelection: earliest-start');
+    expect(host.scheduler.bootReport()).toContain('- workerSelection: locality-first');
   });
 
   it('without rules has no line about them', async () => {

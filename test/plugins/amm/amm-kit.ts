@@ -27,6 +27,7 @@ import { identityOf } from '../../kit/test-host.ts';
 /** A cluster of real state objects, without a scheduler. */
 export class AmmBench {
   readonly cluster = new ClusterState({
+    bandwidthSamples: 0,
     bandwidth: 1e8,
     unknownTaskDurationS: 0.5,
     slotWorkS: 0,

@@ -5,7 +5,7 @@ const FIRST = 'inmemory://w1';
 const SECOND = 'inmemory://w2';
 
 const start = (workStealing: object = {}, scheduler: object = {}): Promise<TestHost> =>
-  startHost({ workStealing, ...scheduler });
+  startHost({ workStealing: { mode: 'eager', ...workStealing }, ...scheduler });
 
 /** A worker with a number of tasks, which prefer it, and one that joins when it has them. */
 async function loaded(host: TestHost, tasks: number): Promise<RawPeer[]> {

@@ -77,14 +77,14 @@ describe('a family', () => {
     ]);
   });
 
-  it('of roots that meet no other root is a run of neighbours', () => {
-    expect(familiesOf(numbered('x', 5), 2)).toEqual(['x-0 x-1', 'x-2 x-3', 'x-4']);
+  it('has no root that meets no other root', () => {
+    expect(familiesOf(numbered('x', 5), 2)).toEqual([]);
   });
 
   it('can be named, and is then as large as it is said to be', () => {
     const named = { annotations: { family: 'mine' } };
     const graph = { a: named, b: [], c: named, x: ['b'], y: ['a', 'c'] };
-    expect(familiesOf(graph, 1)).toEqual(['a c', 'b']);
+    expect(familiesOf(graph, 1)).toEqual(['a c']);
   });
 });
 
@@ -241,4 +241,39 @@ describe('with the policy family', () => {
     expect(env.policyFailures).toEqual([]);
     expect(env.states).toMatchObject({ 'ysum-0': 'memory w1', 'ysum-1': 'memory w1' });
   });
+});
+
+it('single tasks, one after the other, go to workers with nothing to do in turn', () => {
+  const env = new SchedulerEnv({ policies: { queuing: made(family) } });
+  env.addWorkers(3);
+  const names = ['a', 'b', 'c', 'd'].map((key) => {
+    env.submit({ [key]: {} });
+    const name = env.task(key).processingOn?.name;
+    env.finish(key);
+    return name;
+  });
+  expect(new Set(names.slice(0, 3)).size).toBe(3);
+  expect(names[3]).toBe(names[0]);
+});
+
+it('roots that meet nowhere go to idle threads before they wait on a worker', () => {
+  const env = new SchedulerEnv({ policies: { queuing: made(family) } });
+  env.addWorkers(2);
+  env.submit({ a: {}, b: {} });
+  expect(env.task('a').processingOn).not.toBe(env.task('b').processingOn);
+});
+
+it('a root without a family takes its turn by priority, also where a family is under way', () => {
+  const env = new SchedulerEnv({ policies: { queuing: made(family, { workerSaturation: 1 }) } });
+  env.addWorkers(1);
+  const roots = numbered('x', 4);
+  env.submit({ ...roots, sum: Object.keys(roots), alone: {} });
+  const order: string[] = [];
+  for (let n = 0; n < 5; n++) {
+    const [running] = [...env.worker('w1').processing];
+    order.push(running!.key);
+    env.finish(running!.key);
+  }
+  const ranks = order.map((key) => env.task(key).rank);
+  expect(ranks).toEqual(ranks.toSorted((a, b) => a - b));
 });

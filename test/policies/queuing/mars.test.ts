@@ -226,7 +226,7 @@ it.each([
     };
     const localityFirstMoves = moved({
       queuing: made(direct),
-      workerSelection: made(localityFirst),
+      workerSelection: made(localityFirst, { sources: 'ranges' }),
     });
     const moves = (['ranges', 'turns'] as const).map((sources) =>
       moved({ queuing: made(mars, { sources }), ordering: made(marsOrdering) }),

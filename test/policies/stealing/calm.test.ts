@@ -54,6 +54,18 @@ describe('calm stealing', () => {
     expect(near.balance()).toEqual(['x-1 w1 -> w2']);
   });
 
+  it('counts what the only holder of an input has to send to others first', () => {
+    const env = calm(10);
+    env.addWorkers(3);
+    // Six tenths of a second each, at twice the price; the thieves of one round stand in line for it, too.
+    const numbers = Array.from({ length: 12 }, (_, n) => n);
+    env.scatter(Object.fromEntries(numbers.map((n) => [`data-${n}`, ['w1']])), 'c', 30e6);
+    env.load('w1', Object.fromEntries(numbers.map((n) => [`x-${n}`, [`data-${n}`]])));
+    const taken = env.balance().length;
+    expect(taken).toBeGreaterThan(0);
+    expect(taken).toBeLessThan(6);
+  });
+
   it('compares what each thread has ahead, not what a worker has', () => {
     const env = calm();
     env.addWorker('big', { threads: 8 });

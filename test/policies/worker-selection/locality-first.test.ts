@@ -10,7 +10,7 @@ function cluster(
   workers: number,
   options: Partial<Parameters<typeof localityFirst.create>[0]> = {},
 ): SchedulerEnv {
-  const workerSelection = made(localityFirst, options);
+  const workerSelection = made(localityFirst, { sources: 'ranges', ...options });
   const env = new SchedulerEnv({ policies: { workerSelection, queuing: made(direct) } });
   env.addWorkers(workers);
   return env;
@@ -30,6 +30,19 @@ it('a task goes to the worker with the most bytes of its inputs, however busy it
   for (let n = 0; n < 9; n++) env.submit({ [`load${n}-x`]: { workers: ['w2'] } });
   env.submit({ a: ['x', 'y', 'z'] });
   expect(env.states).toMatchObject({ a: 'processing w2' });
+});
+
+it('a faster worker takes a task when it gains more than twice the time of the transfer', () => {
+  const place = (nbytes: number): string => {
+    const env = cluster(2);
+    for (let count = 0; count < 20; count++) env.worker('w1').pacing.learn(Math.log(3));
+    env.scatter({ x: ['w1'] }, 'c', nbytes);
+    env.submit({ a: ['x'] });
+    return env.states['a'] as string;
+  };
+  // A task of half a second takes a second longer on the slow one, and 100 MB take a second.
+  expect(place(40e6)).toBe('processing w2');
+  expect(place(60e6)).toBe('processing w1');
 });
 
 it('equal bytes go to the least busy worker by threads, then to the first', () => {

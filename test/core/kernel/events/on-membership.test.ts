@@ -59,6 +59,17 @@ it('a heartbeat moves the bandwidth of the cluster by the share of one worker', 
   expect(env.cluster.costs.bandwidth).toBe(200);
 });
 
+it('a bandwidth that nobody has set gives way to the first measurements', () => {
+  const env = new SchedulerEnv({ kernel: { bandwidth: 100, isBandwidthGuessed: true } });
+  env.addWorkers(3);
+  env.heartbeat('w1', { bandwidth: 300 });
+  expect(env.cluster.costs.bandwidth).toBe(300);
+  env.heartbeat('w2', { bandwidth: 500 });
+  expect(env.cluster.costs.bandwidth).toBe(400);
+  env.heartbeat('w2', { bandwidth: 700 });
+  expect(env.cluster.costs.bandwidth).toBeCloseTo(500, 9);
+});
+
 it('a heartbeat shows the clock offset of the worker', () => {
   const env = new SchedulerEnv().advance(1000);
   env.addWorker('w1');

@@ -105,10 +105,18 @@ it.each([
   expect(loads(env)).toEqual(expected);
 });
 
-it('a queuing policy that places families is not overruled', () => {
+it("a policy of one's own places the roots of families, too", () => {
   const last: WorkerSelection = { score: (_task, { rank }) => -rank };
   const env = cluster(3, 2, { workerSelection: last, queuing: made(family) });
   submit(env, 3);
+  expect(loads(env)).toEqual([0, 0, 3]);
+});
+
+it('a policy that leaves root-ish tasks alone does not place the roots of families', () => {
+  const last: WorkerSelection = { placesRootish: false, score: (_task, { rank }) => -rank };
+  const env = cluster(3, 2, { workerSelection: last, queuing: made(family) });
+  const roots = Object.fromEntries(Array.from({ length: 3 }, (_, n) => [`x-${n}`, []]));
+  env.submit({ ...roots, sum: Object.keys(roots) });
   expect(loads(env)).toEqual([3, 0, 0]);
 });
 

@@ -80,3 +80,35 @@ it('a worker with a long queue is saturated, and not any more when it is done', 
   env.setStatus('w1', 'paused');
   expect(env.cluster.saturated.size).toBe(0);
 });
+
+describe('what a worker has to send', () => {
+  const there = (worker: string) => ({ deps: ['x'], workers: [`tcp://${worker}:1`] });
+
+  it('is each result that it alone has, for every worker that needs it', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(3);
+    env.scatter({ x: ['w1'] });
+    env.submit({ a: there('w2'), b: there('w2'), c: there('w3') });
+    expect(env.worker('w1').requestedBytes).toBe(200);
+  });
+
+  it('is nothing any more when others have it, too, and what is left when they lose it', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(3);
+    env.scatter({ x: ['w1'] });
+    env.submit({ a: there('w2'), b: there('w3') });
+    env.addKeys('w2', 'x');
+    expect(env.worker('w1').requestedBytes).toBe(0);
+    env.removeWorker('w2');
+    expect(env.worker('w1').requestedBytes).toBe(100);
+  });
+
+  it('ends with the task that needs it', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(2);
+    env.scatter({ x: ['w1'] });
+    env.submit({ a: there('w2') });
+    env.finish('a');
+    expect(env.worker('w1').requestedBytes).toBe(0);
+  });
+});

@@ -90,7 +90,7 @@ describe('a heuristic in an hour', () => {
     }
     const titles = /^policies .*(?= …$)/m.exec(chapter)![0].split(/ {2,}/);
     expect(printed[3]!.split('\n')[0]!.split(/ {2,}/).slice(0, titles.length)).toEqual(titles);
-    for (const name of ['default', './near.js', 'locality-first']) {
+    for (const name of ['dask', 'default', './near.js']) {
       expect(printed[3]).toMatch(new RegExp(`^${name} +[01]\\.\\d{3} `, 'm'));
     }
     expect(printed[5]).toMatch(/^nearer.yaml +[01]\.\d{3} /m);
@@ -106,9 +106,9 @@ describe('a heuristic in an hour', () => {
     expect(results('elsewhere')).toBe(made);
     expect(JSON.parse(made)).toMatchObject({
       seeds: 3,
-      baseline: 'default',
+      baseline: 'dask',
       variants: [
-        { name: 'default' },
+        { name: 'dask' },
         {
           overrides: { scheduler: { policies: { workerSelection: { use: './near.js' } } } },
           digest: expect.any(String) as string,

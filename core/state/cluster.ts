@@ -63,7 +63,7 @@ export class ClusterState {
   readonly runs = new RunTable();
   readonly groups = new Map<string, TaskGroup>();
   readonly prefixes = new Map<string, TaskPrefix>();
-  /** What earlier runs have found out, by prefix, the longest unused first. A prefix that is made begins with it. */
+  /** The measurements of earlier runs by prefix, the longest unused first. A prefix that is made begins with them. */
   readonly known = new Map<string, KnownPrefix>();
 
   readonly workers = new Map<string, WorkerState>();

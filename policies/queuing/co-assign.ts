@@ -5,6 +5,7 @@ import {
   type TaskView,
   type WorkerView,
 } from '../../core/api/index.ts';
+import { sizeOf } from '../worker-selection/transfers.ts';
 import { DEFAULT_ROOTISH_LIMITS, isRootish } from './is-rootish.ts';
 
 /**
@@ -117,7 +118,7 @@ export function transferS(task: TaskView, worker: WorkerView, cluster: ClusterVi
   let missingBytes = 0;
   for (const dependency of task.dependencies) {
     if (worker.hasWhat.has(dependency)) continue;
-    missingBytes += dependency.nbytes >= 0 ? dependency.nbytes : cluster.costs.defaultDataSize;
+    missingBytes += sizeOf(dependency, cluster);
   }
   return missingBytes / cluster.costs.bandwidth;
 }

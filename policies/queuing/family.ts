@@ -36,7 +36,7 @@ export const family = definePolicy('queuing', {
 
 class FamilyQueuing implements Queuing {
   readonly holdsBack: boolean;
-  /** Without families, as the other policy says: a worker selection that places root-ish tasks itself. */
+  /** A worker selection that places root-ish tasks itself decides where, whatever their families. */
   readonly leavesPlacement = true;
   /** By id of the task: whether it is a root. */
   private readonly isRoot: boolean[] = [];
@@ -244,7 +244,8 @@ interface FamilyTree {
  *
  * A root has no inputs, or only inputs that a large part of the graph needs. The annotation
  * `rootish` (true or false) overrides this rule, and roots with the same annotation `family` are a
- * family; roots that meet no other root have none. The names of tasks and the size of the cluster do not matter. O(tasks log tasks + dependencies).
+ * family; roots that meet no other root have none. The names of tasks and the size of the cluster do
+ * not matter. O(tasks log tasks + dependencies).
  *
  * @param tasks - dependencies first
  * @param sizeMax - a family without a name is divided when it is larger

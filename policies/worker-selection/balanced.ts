@@ -5,6 +5,7 @@ import {
   type WorkerView,
 } from '../../core/api/index.ts';
 import { resourcesS } from './earliest-start.ts';
+import { sizeOf } from './transfers.ts';
 
 /**
  * The price of a transfer, in times of what it takes over a link of its own: sender and receiver have other transfers,
@@ -81,7 +82,7 @@ function transferS(
   let nbytes = -1;
   for (const dependency of task.dependencies) {
     if (worker.hasWhat.has(dependency) || worker.needsWhat.has(dependency)) continue;
-    const size = dependency.nbytes >= 0 ? dependency.nbytes : cluster.costs.defaultDataSize;
+    const size = sizeOf(dependency, cluster);
     const sharing = Math.max(1, dependency.waiterCount / cluster.running.size);
     nbytes = Math.max(0, nbytes) + size / sharing;
   }

@@ -43,6 +43,7 @@ function soleHolder({ whoHas }: TaskView): WorkerView | undefined {
   return whoHas.size === 1 ? whoHas.items[0] : undefined;
 }
 
-function sizeOf({ nbytes }: TaskView, { costs }: ClusterView): number {
+/** Bytes of a result; those that the configuration assumes while the size is not known. */
+export function sizeOf({ nbytes }: TaskView, { costs }: ClusterView): number {
   return nbytes >= 0 ? nbytes : costs.defaultDataSize;
 }

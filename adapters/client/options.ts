@@ -47,12 +47,10 @@ export interface TaskOptions {
   /** Amount of each resource that it occupies while it runs: `{ GPU: 1 }`. */
   readonly resources?: Readonly<Record<string, number>>;
   /**
-   * At most so many tasks with a limit of this name run at the same time, in the whole cluster: `{ name, max }`, or a
-   * function that finds it by the arguments. A task that has to wait takes no place on a worker. Default: no limit.
+   * What bounds all tasks in the cluster with a limit of this name, or a function that finds it by the arguments. A task
+   * that has to wait takes no place on a worker. Default: no limit.
    */
-  readonly limit?:
-    | { readonly name: string; readonly max: number }
-    | ((...args: never[]) => { readonly name: string; readonly max: number } | undefined);
+  readonly limit?: TaskLimit | ((...args: never[]) => TaskLimit | undefined);
   /**
    * Copies of the result that the cluster keeps, at least 1; Infinity: on every worker, also on those
    * that come later. Default 1, and more only while they are read.
@@ -91,6 +89,11 @@ export interface SubmitOptions extends TaskOptions {
    * `ERR_TASK_TIMEOUT`, and its code is aborted. Default: no limit.
    */
   readonly deadlineMs?: number;
+  /**
+   * Calls that may be open at the same time of those that are made through one `with` that names this, and through what is
+   * derived from it: running and waiting ones. Another one throws `ERR_QUEUE_FULL` at once. Default: any number.
+   */
+  readonly maxOpen?: number;
   /**
    * Submissions closer together than this count as simultaneous and get the same order.
    * Milliseconds. Default 100 for `submit` and `map`, 0 for `compute`.
@@ -166,18 +169,24 @@ export const WORKERS: Schema = {
   wanted: 'a list of addresses, host names or worker names, not empty',
 };
 
-/** Of the tasks with a limit of this name, at most `max` run at the same time, in the whole cluster. */
-interface TaskLimit {
+/** Of all tasks in the cluster with a limit of this name; the submission that names it last counts. */
+export interface TaskLimit {
   readonly name: string;
-  /** At least 1. The submission that names the limit last says how many. */
+  /** Tasks that may run at the same time, at least 1. */
   readonly max: number;
+  /** Tasks that may wait; another one that would have to fails with `ERR_QUEUE_FULL`. Default: any number. */
+  readonly maxQueued?: number;
 }
 
 const LIMIT: Schema = {
   type: 'object',
   additionalProperties: false,
   required: ['name', 'max'],
-  properties: { name: NAMED, max: wholeNumber(1) } satisfies Rules<TaskLimit>,
+  properties: {
+    name: NAMED,
+    max: wholeNumber(1),
+    maxQueued: wholeNumber(0),
+  } satisfies Rules<TaskLimit>,
 };
 
 const RETRY_RULES: Rules<RetryRules> = {
@@ -213,6 +222,7 @@ const SUBMIT_RULES: Rules<SubmitOptions> = {
   annotations: { type: 'object', properties: { replicas: COPIES }, additionalProperties: true },
   persist: either(FLAG, { const: 'graph-outputs' }),
   resultStore: RESULT_STORE,
+  maxOpen: wholeNumber(1),
   signal: { methods: ['throwIfAborted'], wanted: 'an AbortSignal' },
   fifoTimeoutMs: { type: 'number', minimum: 0 },
 };
@@ -408,14 +418,11 @@ export function storeSpec(option: ResultStoreOption, from = '.'): StoreSpec {
   return { ...option, use: /^[./]/.test(use) ? resolve(from, use) : use };
 }
 
-/** A limit, or what finds it by the arguments of a call as they were given; undefined: this call has none. */
-type LimitOption = TaskLimit | ((...args: never[]) => TaskLimit | undefined);
-
 /**
  * The options with the limit of one call.
  * @throws YardmasterError `ERR_GRAPH_INVALID` when the function finds something that is no limit
  */
-export function withLimitOf<Options extends { readonly limit?: LimitOption }>(
+export function withLimitOf<Options extends TaskOptions>(
   options: Options,
   args: readonly unknown[],
 ): Options {

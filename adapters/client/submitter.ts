@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
 import { sharedMemoryOf } from '../../core/util/bytes.ts';
+import { countOf } from '../../core/util/values.ts';
 import { wholeNumber } from '../../core/shared/schema.ts';
 import {
   actorBehind,
@@ -61,6 +62,8 @@ export class Submitter {
   constructor(
     protected readonly session: Session,
     options: SubmitOptions = {},
+    /** How many of the calls are open that `maxOpen` counts. */
+    private readonly open = { count: 0 },
   ) {
     this.options = checkSubmission(options);
   }
@@ -68,7 +71,8 @@ export class Submitter {
   /** The same with further options: `client.with({ retries: 2 }).submit(…)`. */
   with(options: SubmitOptions): Submitter {
     checkSubmission(options);
-    return new Submitter(this.session, { ...this.options, ...options });
+    const open = options.maxOpen === undefined ? this.open : { count: 0 };
+    return new Submitter(this.session, { ...this.options, ...options }, open);
   }
 
   /**
@@ -77,13 +81,14 @@ export class Submitter {
    * @param args - values, futures, and structures that hold futures anywhere inside
    * @throws YardmasterError `ERR_NOT_SERIALISABLE` naming the argument, `ERR_GRAPH_INVALID`,
    *   `ERR_FRAME` when the arguments do not fit into one message, `ERR_CANCELLED` when an argument or
-   *   the signal is cancelled, `ERR_CLOSED`
+   *   the signal is cancelled, `ERR_QUEUE_FULL` when as many calls are open as `maxOpen` says, `ERR_CLOSED`
    */
   submit<Args extends readonly unknown[], Result>(
     fn: TaskFunction<Args, Result>,
     ...args: ArgumentsOf<Args>
   ): Future<Awaited<Result>> {
     this.checkSignal();
+    this.checkOpenCalls(1);
     const future = this.submitOne(fn, args, this.options.key);
     this.watchEnds([future], fn);
     return future as Future<Awaited<Result>>;
@@ -137,6 +142,7 @@ export class Submitter {
       return this.stream(fn, items, options, (future) => future.result());
     }
     const rows = rowsOf(columns);
+    this.checkOpenCalls(rows.length);
     const futures = rows.map((row) => this.submitOne(fn, row, undefined));
     this.watchEnds(futures, fn);
     return futures;
@@ -177,6 +183,7 @@ export class Submitter {
   ): Future<Part> {
     this.checkSignal();
     checkSequence('reduce', parts);
+    this.checkOpenCalls(1);
     const root = reduceTree([...parts], options, (group) => this.submitOne(fn, [group], undefined));
     this.watchEnds([root], fn);
     return root as Future<Part>;
@@ -191,6 +198,7 @@ export class Submitter {
     const { inFlight = IN_FLIGHT } = checkOptions('stream', options, { inFlight: wholeNumber(1) });
     const submit = (item: unknown): Future<unknown> => {
       this.checkSignal();
+      this.checkOpenCalls(1);
       const future = this.submitOne(fn, [item], undefined);
       this.watchEnds([future], fn);
       return future;
@@ -217,6 +225,7 @@ export class Submitter {
     this.checkSignal();
     const { namespace = '' } = this.options;
     const requested = requestedKeys(graph, keys).map((key) => namespace + key);
+    this.checkOpenCalls(requested.length);
     const futures = this.submitGraph(graph, requested);
     this.watchEnds(futures, this);
     return typeof keys === 'string' ? futures[0] : futures;
@@ -383,41 +392,64 @@ export class Submitter {
     );
   }
 
+  private checkOpenCalls(more: number): void {
+    const { maxOpen = Infinity } = this.options;
+    const { count } = this.open;
+    if (count + more <= maxOpen) return;
+    throw new YardmasterError(
+      'ERR_QUEUE_FULL',
+      `${countOf(more, 'call')} beside ${count} that are open would be more than maxOpen (${maxOpen}) allows. ` +
+        'Come back later, or raise it.',
+      { openCount: count, maxOpen },
+    );
+  }
+
   private limitTime(all: readonly KeyEntry[], deadlineMs: number): void {
-    const entries = new Set(all.filter((entry) => !entry.isSettled));
-    if (entries.size === 0) return;
+    const open = untilEnded(all, () => timer.cancel());
+    if (open.size === 0) return;
     const timer = this.session.clock.setTimer(deadlineMs, () => {
-      this.session.expireEntries([...entries], deadlineMs);
+      this.session.expireEntries([...open], deadlineMs);
     });
-    for (const entry of [...entries]) {
-      entry.onSettled(() => {
-        entries.delete(entry);
-        if (entries.size === 0) timer.cancel();
-      });
-    }
   }
 
   private watchEnds(futures: readonly Future<unknown>[], submitted: object): void {
-    const { signal, deadlineMs } = this.options;
+    const { signal, deadlineMs, maxOpen } = this.options;
     const site = callSite(submitted);
     for (const future of futures) entryOfFuture(future).site ??= site;
-    if (deadlineMs === undefined && signal === undefined) return;
+    if (deadlineMs === undefined && signal === undefined && maxOpen === undefined) return;
     const all = futures.map(entryOfFuture);
     if (deadlineMs !== undefined) this.limitTime(all, deadlineMs);
+    if (maxOpen !== undefined) this.countOpen(all);
     if (signal === undefined) return;
-    const entries = new Set<KeyEntry>(all);
+    const open = untilEnded(all, () => signal.removeEventListener('abort', onAbort));
     const onAbort = (): void => {
       const reason = `its signal was aborted (${textOf(signal.reason)})`;
-      this.session.abortEntries([...entries], reason);
+      this.session.abortEntries([...open], reason);
     };
-    signal.addEventListener('abort', onAbort, { once: true });
-    for (const entry of [...entries]) {
-      entry.onSettled(() => {
-        entries.delete(entry);
-        if (entries.size === 0) signal.removeEventListener('abort', onAbort);
-      });
+    if (open.size > 0) signal.addEventListener('abort', onAbort, { once: true });
+  }
+
+  private countOpen(entries: readonly KeyEntry[]): void {
+    for (const entry of entries) {
+      this.open.count++;
+      entry.onSettled(() => this.open.count--);
     }
   }
+}
+
+/**
+ * Calls back when the last of the entries that are open has ended; not at all when none is open.
+ * @returns those that are open still, at any time
+ */
+function untilEnded(entries: readonly KeyEntry[], onEnd: () => void): ReadonlySet<KeyEntry> {
+  const open = new Set(entries.filter((entry) => !entry.isSettled));
+  for (const entry of [...open]) {
+    entry.onSettled(() => {
+      open.delete(entry);
+      if (open.size === 0) onEnd();
+    });
+  }
+  return open;
 }
 
 // What submissions are checked for, and what they are refused with.

@@ -40,6 +40,7 @@ export const ERROR_CODES = {
   ERR_POLICY: 'A policy threw or gave an answer that cannot be used.',
   ERR_PROTOCOL: 'The peer speaks another protocol or broke it.',
   ERR_PROVIDER: 'A collaborator of a host cannot be provided as asked.',
+  ERR_QUEUE_FULL: 'As many calls wait or are open as may.',
   ERR_QUOTA: 'One peer wants more than it may take.',
   ERR_READ_ONLY: 'A plugin or policy tried to change what it may only read.',
   ERR_REFUSED: 'A plugin of the scheduler did not admit a graph.',

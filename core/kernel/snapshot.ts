@@ -649,8 +649,7 @@ const CLUSTER = cluster.table(
         ({ limits, tasks }, refs) => {
           if (limits.size === 0) return undefined;
           return Array.from(limits.members(tasks.values()), ([limit, its]) => ({
-            name: limit.name,
-            max: limit.max,
+            ...limit.terms,
             tasks: refs.tasks.numbersOf(its),
             /** Of these, those that wait for it. */
             queued: refs.tasks.numbersOf(limits.queueOf(limit).sorted()),
@@ -659,8 +658,8 @@ const CLUSTER = cluster.table(
           }));
         },
         ({ limits }, saved, refs) => {
-          for (const { name, max, tasks, queued, endingRuns } of saved) {
-            const limit = limits.add(name, max);
+          for (const { tasks, queued, endingRuns, ...terms } of saved) {
+            const limit = limits.add(terms);
             for (const one of tasksAt(tasks, refs)) {
               limits.join(one, limit);
               if (one.processingOn !== undefined) limits.count(limit, 1);

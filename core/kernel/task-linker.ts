@@ -1,5 +1,5 @@
 import type { Submission } from '../api/policies.ts';
-import type { GraphTask, TaskLimitDescription, UpdateGraph } from '../messages/stimulus.ts';
+import type { GraphTask, UpdateGraph } from '../messages/stimulus.ts';
 import { linkDependencies, setWantedReplicas } from '../state/relations.ts';
 import type { Restrictions, TaskState } from '../state/task.ts';
 import type { GraphPlan } from './graph-intake.ts';
@@ -58,7 +58,11 @@ export class TaskLinker {
       const index = order[position] as number;
       const description = this.stimulus.tasks[index] as GraphTask;
       const task = plan.states[index] as TaskState;
-      if (description.limit !== undefined) setLimitMax(scope, description.limit);
+      const { limit: terms } = description;
+      if (terms !== undefined) {
+        const known = scope.cluster.limits.get(terms.name);
+        if (known !== undefined) scope.cluster.limits.setTerms(known, terms);
+      }
       if (isPlaceholder(task)) {
         if (plan.isNew(index)) describeTask(scope, task, description);
         this.fresh?.push(task);
@@ -137,13 +141,7 @@ function describeTask(
   const { limit } = description;
   if (limit === undefined) return;
   const { limits } = cluster;
-  limits.join(task, limits.get(limit.name) ?? limits.add(limit.name, limit.max));
-}
-
-/** The submission that names a limit last says how many may run. */
-function setLimitMax({ cluster }: KernelScope, { name, max }: TaskLimitDescription): void {
-  const limit = cluster.limits.get(name);
-  if (limit !== undefined && limit.max !== max) cluster.limits.setMax(limit, max);
+  limits.join(task, limits.get(limit.name) ?? limits.add(limit));
 }
 
 /** Annotations are free: a value that is not a number of copies has another meaning. */

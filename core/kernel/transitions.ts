@@ -8,6 +8,7 @@ import {
   startWaiting,
 } from '../state/relations.ts';
 import { ByState, type TaskStateName } from '../state/state-names.ts';
+import type { TaskLimit } from '../state/task-limits.ts';
 import { NO_TASKS, type TaskState, type WorkerState } from '../state/task.ts';
 import { isRelease, targetOfSuperfluous, type Work } from './agenda.ts';
 import { assignToWorker, reassign } from './assignment.ts';
@@ -372,13 +373,29 @@ function waitingToReleased(scope: KernelScope, task: TaskState): void {
 /** All inputs are there: a worker is chosen. */
 function waitingToProcessing(scope: KernelScope, task: TaskState): void {
   checkReady(scope, task);
-  if (task.limit?.holdsBack === true) {
-    scope.recommend(task, 'queued');
+  const { limit } = task;
+  if (limit?.holdsBack === true) {
+    if (limit.isQueueFull && task.runId < 0) refuse(scope, task, limit);
+    else scope.recommend(task, 'queued');
     return;
   }
   const placement = placeTask(scope, task);
   if (typeof placement === 'string') scope.recommend(task, placement);
   else assignToWorker(scope, task, placement);
+}
+
+/** As many wait for the limit as may, and the task has never been sent to a worker. */
+function refuse(scope: KernelScope, task: TaskState, limit: TaskLimit): void {
+  const { key } = task;
+  const { name, max, runningCount, queuedCount } = limit;
+  const failure = schedulerFailure(
+    'ERR_QUEUE_FULL',
+    `${key} was refused: ${queuedCount} tasks wait for the limit ${name} already, and ${runningCount} of ${max} run. ` +
+      'Come back later, or raise maxQueued.',
+    { key, limit: name, queuedCount, runningCount, max },
+  );
+  scope.blame(task, failure);
+  scope.recommend(task, 'erred');
 }
 
 /** No acceptable worker is running, the policy rejects all of them now, or a rule holds the task back. */

@@ -32,10 +32,13 @@ export interface HeartbeatClient extends FromClient {
   readonly op: 'heartbeat-client';
 }
 
-/** Of the tasks in the cluster with a limit of this name, at most so many run at the same time. */
+/** What bounds the tasks in the cluster with a limit of this name. */
 export interface TaskLimitDescription {
   readonly name: Name;
+  /** At most so many run at the same time. */
   readonly max: Positive;
+  /** At most so many wait: others that would have to fail. Default: any number. */
+  readonly maxQueued?: Count;
 }
 
 /** One task of a submitted graph. */
@@ -54,7 +57,6 @@ export interface GraphTask {
   readonly hosts?: Places;
   readonly allowOtherWorkers?: boolean;
   readonly resources?: Resources;
-  /** Bounds how many tasks run at the same time. */
   readonly limit?: TaskLimitDescription;
   readonly actor?: boolean;
   /** It loads or makes data: root-ish for the built-in policies, whatever its group looks like. */

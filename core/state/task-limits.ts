@@ -1,7 +1,8 @@
+import type { TaskLimitDescription } from '../messages/from-client.ts';
 import { TaskQueue } from './task-queue.ts';
 import type { TaskState } from './task.ts';
 
-/** Of tasks with this limit, at most so many run at the same time, in the whole cluster. Written by `TaskLimits` alone. */
+/** What bounds the tasks that have it, in the whole cluster. Written by `TaskLimits` alone. */
 export class TaskLimit {
   /** Tasks with this limit that are not forgotten. */
   taskCount = 0;
@@ -10,14 +11,24 @@ export class TaskLimit {
   /** Those in `queued`: they wait for this limit. */
   queuedCount = 0;
 
-  constructor(
-    readonly name: string,
-    /** As the last submission that named it says. */
-    public max: number,
-  ) {}
+  /** @param terms - as the last submission says that names the limit */
+  constructor(public terms: TaskLimitDescription) {}
+
+  get name(): string {
+    return this.terms.name;
+  }
+
+  get max(): number {
+    return this.terms.max;
+  }
 
   get hasRoom(): boolean {
     return this.runningCount < this.max;
+  }
+
+  /** True when a task that is new and has to wait is refused. */
+  get isQueueFull(): boolean {
+    return this.queuedCount >= (this.terms.maxQueued ?? Infinity);
   }
 
   /** True when a task that is ready has to wait: there is no room, or others came before it. */
@@ -48,9 +59,9 @@ export class TaskLimits implements Iterable<TaskLimit> {
   }
 
   /** A limit that there is not yet. */
-  add(name: string, max: number): TaskLimit {
-    const limit = new TaskLimit(name, max);
-    this.byName.set(name, limit);
+  add(terms: TaskLimitDescription): TaskLimit {
+    const limit = new TaskLimit(terms);
+    this.byName.set(terms.name, limit);
     this.queues.set(limit, new TaskQueue());
     return limit;
   }
@@ -80,9 +91,9 @@ export class TaskLimits implements Iterable<TaskLimit> {
     return members;
   }
 
-  /** The number that was named last counts. What runs already continues. */
-  setMax(limit: TaskLimit, max: number): void {
-    limit.max = max;
+  /** What was said last counts. What runs or waits already continues. */
+  setTerms(limit: TaskLimit, terms: TaskLimitDescription): void {
+    limit.terms = terms;
     this.review(limit);
   }
 

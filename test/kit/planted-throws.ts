@@ -28,7 +28,7 @@ const MUTATORS: readonly (readonly [prototype: object, names: readonly string[]]
   [ClusterState.prototype, ['discardTask', 'dropTask', 'addWorker', 'setResource', 'rerank']],
   [ClusterState.prototype, ['giveRank', 'countLanguage', 'removeWorker', 'clearPrefixes']],
   [StateCounts.prototype, ['change']],
-  [TaskLimits.prototype, ['add', 'join', 'setMax', 'leave', 'enqueue', 'dequeue', 'count']],
+  [TaskLimits.prototype, ['add', 'join', 'setTerms', 'leave', 'enqueue', 'dequeue', 'count']],
   [TaskLimits.prototype, ['addEndingRun', 'endRun', 'review', 'dropUnused']],
   [Object.getPrototypeOf(ProcessingList.prototype) as object, ['add', 'delete']],
   [ReplicaList.prototype, ['addPlace', 'clearPlace']],

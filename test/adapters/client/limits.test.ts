@@ -47,6 +47,38 @@ test('tasks of a graph have limits, too', async () => {
   expect(running.get('graph')?.most).toBe(1);
 });
 
+test('a call for which there is no room in the queue of its limit fails at once, with a code', async () => {
+  const limited = cluster.client.with({ limit: { name: 'short', max: 1, maxQueued: 2 } });
+  const all = limited.map(visit, urls('short').slice(0, 5));
+  const ends = await cluster.passing(Promise.allSettled(all.map((each) => each.result())));
+  expect(ends.map(({ status }) => status === 'fulfilled')).toEqual([
+    true,
+    true,
+    true,
+    false,
+    false,
+  ]);
+  expect(ends.at(-1)).toMatchObject({
+    reason: { code: 'ERR_QUEUE_FULL', data: { limit: 'short', queuedCount: 2, max: 1 } },
+  });
+});
+
+test('no more calls are open than maxOpen says, of one `with` and what is derived from it', async () => {
+  const web = cluster.client.with({ maxOpen: 3 });
+  const [a, b, c, d] = urls('open') as [string, string, string, string];
+  const first = web.submit(visit, a);
+  expect(() => web.map(visit, [b, c, d])).toThrow(
+    '3 calls beside 1 that are open would be more than maxOpen (3) allows',
+  );
+  const others = web.with({ priority: 1 }).map(visit, [b, c]);
+  const full = expect.objectContaining({ code: 'ERR_QUEUE_FULL' }) as Error;
+  expect(() => web.submit(visit, d)).toThrow(full);
+  const elsewhere = web.with({ maxOpen: 1 }).submit(visit, d);
+  others[0]?.cancel();
+  await cluster.passing(cluster.client.gather([first, others[1], elsewhere]));
+  await cluster.passing(cluster.client.gather(web.map(visit, [b, c, d])));
+});
+
 test.each<[unknown, string]>([
   ['visits', "limit must be an object such as { name: 'database', max: 4 }, or a function (got"],
   [{ name: '', max: 1 }, 'limit.name must be text without half of a surrogate pair, and not empty'],

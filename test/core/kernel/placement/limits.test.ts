@@ -161,3 +161,33 @@ it('`why` says that a task waits for its limit', () => {
     'waits for its limit, one of 1: 2 of 2 of host run',
   );
 });
+
+const short = { limit: { name: 'host', max: 1, maxQueued: 2 } };
+const codeOf = (env: SchedulerEnv, key: string): unknown =>
+  (env.cluster.tasks.get(key)?.failure?.exception as { code?: string } | undefined)?.code;
+
+it('a task that would wait for a limit behind as many as may fails at once, and with it what needs it', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2);
+  env.submit({ a: short, b: short, c: short, d: short, after: { deps: ['d'] } });
+  expect(env.states).toMatchObject({ b: 'queued', c: 'queued', d: 'erred', after: 'erred' });
+  expect(codeOf(env, 'd')).toBe('ERR_QUEUE_FULL');
+  env.finish('a');
+  env.submit({ e: short, f: { limit: { ...short.limit, maxQueued: 3 } } });
+  expect(env.states).toMatchObject({ b: 'processing w2', c: 'queued', e: 'queued', f: 'queued' });
+  env.submit({ g: short, h: { limit: { ...short.limit, maxQueued: 0 } } });
+  expect(env.states).toMatchObject({ e: 'queued', f: 'queued', g: 'erred', h: 'erred' });
+});
+
+it('a run that is lost waits again although the queue is full, and a task that was refused may be retried', () => {
+  const env = new SchedulerEnv();
+  env.addWorker('w1');
+  env.submit({ a: short, b: short, c: short, d: short });
+  env.setPriority({ b: 1 });
+  env.removeWorker('w1');
+  env.addWorker('w3');
+  expect(env.states).toMatchObject({ b: 'processing w3', a: 'queued', c: 'queued', d: 'erred' });
+  env.finish('b');
+  env.send({ op: 'retry', client: 'c', keys: ['d'] });
+  expect(env.states).toMatchObject({ a: 'processing w3', c: 'queued', d: 'queued' });
+});

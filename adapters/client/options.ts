@@ -6,6 +6,7 @@ import {
   type PersistSpec,
   type RetrySpec,
   type StoreSpec,
+  type TaskLimitDescription,
   YardmasterError,
 } from '../../core/api/index.ts';
 import {
@@ -125,8 +126,28 @@ export function taskFields(options: TaskOptions): Partial<GraphTask> | undefined
     ...(allowOtherWorkers === undefined ? {} : { allowOtherWorkers }),
     ...(resources === undefined ? {} : { resources }),
     // A function has been asked by now.
-    ...(typeof limit === 'object' ? { limit } : {}),
+    ...(typeof limit === 'object' ? { limit: describeLimit(limit) } : {}),
     ...(annotations === undefined ? {} : { annotations }),
+  };
+}
+
+/**
+ * The limit as the scheduler counts.
+ * @throws YardmasterError `ERR_GRAPH_INVALID` when it bounds nothing, or its rate is out of bounds
+ */
+function describeLimit({ name, max, maxQueued, rate, burst }: TaskLimit): TaskLimitDescription {
+  if (max === undefined && rate === undefined)
+    refuseOption('limit.max', max, 'given, or limit.rate');
+  const [amount = '', unit = 's'] = rate?.split('/') ?? [];
+  const intervalMs = UNITS_MS[unit as keyof typeof UNITS_MS] / Number(amount);
+  if (rate !== undefined && !(intervalMs >= INTERVAL_MIN_MS && intervalMs <= INTERVAL_MAX_MS)) {
+    refuseOption('limit.rate', rate, 'between one in a day and a million in a second');
+  }
+  return {
+    name,
+    ...(max === undefined ? {} : { max }),
+    ...(maxQueued === undefined ? {} : { maxQueued }),
+    ...(rate === undefined ? {} : { intervalMs, burst: burst ?? 1 + BURST_MS / intervalMs }),
   };
 }
 
@@ -169,11 +190,26 @@ export const WORKERS: Schema = {
   wanted: 'a list of addresses, host names or worker names, not empty',
 };
 
+/** A number of starts in a second, a minute or an hour. */
+export type Rate = `${number}/${keyof typeof UNITS_MS}`;
+
+const UNITS_MS = { s: 1000, min: 60_000, h: 3_600_000 };
+const RATE_WANTED = "a number in a time, such as '100/s', '30/min' or '500/h'";
+/** Milliseconds from one start to the next. */
+const INTERVAL_MIN_MS = 0.001;
+const INTERVAL_MAX_MS = 86_400_000;
+/** A timer may be as late as that without fewer starts than the rate allows. */
+const BURST_MS = 10;
+
 /** Of all tasks in the cluster with a limit of this name; the submission that names it last counts. */
 export interface TaskLimit {
   readonly name: string;
-  /** Tasks that may run at the same time, at least 1. */
-  readonly max: number;
+  /** Tasks that may run at the same time, at least 1. Default: any number. */
+  readonly max?: number;
+  /** Tasks that may start: `100/s`, `30/min` or `500/h`. Default: any number. */
+  readonly rate?: Rate;
+  /** Starts that may follow each other at once after a pause, at least 1. Default 1, and what comes in 10 ms. */
+  readonly burst?: number;
   /** Tasks that may wait; another one that would have to fails with `ERR_QUEUE_FULL`. Default: any number. */
   readonly maxQueued?: number;
 }
@@ -181,10 +217,12 @@ export interface TaskLimit {
 const LIMIT: Schema = {
   type: 'object',
   additionalProperties: false,
-  required: ['name', 'max'],
+  required: ['name'],
   properties: {
     name: NAMED,
     max: wholeNumber(1),
+    rate: { type: 'string', pattern: '^\\d+(\\.\\d+)?/(s|min|h)$', wanted: RATE_WANTED },
+    burst: { type: 'number', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
     maxQueued: wholeNumber(0),
   } satisfies Rules<TaskLimit>,
 };
@@ -249,6 +287,7 @@ export function checkSubmission<Options extends SubmitOptions>(options: Options)
   const checked: SubmitOptions = checkOptions<SubmitOptions>('submission', options, SUBMIT_RULES);
   const { key, retries } = checked;
   if (key !== undefined) checkKey(key);
+  if (typeof checked.limit === 'object') describeLimit(checked.limit);
   const retryIf = typeof retries === 'object' ? retries.retryIf : undefined;
   if (retryIf !== undefined && !isTaskFunction(retryIf)) {
     throw new YardmasterError(

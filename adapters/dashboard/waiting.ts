@@ -1,5 +1,5 @@
 import type { ClusterView, TaskView, WorkerView } from '../../core/api/index.ts';
-import { countOf } from '../../core/util/values.ts';
+import { countOf, outOf } from '../../core/util/values.ts';
 import type { Sentence } from './page-messages.ts';
 
 /** Tasks that are looked at for what they ask for, or wait for. */
@@ -85,7 +85,7 @@ function* limited({ limits, workers }: ClusterView): Iterable<Sentence> {
       continue;
     }
     const waiting = countOf(queuedCount, 'task waits', 'tasks wait');
-    yield sentence(`${waiting} for the limit ${name}: ${runningCount} of ${max} run.`);
+    yield sentence(`${waiting} for the limit ${name}: ${outOf(runningCount, max)} run.`);
   }
   if (others > 0)
     yield sentence(`${countOf(others, 'task waits', 'tasks wait')} for other limits.`);

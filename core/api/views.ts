@@ -112,10 +112,13 @@ export interface TaskView {
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Of the tasks that have it, at most so many run at the same time, in the whole cluster. */
+/** What bounds the tasks that have it, in the whole cluster. */
 export interface TaskLimitView {
   readonly name: string;
+  /** At most so many run at the same time; Infinity: any number. */
   readonly max: number;
+  /** Milliseconds from one start to the next, in the long run; undefined: no rate is set. */
+  readonly intervalMs: number | undefined;
   /** Tasks that are processing, and runs that were taken back and may not have ended. */
   readonly runningCount: number;
   /** Tasks in `queued` that wait for it. */

@@ -18,6 +18,7 @@ import type { KernelScope } from './scope.ts';
 export function assignToWorker(scope: KernelScope, task: TaskState, worker: WorkerState): void {
   const { cluster } = scope;
   const isRepeated = beginRun(scope, task);
+  if (task.limit !== undefined) cluster.limits.start(task.limit);
   book(scope, task, worker);
   setTaskState(task, 'processing');
   checkIdleSaturated(scope, worker);

@@ -15,6 +15,7 @@ import type {
 import type { TaskLimit } from '../state/task-limits.ts';
 import type { TaskState, WorkerState } from '../state/task.ts';
 import { nextInRing } from '../util/collections.ts';
+import { outOf } from '../util/values.ts';
 import { knownTasks } from './graph-table.ts';
 import {
   candidatesFor,
@@ -319,7 +320,7 @@ function aboutState(scope: KernelScope, task: TaskState): string[] {
       ];
     }
     case 'queued':
-      if (task.limit !== undefined) return [aboutLimit(task.limit)];
+      if (task.limit !== undefined) return [aboutLimit(scope, task, task.limit)];
       return [
         `held back in the scheduler, one of ${cluster.queued.size}: ${cluster.openSlots.size} of ${cluster.running.size} workers have an open slot`,
       ];
@@ -340,8 +341,14 @@ function aboutState(scope: KernelScope, task: TaskState): string[] {
   }
 }
 
-function aboutLimit({ name, max, runningCount, queuedCount }: TaskLimit): string {
-  return `waits for its limit, one of ${queuedCount}: ${runningCount} of ${max} of ${name} run`;
+/** O(tasks that wait for the limit), with a rate. */
+function aboutLimit({ cluster }: KernelScope, task: TaskState, limit: TaskLimit): string {
+  const { name, max, runningCount, queuedCount, bucket, intervalMs } = limit;
+  const text = `waits for its limit, one of ${queuedCount}: ${outOf(runningCount, max)} of ${name} run`;
+  if (bucket === undefined || intervalMs === undefined) return text;
+  const place = cluster.limits.queueOf(limit).sorted().indexOf(task) + 1;
+  const waitS = Math.max(0, bucket.timeOf(place) - cluster.nowMs) / 1000;
+  return `${text}; one starts every ${+intervalMs.toPrecision(3)} ms, this one in ${waitS.toFixed(1)} s at the earliest`;
 }
 
 function whyNoWorker({ ports, rules }: KernelScope, task: TaskState): string {

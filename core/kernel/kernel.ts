@@ -104,6 +104,11 @@ export class SchedulerKernel {
     return this.scope.agenda.length > 0 || this.scope.isRefillLeft;
   }
 
+  /** The time at which `continue` is due at the latest, because a rate allows more then; undefined: at no time. */
+  get wakeAtMs(): number | undefined {
+    return this.scope.cluster.limits.wakeAtMs;
+  }
+
   /** True while something that this client has said is not done. */
   isBusyFor(client: string): boolean {
     return this.scope.agenda.some((work) => work.client === client);
@@ -191,7 +196,9 @@ export class SchedulerKernel {
     const { scope } = this;
     settle(scope);
     settleUnproven(scope);
-    if (scope.cluster.limits.open.size > 0) startLimited(scope);
+    const { limits } = scope.cluster;
+    if (limits.wakeAtMs !== undefined) limits.passTime();
+    if (limits.open.size > 0) startLimited(scope);
     // Downstream tasks of this stimulus are placed by now, so queued tasks come after them.
     if (scope.cluster.queued.size > 0) refillFromQueue(scope);
     if (scope.refused.size > 0) offerRefused(scope);

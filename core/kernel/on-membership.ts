@@ -457,7 +457,7 @@ export function adoptRun(
   // All inputs are there in these states.
   const isReady = task?.state === 'queued' || task?.state === 'no-worker';
   // Others may have begun in its place.
-  const isFull = task?.limit?.hasRoom === false;
+  const isFull = task?.limit?.isFull === true;
   if (task === undefined || !isReady || isFull || !isRunOf(task, runId)) {
     if (task?.processingOn !== worker)
       takeBackRun(scope, { key, runId, limit: task?.limit }, worker);

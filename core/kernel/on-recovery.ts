@@ -24,6 +24,7 @@ export function onBeginRecovery(scope: KernelScope, { nextRunId }: BeginRecovery
   const recovery = new Recovery();
   for (const worker of scope.cluster.workersByRank) recovery.awaited.add(worker);
   scope.recovery = recovery;
+  scope.cluster.limits.emptyBuckets();
 }
 
 /** O(tasks that wait for a worker + what the workers have reported). */

@@ -650,6 +650,7 @@ const CLUSTER = cluster.table(
           if (limits.size === 0) return undefined;
           return Array.from(limits.members(tasks.values()), ([limit, its]) => ({
             ...limit.terms,
+            ...(limit.bucket === undefined ? {} : { bucket: limit.bucket.saved() }),
             tasks: refs.tasks.numbersOf(its),
             /** Of these, those that wait for it. */
             queued: refs.tasks.numbersOf(limits.queueOf(limit).sorted()),
@@ -658,14 +659,15 @@ const CLUSTER = cluster.table(
           }));
         },
         ({ limits }, saved, refs) => {
-          for (const { tasks, queued, endingRuns, ...terms } of saved) {
-            const limit = limits.add(terms);
+          for (const { tasks, queued, endingRuns, bucket, ...terms } of saved) {
+            const limit = limits.add(terms, bucket);
             for (const one of tasksAt(tasks, refs)) {
               limits.join(one, limit);
               if (one.processingOn !== undefined) limits.count(limit, 1);
             }
             for (const one of tasksAt(queued, refs)) limits.enqueue(limit, one);
             for (const runId of endingRuns) limits.addEndingRun(limit, runId);
+            limits.dropUnused(limit);
           }
         },
       ),

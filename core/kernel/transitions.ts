@@ -10,6 +10,7 @@ import {
 import { ByState, type TaskStateName } from '../state/state-names.ts';
 import type { TaskLimit } from '../state/task-limits.ts';
 import { NO_TASKS, type TaskState, type WorkerState } from '../state/task.ts';
+import { outOf } from '../util/values.ts';
 import { isRelease, targetOfSuperfluous, type Work } from './agenda.ts';
 import { assignToWorker, reassign } from './assignment.ts';
 import { checkIdleSaturated, recountSlots } from './occupancy.ts';
@@ -390,7 +391,7 @@ function refuse(scope: KernelScope, task: TaskState, limit: TaskLimit): void {
   const { name, max, runningCount, queuedCount } = limit;
   const failure = schedulerFailure(
     'ERR_QUEUE_FULL',
-    `${key} was refused: ${queuedCount} tasks wait for the limit ${name} already, and ${runningCount} of ${max} run. ` +
+    `${key} was refused: ${queuedCount} tasks wait for the limit ${name} already, and ${outOf(runningCount, max)} run. ` +
       'Come back later, or raise maxQueued.',
     { key, limit: name, queuedCount, runningCount, max },
   );

@@ -28,7 +28,10 @@ function validateLimits(scope: KernelScope, fail: (complaint: string) => void): 
     if (queue.size !== limit.queuedCount) fail(`limit ${name} counts ${limit.queuedCount} queued`);
     if (limits.open.has(limit) !== isOpen) fail(`limit ${name} is open, or not`);
     if (isOpen && !isHeld) fail(`${queue.size} tasks wait for limit ${name}, which has room`);
-    if (its.length + runningCount === 0) fail(`limit ${name} is known although no task has it`);
+    const isUsed = its.length + runningCount > 0;
+    if (isUsed === limits.isKept(limit)) fail(`limit ${name} has ${isUsed ? 'a' : 'no'} task`);
+    const isAsleep = queue.size > 0 && !limit.isFull && !hasRoom && limit.wakeAtMs === Infinity;
+    if (isAsleep) fail(`${queue.size} tasks wait for the rate of ${name} for ever`);
     const best = queue.peek();
     for (const task of queue) {
       if (task.state !== 'queued') fail(`${task.key} waits for a limit in state ${task.state}`);

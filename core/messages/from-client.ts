@@ -1,9 +1,11 @@
 /** Messages from clients to the scheduler. */
 import type {
+  Amount,
   Copies,
   Count,
   Finite,
   Integer,
+  Interval,
   Limit,
   Name,
   Places,
@@ -35,8 +37,12 @@ export interface HeartbeatClient extends FromClient {
 /** What bounds the tasks in the cluster with a limit of this name. */
 export interface TaskLimitDescription {
   readonly name: Name;
-  /** At most so many run at the same time. */
-  readonly max: Positive;
+  /** At most so many run at the same time. Default: any number. */
+  readonly max?: Positive;
+  /** One starts in each such time, in the long run. Default: no rate. */
+  readonly intervalMs?: Interval;
+  /** Starts that may follow each other at once after a pause. Default 1. */
+  readonly burst?: Amount;
   /** At most so many wait: others that would have to fail. Default: any number. */
   readonly maxQueued?: Count;
 }

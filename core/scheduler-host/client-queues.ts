@@ -1,4 +1,4 @@
-import type { Clock } from '../api/clock.ts';
+import type { Clock, Timer } from '../api/clock.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
 import { CLOCK } from '../host/tokens.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
@@ -19,6 +19,9 @@ export class ClientQueues implements Stimuli {
   /** By client; the oldest line that may move does, the others wait. */
   private readonly lines = new Map<string, Line>();
   private isScheduled = false;
+  /** For what waits for the time to pass, and when it rings. */
+  private alarm: Timer | undefined;
+  private alarmAtMs: number | undefined;
 
   constructor(
     @inject(CLOCK) private readonly clock: Clock,
@@ -44,6 +47,19 @@ export class ClientQueues implements Stimuli {
     if (!this.queue.isStopped) this.schedule();
   }
 
+  /** A stimulus was handled: the kernel may wait for another time than before. */
+  setAlarm(): void {
+    const atMs = this.queue.isStopped ? undefined : this.kernel.wakeAtMs;
+    if (atMs === this.alarmAtMs) return;
+    this.alarm?.cancel();
+    this.alarmAtMs = atMs;
+    if (atMs === undefined) return;
+    this.alarm = this.clock.setTimer(Math.max(0, atMs - this.clock.nowMs()), () => {
+      this.alarmAtMs = undefined;
+      this.queue.put({ op: 'continue' });
+    });
+  }
+
   /** Resolves when all that the client has said has been done; undefined: it has been. */
   settled(client: string): Promise<void> | undefined {
     if (!this.isWaiting(client)) return undefined;
@@ -52,6 +68,7 @@ export class ClientQueues implements Stimuli {
 
   /** Nothing moves any more. */
   clear(): void {
+    this.alarm?.cancel();
     for (const client of [...this.lines.keys()]) this.end(client);
   }
 

@@ -95,7 +95,7 @@ export class ClusterState {
 
   /** Tasks in `queued` that wait for an open slot. Those that wait for their limit are in its queue. */
   readonly queued = new TaskQueue();
-  readonly limits = new TaskLimits();
+  readonly limits = new TaskLimits(this);
   /** Tasks in `no-worker`, with the time of entry in milliseconds; oldest first. */
   readonly unrunnable = new Map<TaskState, number>();
   /** Tasks with two or more replicas. */

@@ -1,6 +1,16 @@
 import type { TaskLimitDescription } from '../messages/from-client.ts';
+import { MinHeap } from '../util/heaps.ts';
 import { TaskQueue } from './task-queue.ts';
 import type { TaskState } from './task.ts';
+import { type Rate, TokenBucket } from './token-bucket.ts';
+
+/** Limits without a task that are kept because they have not recovered from what started; then the oldest half goes. */
+const SPENT_MAX = 10_000;
+
+/** Knows the time of the present stimulus. */
+interface Now {
+  readonly nowMs: number;
+}
 
 /** What bounds the tasks that have it, in the whole cluster. Written by `TaskLimits` alone. */
 export class TaskLimit {
@@ -10,20 +20,43 @@ export class TaskLimit {
   runningCount = 0;
   /** Those in `queued`: they wait for this limit. */
   queuedCount = 0;
+  /** The starts that its rate allows; undefined: any number. */
+  bucket: TokenBucket | undefined;
+  /** The time at which it is looked at again because tasks wait for its rate; Infinity: never. */
+  wakeAtMs = Infinity;
 
   /** @param terms - as the last submission says that names the limit */
-  constructor(public terms: TaskLimitDescription) {}
+  constructor(
+    public terms: TaskLimitDescription,
+    private readonly clock: Now,
+  ) {}
 
   get name(): string {
     return this.terms.name;
   }
 
+  /** Infinity: any number. */
   get max(): number {
-    return this.terms.max;
+    return this.terms.max ?? Infinity;
+  }
+
+  /** Milliseconds from one start to the next, in the long run; undefined: no rate is set. */
+  get intervalMs(): number | undefined {
+    return this.terms.intervalMs;
+  }
+
+  /** True when as many run as may. */
+  get isFull(): boolean {
+    return this.runningCount >= this.max;
   }
 
   get hasRoom(): boolean {
-    return this.runningCount < this.max;
+    return !this.isFull && this.bucket?.has(this.clock.nowMs) !== false;
+  }
+
+  /** True when it has started more of late than a new limit of its name would know of. */
+  get isSpent(): boolean {
+    return this.bucket?.isFull(this.clock.nowMs) === false;
   }
 
   /** True when a task that is new and has to wait is refused. */
@@ -37,7 +70,15 @@ export class TaskLimit {
   }
 }
 
-/** The limits that tasks have, by name. A limit is there as long as a task has it, or a run of one may not have ended. */
+interface Wake {
+  readonly atMs: number;
+  readonly limit: TaskLimit;
+}
+
+/**
+ * The limits that tasks have, by name. A limit is there as long as a task has it, a run of one may not have ended, or its
+ * rate has not recovered from those that started.
+ */
 export class TaskLimits implements Iterable<TaskLimit> {
   private readonly byName = new Map<string, TaskLimit>();
   private readonly queues = new Map<TaskLimit, TaskQueue>();
@@ -45,6 +86,14 @@ export class TaskLimits implements Iterable<TaskLimit> {
   readonly open = new Set<TaskLimit>();
   /** Of runs that were taken back, by run id. */
   private readonly endingRuns = new Map<number, TaskLimit>();
+  /** Without a task, and spent when they lost the last one; in this order. */
+  private readonly spent = new Set<TaskLimit>();
+  /** When limits are looked at for whose rate tasks wait: the earliest is that of the limit, others are of no effect. */
+  private readonly wakes = new MinHeap<Wake>(
+    (a, b) => a.atMs - b.atMs || (a.limit.name < b.limit.name ? -1 : 1),
+  );
+
+  constructor(private readonly clock: Now) {}
 
   get size(): number {
     return this.byName.size;
@@ -58,12 +107,34 @@ export class TaskLimits implements Iterable<TaskLimit> {
     return this.byName.get(name);
   }
 
-  /** A limit that there is not yet. */
-  add(terms: TaskLimitDescription): TaskLimit {
-    const limit = new TaskLimit(terms);
+  /**
+   * A limit that there is not yet.
+   * @param bucket - what was saved of its rate. Default: nothing has started for long
+   */
+  add(terms: TaskLimitDescription, bucket?: readonly [tokens: number, sinceMs: number]): TaskLimit {
+    const limit = new TaskLimit(terms, this.clock);
+    const rate = rateOf(terms);
+    if (rate !== undefined) {
+      limit.bucket = new TokenBucket(rate, ...(bucket ?? [rate.burst, this.clock.nowMs]));
+    }
     this.byName.set(terms.name, limit);
     this.queues.set(limit, new TaskQueue());
     return limit;
+  }
+
+  /** The time at which a limit whose rate tasks wait for is to be looked at; undefined: there is none. */
+  get wakeAtMs(): number | undefined {
+    return this.wakes.peek()?.atMs;
+  }
+
+  /** Finds the limits that have room now because time has passed. O(log limits) for each. */
+  passTime(): void {
+    const { nowMs } = this.clock;
+    while ((this.wakeAtMs ?? Infinity) <= nowMs) {
+      const { limit } = this.wakes.pop() as Wake;
+      limit.wakeAtMs = Infinity;
+      this.review(limit);
+    }
   }
 
   /** Its tasks in `queued`. */
@@ -75,6 +146,7 @@ export class TaskLimits implements Iterable<TaskLimit> {
   join(task: TaskState, limit: TaskLimit): void {
     task.limit = limit;
     limit.taskCount++;
+    this.spent.delete(limit);
   }
 
   /** Of each limit its tasks, in their order here. O(tasks). */
@@ -93,8 +165,18 @@ export class TaskLimits implements Iterable<TaskLimit> {
 
   /** What was said last counts. What runs or waits already continues. */
   setTerms(limit: TaskLimit, terms: TaskLimitDescription): void {
+    const rate = rateOf(terms);
+    const { nowMs } = this.clock;
+    if (rate === undefined) limit.bucket = undefined;
+    else if (limit.bucket === undefined) limit.bucket = new TokenBucket(rate, rate.burst, nowMs);
+    else limit.bucket.setRate(rate, nowMs);
     limit.terms = terms;
     this.review(limit);
+  }
+
+  /** It is not known what has started of late. */
+  emptyBuckets(): void {
+    for (const { bucket } of this) bucket?.set(0, this.clock.nowMs);
   }
 
   /** The task is forgotten. */
@@ -117,7 +199,13 @@ export class TaskLimits implements Iterable<TaskLimit> {
     this.review(limit);
   }
 
-  /** A task with this limit begins, or ends. */
+  /** A task with this limit is sent to a worker. */
+  start(limit: TaskLimit): void {
+    limit.bucket?.take(this.clock.nowMs);
+    this.review(limit);
+  }
+
+  /** A task with this limit is on a worker, or not any more. */
   count(limit: TaskLimit, change: 1 | -1): void {
     limit.runningCount += change;
     this.review(limit);
@@ -155,6 +243,7 @@ export class TaskLimits implements Iterable<TaskLimit> {
       this.queueOf(limit).clear();
     }
     this.open.clear();
+    this.spent.clear();
     for (const { limit } of tasks) {
       if (limit === undefined) continue;
       limit.taskCount++;
@@ -168,14 +257,51 @@ export class TaskLimits implements Iterable<TaskLimit> {
     for (const limit of [...this]) this.dropUnused(limit);
   }
 
-  private review(limit: TaskLimit): void {
-    if (limit.hasRoom && limit.queuedCount > 0) this.open.add(limit);
-    else this.open.delete(limit);
+  /** True when it is there only because it is spent. */
+  isKept(limit: TaskLimit): boolean {
+    return this.spent.has(limit);
   }
 
-  private dropUnused(limit: TaskLimit): void {
+  private review(limit: TaskLimit): void {
+    const waits = limit.queuedCount > 0;
+    if (waits && limit.hasRoom) {
+      this.open.add(limit);
+      return;
+    }
+    this.open.delete(limit);
+    if (waits && !limit.isFull && limit.bucket !== undefined) this.wake(limit, limit.bucket);
+  }
+
+  /** At the first whole millisecond at which it may start a task. */
+  private wake(limit: TaskLimit, bucket: TokenBucket): void {
+    const atMs = Math.max(Math.ceil(bucket.timeOf(1)), this.clock.nowMs + 1);
+    if (atMs >= limit.wakeAtMs) return;
+    this.wakes.push({ atMs, limit });
+    limit.wakeAtMs = atMs;
+  }
+
+  /** No-op for a limit that a task has, or that a run may have. */
+  dropUnused(limit: TaskLimit): void {
     if (limit.taskCount + limit.runningCount > 0) return;
+    if (limit.isSpent) {
+      this.spent.add(limit);
+      if (this.spent.size > SPENT_MAX) this.dropSpent();
+    } else this.drop(limit);
+  }
+
+  /** Drops those that have recovered, and if that is not half of them, the oldest. O(spent limits). */
+  private dropSpent(): void {
+    for (const limit of this.spent) if (!limit.isSpent) this.drop(limit);
+    for (const limit of this.spent) if (this.spent.size > SPENT_MAX / 2) this.drop(limit);
+  }
+
+  private drop(limit: TaskLimit): void {
+    this.spent.delete(limit);
     this.byName.delete(limit.name);
     this.queues.delete(limit);
   }
+}
+
+function rateOf({ intervalMs, burst = 1 }: TaskLimitDescription): Rate | undefined {
+  return intervalMs === undefined ? undefined : { intervalMs, burst };
 }

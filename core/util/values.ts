@@ -76,6 +76,11 @@ export function countOf(amount: number, one: string, many = `${one}s`): string {
   return `${NUMBERS.format(amount)} ${amount === 1 ? one : many}`;
 }
 
+/** `3 of 4`, or `3` when there may be any number. */
+export function outOf(amount: number, max: number): string {
+  return max === Infinity ? String(amount) : `${amount} of ${max}`;
+}
+
 /** The name of the type of a value for people: `number`, `Array`, `Map`, the name of its class. */
 export function typeName(value: unknown): string {
   if (value === null) return 'null';
@@ -144,6 +149,20 @@ export type Copies = number;
  * @minimum 0
  */
 export type Limit = number;
+
+/**
+ * Milliseconds by which others are divided: from a thousandth to a day.
+ * @minimum 0.001
+ * @maximum 86400000
+ */
+export type Interval = number;
+
+/**
+ * An amount that is not always whole, at least 1.
+ * @minimum 1
+ * @maximum 9007199254740991
+ */
+export type Amount = number;
 
 /**
  * A number whose sums and differences remain numbers: neither NaN nor infinite, nor so large that it has

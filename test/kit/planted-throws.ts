@@ -28,8 +28,11 @@ const MUTATORS: readonly (readonly [prototype: object, names: readonly string[]]
   [ClusterState.prototype, ['discardTask', 'dropTask', 'addWorker', 'setResource', 'rerank']],
   [ClusterState.prototype, ['giveRank', 'countLanguage', 'removeWorker', 'clearPrefixes']],
   [StateCounts.prototype, ['change']],
-  [TaskLimits.prototype, ['add', 'join', 'setTerms', 'leave', 'enqueue', 'dequeue', 'count']],
-  [TaskLimits.prototype, ['addEndingRun', 'endRun', 'review', 'dropUnused']],
+  [
+    TaskLimits.prototype,
+    ['add', 'join', 'setTerms', 'leave', 'enqueue', 'dequeue', 'count', 'start'],
+  ],
+  [TaskLimits.prototype, ['addEndingRun', 'endRun', 'review', 'dropUnused', 'wake', 'drop']],
   [Object.getPrototypeOf(ProcessingList.prototype) as object, ['add', 'delete']],
   [ReplicaList.prototype, ['addPlace', 'clearPlace']],
   [RefusedTasks.prototype, ['add', 'delete']],

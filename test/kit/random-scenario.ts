@@ -135,7 +135,11 @@ function specialOf(place: number, seed: number): Partial<GraphTask> {
       };
     case 9:
       return {
-        limit: { name: 'changing', max: 1 + (seed % 3) },
+        limit: {
+          name: 'changing',
+          ...(seed % 4 === 0 ? {} : { max: 1 + (seed % 3) }),
+          ...(seed % 4 < 2 ? { intervalMs: 10 * (1 + (seed % 3)), burst: 1 + (seed % 2) } : {}),
+        },
         userPriority: place % 3,
       };
     default:

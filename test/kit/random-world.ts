@@ -99,10 +99,15 @@ export class RandomWorld {
       const { endingRuns } = this.kernel.cluster.workers.get(worker.address)!;
       check(endingRuns.size === 0, () => `${worker.address} has runs that never end`);
     }
-    for (let left = 10 * ALL_KEYS.length; left > 0; left--) {
+    for (let left = 20 * ALL_KEYS.length; left > 0; left--) {
       const [assignment] = this.assignments();
-      if (assignment === undefined) break;
-      this.finish(assignment, 1);
+      const { wakeAtMs } = this.kernel;
+      if (assignment !== undefined) this.finish(assignment, 1);
+      else if (wakeAtMs === undefined) break;
+      else {
+        this.nowMs = wakeAtMs;
+        this.send({ op: 'continue' });
+      }
       this.continue(Infinity);
     }
     for (const task of this.kernel.cluster.tasks.values()) {

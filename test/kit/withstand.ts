@@ -52,8 +52,9 @@ export function usualKernel(options: Partial<KernelOptions>, ports: KernelPorts)
 }
 
 /** Everything that was broken works again, and whatever is asked for is done. */
-function heal(kernel: SchedulerKernel, nowMs: number): void {
+function heal(kernel: SchedulerKernel, endMs: number): void {
   let count = 0;
+  let nowMs = endMs;
   const send = (stimulus: Unnamed): void => {
     kernel.handle({ ...stimulus, stimulusId: `heal-${count++}` }, nowMs);
   };
@@ -72,8 +73,9 @@ function heal(kernel: SchedulerKernel, nowMs: number): void {
   settle();
   for (let left = 200; left > 0; left--) {
     const report = finishAny(kernel.cluster);
-    if (report === undefined) break;
-    send(report);
+    if (report === undefined && kernel.wakeAtMs === undefined) break;
+    nowMs = Math.max(nowMs, kernel.wakeAtMs ?? 0);
+    send(report ?? { op: 'continue' });
     settle();
   }
   const tasks = [...kernel.cluster.tasks.values()];

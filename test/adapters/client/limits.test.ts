@@ -63,6 +63,18 @@ test('a call for which there is no room in the queue of its limit fails at once,
   });
 });
 
+test('no more tasks start than the rate of their limit allows, each as soon as it does', async () => {
+  const limited = cluster.client.with({ limit: { name: 'rate', rate: '10/s', burst: 2 } });
+  const startMs = cluster.clock.nowMs();
+  const all = limited.map(visit, urls('rate').slice(0, 7));
+  await cluster.passing(all[1]!.result());
+  expect(cluster.clock.nowMs() - startMs).toBeLessThan(150);
+  await cluster.passing(cluster.client.gather(all));
+  const tookMs = cluster.clock.nowMs() - startMs;
+  // Two at once, five in the time of five, and the run itself.
+  expect([tookMs >= 600, tookMs < 700]).toEqual([true, true]);
+});
+
 test('no more calls are open than maxOpen says, of one `with` and what is derived from it', async () => {
   const web = cluster.client.with({ maxOpen: 3 });
   const [a, b, c, d] = urls('open') as [string, string, string, string];
@@ -83,6 +95,9 @@ test.each<[unknown, string]>([
   ['visits', "limit must be an object such as { name: 'database', max: 4 }, or a function (got"],
   [{ name: '', max: 1 }, 'limit.name must be text without half of a surrogate pair, and not empty'],
   [{ name: 'a', max: 0 }, 'limit.max must be a whole number of at least 1 (got 0)'],
+  [{ name: 'a' }, 'limit.max must be given, or limit.rate (got nothing)'],
+  [{ name: 'a', rate: '10 a second' }, "limit.rate must be a number in a time, such as '100/s'"],
+  [{ name: 'a', rate: '0/s' }, 'limit.rate must be between one in a day and a million in a second'],
   [{ name: 'a', max: 1, min: 0 }, 'limit.min is not known; did you mean'],
 ])('refuses the limit %o', (limit, message) => {
   expect(() => cluster.client.with({ limit } as TaskOptions)).toThrow(message);

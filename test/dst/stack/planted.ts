@@ -229,7 +229,7 @@ const LIMIT_IS_ONE_MORE = inStimuli((stimulus) => {
   const tasks = stimulus.tasks.map((task) =>
     task.limit === undefined
       ? task
-      : { ...task, limit: { ...task.limit, max: task.limit.max + 1 } },
+      : { ...task, limit: { ...task.limit, max: (task.limit.max ?? 0) + 1 } },
   );
   return { ...stimulus, tasks };
 });

@@ -191,3 +191,78 @@ it('a run that is lost waits again although the queue is full, and a task that w
   env.send({ op: 'retry', client: 'c', keys: ['d'] });
   expect(env.states).toMatchObject({ a: 'processing w3', c: 'queued', d: 'queued' });
 });
+
+const paced = { limit: { name: 'api', intervalMs: 100, burst: 2 } };
+
+it('tasks of a rate start in bursts after a pause, and then one in each interval', () => {
+  const env = new SchedulerEnv();
+  env.addWorker('w1', { threads: 8 });
+  env.submit({ a: paced, b: paced, c: paced, d: paced, e: paced });
+  expect(env.states).toMatchObject({ b: 'processing w1', c: 'queued', d: 'queued', e: 'queued' });
+  expect(env.kernel.wakeAtMs).toBe(100);
+  expect(env.kernel.insight.why('d').now).toContain(
+    'waits for its limit, one of 3: 2 of api run; one starts every 100 ms, this one in 0.2 s at the earliest',
+  );
+  env.advance(99).send({ op: 'continue' });
+  expect(env.state('c')).toBe('queued');
+  env.finishAll('a', 'b');
+  env.advance(1).send({ op: 'continue' });
+  expect(env.states).toMatchObject({ c: 'processing w1', d: 'queued' });
+  env.advance(1000).send({ op: 'continue' });
+  expect(env.states).toMatchObject({ d: 'processing w1', e: 'processing w1' });
+  expect(env.kernel.wakeAtMs).toBeUndefined();
+});
+
+it('a limit may bound the rate, those that run and those that wait', () => {
+  const env = new SchedulerEnv();
+  env.addWorker('w1', { threads: 8 });
+  const all = { limit: { ...paced.limit, max: 1, maxQueued: 2 } };
+  env.submit({ a: all, b: all, c: all, d: all });
+  expect(env.states).toMatchObject({ a: 'processing w1', b: 'queued', c: 'queued', d: 'erred' });
+  env.advance(1000).send({ op: 'continue' });
+  expect(env.state('b')).toBe('queued');
+  env.finish('a');
+  env.finish('b');
+  expect(env.states).toMatchObject({ c: 'processing w1' });
+});
+
+it('what has started counts when a limit comes back that no task had meanwhile', () => {
+  const env = new SchedulerEnv();
+  env.addWorker('w1', { threads: 8 });
+  env.submit({ a: paced, b: paced });
+  env.finishAll('a', 'b');
+  env.release('a', 'b');
+  expect([...env.cluster.limits]).toMatchObject([{ name: 'api', taskCount: 0 }]);
+  env.submit({ c: paced });
+  expect(env.state('c')).toBe('queued');
+  env.advance(100).send({ op: 'continue' });
+  env.finish('c');
+  env.advance(1000).release('c');
+  expect(env.cluster.limits.size).toBe(0);
+});
+
+it('a stolen task does not start twice, one whose worker is lost does', () => {
+  const env = new SchedulerEnv();
+  env.addWorker('w1');
+  env.submit({ a: paced, b: { ...paced, userPriority: -1 } });
+  env.addWorker('w2');
+  env.steal('w2', 'b');
+  env.answerSteal('b', 'ready', { worker: 'w1' });
+  expect(env.kernel.wakeAtMs).toBeUndefined();
+  env.advance(100);
+  env.submit({ c: paced });
+  expect(env.state('c')).toMatch('processing');
+  env.removeWorker('w2');
+  expect(env.state('b')).toBe('queued');
+});
+
+it('a faster rate counts at once for those that wait', () => {
+  const env = new SchedulerEnv();
+  env.addWorker('w1', { threads: 8 });
+  const hourly = { limit: { name: 'api', intervalMs: 3_600_000 } };
+  env.submit({ a: hourly, b: hourly });
+  env.advance(1000);
+  env.submit({ c: { ...paced, userPriority: -1 } });
+  env.advance(100).send({ op: 'continue' });
+  expect(env.states).toMatchObject({ b: 'processing w1', c: 'queued' });
+});

@@ -63,6 +63,8 @@ export interface TaskOptions {
    * `graph-outputs`: only the requested results of a graph. Default false.
    */
   readonly persist?: boolean | 'graph-outputs';
+  /** On whose behalf: tenants share the cluster when `weighted-fair-share` is configured with `by: tenant`. */
+  readonly tenant?: string;
   /** For plugins and policies; plain data. */
   readonly annotations?: Readonly<Record<string, unknown>>;
 }
@@ -110,15 +112,15 @@ export function taskFields(options: TaskOptions): Partial<GraphTask> | undefined
   const traceparent = traceParent();
   if (traceparent === undefined && isBare(options)) return undefined;
   const { retries, priority, workers, allowOtherWorkers, resources, replicas } = options;
-  const { timeoutMs, limit } = options;
+  const { timeoutMs, limit, tenant } = options;
   const named = {
     ...(replicas === undefined ? {} : { replicas }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(tenant === undefined ? {} : { tenant }),
   };
-  const isNamed = replicas !== undefined || timeoutMs !== undefined || traceparent !== undefined;
-  const annotations = isNamed
-    ? { ...(traceparent === undefined ? {} : { traceparent }), ...options.annotations, ...named }
-    : options.annotations;
+  const origin = traceparent === undefined ? {} : { traceparent };
+  const all = { ...origin, ...options.annotations, ...named };
+  const annotations = Object.keys(all).length === 0 ? options.annotations : all;
   return {
     ...(priority === undefined ? {} : { userPriority: priority }),
     ...(typeof retries === 'number' ? { retries } : {}),
@@ -162,6 +164,7 @@ function isBare(options: TaskOptions): boolean {
     options.limit === undefined &&
     options.replicas === undefined &&
     options.timeoutMs === undefined &&
+    options.tenant === undefined &&
     options.annotations === undefined
   );
 }
@@ -257,6 +260,7 @@ const SUBMIT_RULES: Rules<SubmitOptions> = {
     wanted: "an object such as { name: 'database', max: 4 }, or a function",
   },
   replicas: COPIES,
+  tenant: NAMED,
   annotations: { type: 'object', properties: { replicas: COPIES }, additionalProperties: true },
   persist: either(FLAG, { const: 'graph-outputs' }),
   resultStore: RESULT_STORE,

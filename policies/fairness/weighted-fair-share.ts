@@ -26,16 +26,17 @@ const optionsSchema = {
   additionalProperties: false,
   properties: {
     weights: {
-      description: 'Share of each client by its name or its whole key, relative to the others.',
+      description:
+        'Share of each client by its name or its whole key, or of each tenant, relative to the others.',
       type: 'object',
-      additionalProperties: positive('Weight of this client.'),
+      additionalProperties: positive('Weight of this one.'),
       default: {},
     },
-    defaultWeight: { ...positive('Weight of the clients that are not listed.'), default: 1 },
+    defaultWeight: { ...positive('Weight of those that are not listed.'), default: 1 },
     by: {
       description:
-        'Who has a share: client, each connection; name, all clients of one name together.',
-      enum: ['client', 'name'],
+        'Who has a share: client, each connection; name, all clients of one name together; tenant, whom calls name, and the others by the name of their client.',
+      enum: ['client', 'name', 'tenant'],
       default: 'client',
     },
     cost: {
@@ -54,10 +55,10 @@ const optionsSchema = {
 } as const;
 
 /**
- * Clients share the cluster in proportion to their weights, however much each of them submits: one
- * that submits ten tasks does not wait for ten thousand of another.
+ * Clients, or the tenants that calls name, share the cluster in proportion to their weights, however much each of them
+ * submits: one that submits ten tasks does not wait for ten thousand of another.
  *
- * Start-time fair queuing. The virtual time of a client is the work that it has had, divided by its
+ * Start-time fair queuing. The virtual time of a client (or tenant) is the work that it has had, divided by its
  * weight. The tasks of a submission are dated from the present, or from the end of the client's
  * other work; each date follows the one before by the task's cost divided by the weight. Tasks with
  * earlier dates run first. All dates are set at submission, so workers run tasks in the same order.
@@ -116,21 +117,19 @@ class FairShare implements Fairness {
     }
     if (isIdle(cluster)) this.settle();
     this.forgetGone(cluster);
-    const account = this.accountOf(client);
-    if (account.end < this.present) account.end = account.done = this.present;
-    const { ageing } = this.options;
-    let date = account.end + (ageing * (nowMs - this.startMs)) / 1000;
+    const aged = (this.options.ageing * (nowMs - this.startMs)) / 1000;
     // The tasks that a task submits get the date of that task, before the other work of its client.
-    if (parent?.priority !== undefined) [, date] = parent.priority;
+    let next = parent?.priority?.[1];
     // A query of the position that a submission would get names no tasks.
-    if (tasks.length === 0) return date;
+    if (tasks.length === 0) return next ?? this.accountOf(this.ownerOf(client, parent)).end + aged;
     return tasks.map((task) => {
-      const own = date;
+      const account = this.accountOf(this.ownerOf(client, task, parent));
+      const date = next ?? account.end + aged;
       const cost = this.costOf(task) / account.weight;
-      date += cost;
+      if (next !== undefined) next += cost;
       account.end += cost;
       this.own(task, account, cost);
-      return own;
+      return date;
     });
   }
 
@@ -194,16 +193,25 @@ class FairShare implements Fairness {
     return Math.max(COST_MIN_S, task.prefix.durationEstimateS);
   }
 
-  private accountOf(client: string): Account {
-    const { by, weights, defaultWeight } = this.options;
-    const name = client.replace(UNIQUE_PART, '');
-    const key = by === 'name' ? name : client;
-    let account = this.accounts.get(key);
+  /** @param tasks - what is submitted, and what submits it: the first that has a tenant counts */
+  private ownerOf(client: string, ...tasks: readonly (TaskView | undefined)[]): string {
+    const { by } = this.options;
+    if (by === 'client') return client;
+    const tenants = by === 'tenant' ? tasks.map((task) => task?.annotations?.['tenant']) : [];
+    const tenant = tenants.find((found) => typeof found === 'string');
+    return tenant ?? client.replace(UNIQUE_PART, '');
+  }
+
+  /** Who was idle begins at the present. */
+  private accountOf(owner: string): Account {
+    const { weights, defaultWeight } = this.options;
+    let account = this.accounts.get(owner);
     if (account === undefined) {
-      const weight = own(weights, client) ?? own(weights, name) ?? defaultWeight;
+      const weight =
+        own(weights, owner) ?? own(weights, owner.replace(UNIQUE_PART, '')) ?? defaultWeight;
       account = { weight, done: this.present, end: this.present };
-      this.accounts.set(key, account);
-    }
+      this.accounts.set(owner, account);
+    } else if (account.end < this.present) account.end = account.done = this.present;
     return account;
   }
 

@@ -188,6 +188,34 @@ describe('with weighted-fair-share', () => {
     expect(one! + two!).toBeGreaterThan(58);
   });
 
+  it('tenants share, whichever clients call on their behalf, and so do clients without one', () => {
+    const options = { ...PER_TASK, by: 'tenant', weights: { acme: 3 } } as const;
+    const cluster = simulated(options, 1);
+    const of = (tenant: string): object => ({ annotations: { tenant } });
+    cluster.submit(graphTasks(numbered('acme', 600, of('acme'))), { client: 'web' });
+    const tiny = graphTasks(numbered('tiny', 200, of('tiny')));
+    cluster.submit(tiny.slice(0, 100), { client: 'web' });
+    cluster.submit(tiny.slice(100), { client: 'other' });
+    submit(cluster, 'nightly', 200);
+    cluster.run(10_000);
+    const served = ['acme', 'tiny', 'nightly'].map((name) => servedBy(cluster, name));
+    const shares = served.map((count) => Math.round((5 * count) / cluster.executed.length));
+    expect(shares).toEqual([3, 1, 1]);
+  });
+
+  it('what a task of a tenant submits is paid for by the tenant', () => {
+    const options = { ...PER_TASK, by: 'tenant' } as const;
+    const env = new SchedulerEnv({ policies: { fairness: made(weightedFairShare, options) } });
+    env.addWorkers(1, { threads: 50 });
+    const acme = { annotations: { tenant: 'acme' } };
+    env.submit({ parent: acme });
+    env.submit({ child: {} }, { submittingTask: 'parent' });
+    env.submit({ next: acme, other: {} });
+    const date = (key: string): number => env.task(key).generation;
+    expect(date('child')).toBe(date('parent'));
+    expect([date('next'), date('other')]).toEqual([date('parent') + 2, date('parent')]);
+  });
+
   it('by default a share is one of time: long tasks are dearer than short ones', () => {
     const cluster = new SimulatedCluster({
       policies: { fairness: made(weightedFairShare), queuing: made(rootish) },

@@ -19,7 +19,7 @@ import { type NewReport, Outgoing } from './outgoing.ts';
 import { SessionActors } from './session-actors.ts';
 
 /** Milliseconds for a run whose deadline is over to end. */
-const DEADLINE_GRACE_MS = 1000;
+const DEADLINE_GRACE_MS = 500;
 /** Waits between attempts to fetch a result that is missing where the scheduler says it is. */
 const LOST_DELAYS_MS = [10, 50, 100, 200, 500, 1000, 2000, 4000];
 

@@ -419,7 +419,7 @@ export const WORKER_SCHEMA = section('Workers', 'Of the workers that are started
   killGrace: duration(
     'Grace for aborted tasks',
     'How long an aborted task may continue before its thread is terminated. inf: for ever.',
-    { default: '5s', infinite: true },
+    { default: '500ms', infinite: true },
   ),
   nanny: flag(
     'Nanny',

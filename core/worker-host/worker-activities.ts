@@ -31,7 +31,7 @@ import { sharedMemoryOf, valueBytes } from '../util/bytes.ts';
 const RETRY_BUSY_MS = 150;
 
 /** Milliseconds for the code of a task to end after its time is over and its failure was reported. */
-const TIMEOUT_GRACE_MS = 1000;
+const TIMEOUT_GRACE_MS = 500;
 
 /** A peer that sends nothing for this long counts as gone. If it is not, it is asked again. */
 const ANSWER_TIMEOUT_MS = 60_000;

@@ -80,10 +80,9 @@ test('a worker that is silent for its time to live is removed, its task runs els
 });
 
 test.each(['threads', 'processes'] as const)(
-  'with %s a cancelled task that ignores its signal loses its thread, and the next one runs',
+  'with %s a cancelled task that ignores its signal soon loses its thread, and the next one runs',
   async (mode) => {
-    const config = { worker: { killGrace: '300 ms' } };
-    const cluster = await LocalCluster.start({ mode, workers: 1, config });
+    const cluster = await LocalCluster.start({ mode, workers: 1 });
     try {
       const client = await cluster.client();
       const marker = join(folder, mode);
@@ -93,7 +92,8 @@ test.each(['threads', 'processes'] as const)(
       endless.cancel();
       expect(await client.submit(square, 7).result()).toBe(49);
       // Until its thread was ended, the task had it.
-      expect(performance.now() - startMs).toBeGreaterThan(250);
+      const tookMs = performance.now() - startMs;
+      expect([tookMs > 450, tookMs < 4500]).toEqual([true, true]);
     } finally {
       await cluster.close();
     }

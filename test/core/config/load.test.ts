@@ -39,7 +39,7 @@ const SCHEDULING = {
   memHardLimit: 0.95,
 };
 const WORKER_PROCESS = {
-  killGrace: 5000,
+  killGrace: 500,
   nanny: true,
   stuckAfter: 30_000,
   retireTimeout: 10_000,

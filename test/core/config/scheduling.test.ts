@@ -62,7 +62,7 @@ it('retries and reschedules reach the kernel', () => {
 it('threads of cancelled tasks are ended after the timeout, or never', () => {
   const grace = (scheduling: ConfigInput['scheduling'] = {}, worker = {}): number =>
     configuration.loadObject({ scheduling, worker }).config.worker.killGrace;
-  expect(grace()).toBe(5000);
+  expect(grace()).toBe(500);
   expect(grace({}, { killGrace: '2s' })).toBe(2000);
   expect(grace({ subtaskCancelTimeout: '300 ms' }, { killGrace: '2s' })).toBe(300);
   expect(grace({ enableKillSlot: false, subtaskCancelTimeout: 1 })).toBe(Infinity);

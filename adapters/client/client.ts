@@ -26,6 +26,7 @@ import {
 import { type ScatterOptions, Scatterer } from './scatter.ts';
 import { forgetKept } from './kept-results.ts';
 import { Session } from './session.ts';
+import { type FirstOptions, firstResult } from './streams.ts';
 import { asFutureList, entriesIn, futuresIn, replaceFutures } from './structure.ts';
 
 /** The options of a gathering. */
@@ -166,6 +167,28 @@ export class Client extends CoordinationAccess {
 
   private skip(error: unknown, { errors }: GatherOptions): void {
     if (errors !== 'skip' || this.session.isClosed) throw error;
+  }
+
+  /**
+   * The result of the first future that is done, or its error, as `Promise.race`.
+   * @param futures - at least one
+   */
+  race<F extends Future<unknown>>(
+    futures: Iterable<F>,
+    options: FirstOptions = {},
+  ): Promise<Gathered<F>> {
+    return firstResult('race', futures, options) as Promise<Gathered<F>>;
+  }
+
+  /**
+   * The first result, as `Promise.any`: errors count only when no future has a result.
+   * @throws AggregateError with `errors` in the order of the futures
+   */
+  any<F extends Future<unknown>>(
+    futures: Iterable<F>,
+    options: FirstOptions = {},
+  ): Promise<Gathered<F>> {
+    return firstResult('any', futures, options) as Promise<Gathered<F>>;
   }
 
   /**

@@ -15,7 +15,16 @@ export type * from './options.ts';
 export * from './progress.ts';
 export type { ScatterOptions } from './scatter.ts';
 export type { Reconnected } from './session.ts';
-export * from './streams.ts';
+export {
+  asCompleted,
+  type Completions,
+  type FirstOptions,
+  type Items,
+  type StreamOptions,
+  wait,
+  type WaitOptions,
+  type WaitResult,
+} from './streams.ts';
 export { type ComputedFutures, Submitter } from './submitter.ts';
 export { workerClient } from './worker-client.ts';
 export * from './worker-access.ts';

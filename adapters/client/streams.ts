@@ -189,6 +189,15 @@ function waitedTooLong(waiting: readonly Future<unknown>[], timeoutMs: number): 
   );
 }
 
+/** The futures in the order in which they get done, to which others can be added meanwhile. */
+export interface Completions<F> extends AsyncGenerator<F, void, undefined> {
+  /**
+   * Those that were added before are left out.
+   * @throws YardmasterError `ERR_GRAPH_INVALID` when the last future was given and the loop has ended
+   */
+  add(futures: Iterable<F>): void;
+}
+
 /**
  * The futures in the order in which they get done: `for await (const future of asCompleted(all))`.
  * Never fails by itself: ask each future for its result. Each future comes once.
@@ -196,35 +205,104 @@ function waitedTooLong(waiting: readonly Future<unknown>[], timeoutMs: number): 
  * @param options - `cancelled: 'skip'` leaves out futures that were cancelled or released. Default `give`: their
  *   `status` is `cancelled`
  */
-export async function* asCompleted<F extends Future<unknown>>(
+export function asCompleted<F extends Future<unknown>>(
   futures: Iterable<F>,
   options: { readonly cancelled?: 'give' | 'skip' } = {},
-): AsyncGenerator<F, void, undefined> {
+): Completions<F> {
   checkOptions('asCompleted', options, { cancelled: oneOf('give', 'skip') });
-  const { cancelled = 'give' } = options;
-  const done: F[] = [];
-  let wake: () => void = () => undefined;
-  // Keeps the futures alive until they are handed out, and no longer.
-  const waiting = new Map<F, () => void>();
-  for (const future of new Set(listOfFutures('asCompleted', futures))) {
-    const onDone = (): void => {
-      done.push(future);
-      wake();
-    };
-    waiting.set(future, onDone);
-    holdingOfFuture(future).entry.onSettled(onDone);
+  const queue = new CompletionQueue<F>();
+  queue.add(futures);
+  const add = queue.add.bind(queue);
+  return Object.assign(queue.take(options.cancelled ?? 'give'), { add });
+}
+
+class CompletionQueue<F extends Future<unknown>> {
+  /** Keeps the futures alive until they are handed out, and no longer. */
+  private readonly waiting = new Map<F, () => void>();
+  private readonly added = new WeakSet<F>();
+  private readonly done: F[] = [];
+  private hasEnded = false;
+  private wake: () => void = () => undefined;
+
+  add(futures: Iterable<F>): void {
+    const list = listOfFutures('asCompleted', futures);
+    if (this.hasEnded) {
+      throw new YardmasterError(
+        'ERR_GRAPH_INVALID',
+        'this asCompleted has ended; add futures before the loop asks for the one after the last, or call it again',
+      );
+    }
+    for (const future of list) {
+      if (this.added.has(future)) continue;
+      this.added.add(future);
+      const onDone = (): void => {
+        this.done.push(future);
+        this.wake();
+      };
+      this.waiting.set(future, onDone);
+      holdingOfFuture(future).entry.onSettled(onDone);
+    }
   }
-  try {
-    while (waiting.size > 0) {
-      if (done.length === 0) {
-        const [first] = waiting.keys();
-        await pausing(first, new Promise<void>((resolve) => (wake = resolve)));
+
+  async *take(cancelled: 'give' | 'skip'): AsyncGenerator<F, void, undefined> {
+    const { waiting, done } = this;
+    try {
+      while (waiting.size > 0) {
+        if (done.length === 0) {
+          const [first] = waiting.keys();
+          await pausing(first, new Promise<void>((resolve) => (this.wake = resolve)));
+        }
+        const next = done.shift() as F;
+        waiting.delete(next);
+        if (cancelled === 'give' || next.status !== 'cancelled') yield next;
       }
-      const next = done.shift() as F;
-      waiting.delete(next);
-      if (cancelled === 'give' || next.status !== 'cancelled') yield next;
+    } finally {
+      this.hasEnded = true;
+      for (const [future, onDone] of waiting) holdingOfFuture(future).entry.withdraw(onDone);
+    }
+  }
+}
+
+/** The options of `race` and `any`. */
+export interface FirstOptions {
+  /** `cancel`: gives up the others as soon as the answer is there. Default `keep`. */
+  readonly others?: 'keep' | 'cancel';
+}
+
+const FIRST_RULES: Rules<FirstOptions> = { others: oneOf('keep', 'cancel') };
+
+/**
+ * The result of the first future that has one (`any`), or that is done (`race`).
+ * @throws AggregateError of `any`, with the error of each, when there is no result
+ */
+export async function firstResult(
+  call: 'race' | 'any',
+  futures: Iterable<Future<unknown>>,
+  options: FirstOptions,
+): Promise<unknown> {
+  const { others } = checkOptions(`client.${call}`, options, FIRST_RULES);
+  const list = listOfFutures(call, futures);
+  const errors = new Map<Future<unknown>, unknown>();
+  try {
+    for await (const future of asCompleted(list)) {
+      try {
+        return await future.result();
+      } catch (error) {
+        if (call === 'race') throw error;
+        errors.set(future, error);
+      }
     }
   } finally {
-    for (const [future, onDone] of waiting) holdingOfFuture(future).entry.withdraw(onDone);
+    if (others === 'cancel') {
+      for (const future of list) if (!future.done) future.cancel({ reason: `it lost a ${call}` });
+    }
   }
+  if (call === 'any') {
+    const message = `none of ${countOf(list.length, 'future')} has a result`;
+    throw new AggregateError(
+      list.map((future) => errors.get(future)),
+      message,
+    );
+  }
+  throw new YardmasterError('ERR_GRAPH_INVALID', 'race wants at least one future, got none');
 }

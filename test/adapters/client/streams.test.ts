@@ -32,7 +32,7 @@ describe('words of the client', () => {
   let cluster: LocalCluster;
   let client: Client;
   beforeAll(async () => {
-    cluster = await LocalCluster.start({ mode: 'inline', workers: 1 });
+    cluster = await LocalCluster.start({ mode: 'inline', workers: 1, threads: 2 });
     client = await cluster.client();
   });
   afterAll(() => cluster.close());
@@ -140,5 +140,55 @@ describe('words of the client', () => {
     for await (const future of asCompleted(futures, { cancelled: 'skip' }))
       given.push(future.status);
     expect(given).toEqual(['finished']);
+  });
+
+  test('asCompleted gives futures that were added while it runs, and ends when none is left', async () => {
+    const first = client.submit(inc, 20);
+    const completed = asCompleted([first]);
+    const results: number[] = [];
+    for await (const future of completed) {
+      results.push(await future.result());
+      // Those it has had already come no second time.
+      if (results.length < 3) completed.add([client.submit(inc, 20 + results.length), future]);
+    }
+    expect(results).toEqual([21, 22, 23]);
+    expect(() => completed.add([first])).toThrow(/has ended/);
+  });
+
+  test('a future that is added while asCompleted waits is given before those that take longer', async () => {
+    const slow = client.submit(never, 'waits');
+    const completed = asCompleted<Future<unknown>>([slow]);
+    const next = completed.next();
+    const quick = client.submit(inc, 30);
+    completed.add([quick]);
+    expect((await next).value).toBe(quick);
+    await completed.return();
+    slow.cancel();
+  });
+
+  test('race gives the first result or error, and cancels the others when it is asked to', async () => {
+    const slow = client.submit(never, 'loses');
+    expect(await client.race([slow, client.submit(inc, 40)])).toBe(41);
+    expect(slow.status).toBe('pending');
+    const failing = client.submit(fail, 'first');
+    await expect(client.race([slow, failing], { others: 'cancel' })).rejects.toThrow('first');
+    expect(slow.status).toBe('cancelled');
+    await expect(client.race([])).rejects.toThrow(/race wants at least one future/);
+  });
+
+  test('any gives the first result, and fails with all errors when there is none', async () => {
+    const slow = client.submit(never, 'needless');
+    const failing = client.submit(fail, 'any');
+    await failing.settled();
+    const found = await client.any([failing, slow, client.submit(inc, 50)], { others: 'cancel' });
+    expect(found).toBe(51);
+    expect(slow.status).toBe('cancelled');
+    const error: unknown = await client.any([failing, slow]).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(AggregateError);
+    expect((error as AggregateError).errors).toMatchObject([
+      { message: 'any' },
+      { code: 'ERR_CANCELLED' },
+    ]);
+    await expect(client.any([])).rejects.toBeInstanceOf(AggregateError);
   });
 });

@@ -246,7 +246,7 @@ executorConformance('timed', () => ({ create: (context) => timed.create(context,
         '1',
         '4',
         '9',
-        '16',
+        '81',
         '3 of 3, 0 failed, 0 cancelled',
         '6 9 25',
       ]);

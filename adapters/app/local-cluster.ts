@@ -9,7 +9,7 @@ import {
 import { inBackground } from '../../core/shared/timers.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { countOf } from '../../core/util/values.ts';
-import { Client, type ConnectOptions } from '../client/index.ts';
+import { Client, type CloseOptions, type ConnectOptions } from '../client/index.ts';
 import { SystemClock } from '../clocks/index.ts';
 import {
   type Adaptive,
@@ -47,6 +47,7 @@ export class LocalCluster {
   private workersMade = 0;
   private scaling: Promise<void> = Promise.resolve();
   private closing: Promise<void> | undefined;
+  private isDraining = false;
   /** Ends what waits for workers when the cluster closes. */
   private readonly stop = new AbortController();
   private adaptive: Adaptive | undefined;
@@ -126,6 +127,7 @@ export class LocalCluster {
   /** A new client, closed together with the cluster. */
   async client(options: Omit<ConnectOptions, 'transports' | 'clock'> = {}): Promise<Client> {
     this.checkOpen();
+    if (this.isDraining) throw closedError();
     const { transports, clientAddress } = this.parts;
     const { clock } = this;
     const { resultStore } = this.parts;
@@ -189,10 +191,17 @@ export class LocalCluster {
     return this.running.stopRecording();
   }
 
-  /** Closes clients, workers and the scheduler. */
-  close(): Promise<void> {
+  /**
+   * Closes clients, workers and the scheduler. With `graceMs` the clients take nothing new, and what is open has that long to
+   * end; another call without it ends the wait.
+   */
+  async close(options: CloseOptions = {}): Promise<void> {
+    if (options.graceMs !== undefined && this.closing === undefined) {
+      this.isDraining = true;
+      await this.closeClients(options);
+    }
     this.closing ??= this.shutDown();
-    return this.closing;
+    await this.closing;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -319,11 +328,15 @@ export class LocalCluster {
     throw closedError();
   }
 
+  private async closeClients(options?: CloseOptions): Promise<void> {
+    await Promise.all([...this.clients].map((client) => client.close(options)));
+  }
+
   private async shutDown(): Promise<void> {
     this.stop.abort();
     this.running.expectEnd();
     const adapting = this.stopAdapting();
-    await Promise.all([...this.clients].map((client) => client.close()));
+    await this.closeClients();
     await this.scaling;
     await Promise.all([...this.workers].map((worker) => worker.close()));
     await this.running.close(); // Ends a retirement that is under way, too.

@@ -16,6 +16,7 @@ import type { KeyEntry } from './entry.ts';
 import type { FetchOptions } from './fetcher.ts';
 import { type CancelOptions, type Future, holdingOfFuture } from './future.ts';
 import {
+  AMOUNT,
   checkOptions,
   checkPriority,
   type Gathered,
@@ -33,6 +34,12 @@ import { asFutureList, entriesIn, futuresIn, replaceFutures } from './structure.
 export interface GatherOptions extends FetchOptions {
   /** `skip` leaves futures that failed out of arrays and Sets. Default `raise`. */
   readonly errors?: 'raise' | 'skip';
+}
+
+/** The options of a close. */
+export interface CloseOptions {
+  /** Milliseconds to wait for what is open; another close without it ends that. Default 0. */
+  readonly graceMs?: number;
 }
 
 /** Replaces a result that failed. */
@@ -206,7 +213,7 @@ export class Client extends CoordinationAccess {
     values: readonly unknown[] | Readonly<Record<string, unknown>>,
     options: ScatterOptions = {},
   ): Promise<unknown> {
-    this.session.checkOpen();
+    this.session.checkTaking();
     if (Array.isArray(values)) return this.scatterer.scatterList(values, options);
     if (isPlainObject(values)) return this.scatterer.scatterNamed(values, options);
     throw new YardmasterError(
@@ -295,12 +302,14 @@ export class Client extends CoordinationAccess {
   }
 
   /**
-   * Releases everything and disconnects. What is still open fails with `ERR_CLOSED`. The client of a
-   * task releases everything, and may be used until the task ends.
+   * Releases everything and disconnects. With `graceMs` it takes nothing new, and first waits that long for what is
+   * open. What is open then fails with `ERR_CLOSED`, and its tasks are given up. The client of a task releases
+   * everything at once, and may be used until the task ends.
    */
-  async close(): Promise<void> {
+  async close(options: CloseOptions = {}): Promise<void> {
+    const { graceMs } = checkOptions('client.close', options, CLOSE_RULES);
     if (this.isLent) this.session.table.releaseAll();
-    else await this.session.close();
+    else await this.session.close(graceMs);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -308,6 +317,7 @@ export class Client extends CoordinationAccess {
   }
 }
 
+const CLOSE_RULES: Rules<CloseOptions> = { graceMs: AMOUNT };
 const GATHER_RULES: Rules<GatherOptions> = { errors: oneOf('raise', 'skip'), direct: FLAG };
 
 function prioritiesIn(given: ReadonlyMap<Future<unknown>, number>): Map<KeyEntry, number> {

@@ -49,6 +49,11 @@ export class KeyTable {
     return this.entries.get(key);
   }
 
+  /** One want of each key that has not ended. O(keys). */
+  get open(): readonly KeyEntry[] {
+    return [...this.entries.values()].filter((entry) => !entry.isSettled);
+  }
+
   /**
    * @returns the entry of the key, if it is held
    * @throws YardmasterError `ERR_KEY_TAKEN` when the key computes something else already

@@ -20,6 +20,8 @@ import { SessionActors } from './session-actors.ts';
 
 /** Milliseconds for a run whose deadline is over to end. */
 const DEADLINE_GRACE_MS = 500;
+/** The interval at which a client that closes looks whether results are still being fetched. */
+const DRAIN_POLL_MS = 5;
 /** Waits between attempts to fetch a result that is missing where the scheduler says it is. */
 const LOST_DELAYS_MS = [10, 50, 100, 200, 500, 1000, 2000, 4000];
 
@@ -62,6 +64,10 @@ export class Session implements FutureOwner, LinkOwner {
   private readonly actors: SessionActors;
   private readonly fetcher: Fetcher;
   private closing: Promise<void> | undefined;
+  /** Set while it takes nothing new: ends the wait for what is open. */
+  private drainEnd: AbortController | undefined;
+  /** Results that are being fetched. */
+  private reading = 0;
   private closedBy: Error | undefined;
   private readonly ending = new AbortController();
   /** Called when the connection is back, with the scheduler as it was or another one. They must not throw. */
@@ -157,6 +163,13 @@ export class Session implements FutureOwner, LinkOwner {
     if (this.closedBy !== undefined) throw this.closedError();
   }
 
+  /** @throws YardmasterError `ERR_CLOSED`, also while it waits for what is open before it closes */
+  checkTaking(): void {
+    this.checkOpen();
+    if (this.drainEnd === undefined) return;
+    throw new YardmasterError('ERR_CLOSED', 'the client is closing, and takes nothing new');
+  }
+
   /** Asks the scheduler, after all that was reported before. */
   request<T>(method: string, parameters: WireMessage): Promise<T> {
     if (this.closedBy !== undefined) return Promise.reject(this.closedError());
@@ -184,6 +197,7 @@ export class Session implements FutureOwner, LinkOwner {
 
   private async fetchResult(entry: KeyEntry, options: FetchOptions): Promise<unknown> {
     entry.references++;
+    this.reading++;
     try {
       let attempt = 0;
       for (;;) {
@@ -199,6 +213,7 @@ export class Session implements FutureOwner, LinkOwner {
         await this.recoverLost(entry, attempt++);
       }
     } finally {
+      this.reading--;
       this.releaseEntry(entry);
     }
   }
@@ -295,8 +310,10 @@ export class Session implements FutureOwner, LinkOwner {
     this.table.release(entry);
   }
 
-  close(): Promise<void> {
-    this.closing ??= this.shutDown();
+  /** @param graceMs - for what is open to end; without, what an earlier call waits for is given up, too */
+  close(graceMs = 0): Promise<void> {
+    if (graceMs === 0) this.drainEnd?.abort();
+    this.closing ??= this.shutDown(graceMs);
     return this.closing;
   }
 
@@ -391,10 +408,29 @@ export class Session implements FutureOwner, LinkOwner {
     await new Promise<void>((resolve) => void this.clock.setTimer(delayMs, resolve));
   }
 
-  private async shutDown(): Promise<void> {
+  private async shutDown(graceMs: number): Promise<void> {
+    if (graceMs > 0) await this.drain(graceMs);
     this.outgoing.flush();
     this.end(new YardmasterError('ERR_CLOSED', 'the client was closed'));
     await Promise.all([this.link.close(), this.peers.close()]);
+  }
+
+  /** Takes nothing new, until nothing is open and all results that are asked for are here. */
+  private async drain(graceMs: number): Promise<void> {
+    const { signal } = (this.drainEnd = new AbortController());
+    const over = new Promise<void>((resolve) => {
+      signal.addEventListener('abort', () => resolve());
+    });
+    const timer = this.clock.setTimer(graceMs, () => this.drainEnd?.abort());
+    const turn = (): Promise<void> =>
+      new Promise((resolve) => void this.clock.setTimer(DRAIN_POLL_MS, resolve));
+    for (let open = this.table.open; !signal.aborted && !this.isClosed; open = this.table.open) {
+      if (open.length === 0 && this.reading === 0) break;
+      await Promise.race([Promise.all(open.map((entry) => entry.settled())), over]);
+      // Who is told of an end asks for the result now.
+      await turn();
+    }
+    timer.cancel();
   }
 
   private end(why: Error): void {

@@ -221,7 +221,7 @@ export class Submitter {
     keys: Keys,
   ): ComputedFutures<G, Keys>;
   compute(graph: Graph, keys: string | readonly string[]): unknown {
-    this.session.checkOpen();
+    this.session.checkTaking();
     this.checkSignal();
     const { namespace = '' } = this.options;
     const requested = requestedKeys(graph, keys).map((key) => namespace + key);
@@ -240,7 +240,7 @@ export class Submitter {
     names: readonly string[],
     keyOfName: (name: string) => string,
   ): Future<unknown>[] {
-    this.session.checkOpen();
+    this.session.checkTaking();
     return this.submitGraph(graph, names.map(keyOfName), keyOfName);
   }
 
@@ -256,7 +256,7 @@ export class Submitter {
     givenKey: string | undefined,
   ): Future<unknown> {
     const { table, outgoing } = this.session;
-    this.session.checkOpen();
+    this.session.checkTaking();
     checkFunction(fn);
     const packed = packTaskArguments(
       fn.name,

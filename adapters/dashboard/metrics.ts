@@ -210,6 +210,17 @@ export class Metrics {
     this.gauge(`${at}tasks_unrunnable`, 'Tasks without a worker that may run them', () => [
       [cluster.unrunnable.size],
     ]);
+    this.gauge(`${at}limit_tasks`, 'Tasks with a limit, by its name', () =>
+      [...cluster.limits]
+        .slice(0, LIMITS_MAX)
+        .flatMap(({ name: limit, runningCount, queuedCount }): Sample[] => [
+          [runningCount, { limit, state: 'running' }],
+          [queuedCount, { limit, state: 'waiting' }],
+        ]),
+    );
+    this.counter(`${at}limit_refused_total`, 'Tasks refused because as many waited as may', () =>
+      [...cluster.limits.refusals].map(([limit, count]) => [count, { limit }] as const),
+    );
     this.gauge(`${at}steals_in_flight`, 'Tasks asked back from workers', () => [
       [cluster.stealsInFlight],
     ]);
@@ -331,7 +342,16 @@ export class Metrics {
   }
 }
 
-const LABELS = ['state', 'task_prefix_name', 'type', 'code', 'plugin', 'hook', 'quantile'] as const;
+const LABELS = [
+  'state',
+  'limit',
+  'task_prefix_name',
+  'type',
+  'code',
+  'plugin',
+  'hook',
+  'quantile',
+] as const;
 
 function byState(counts: Iterable<readonly [state: string, count: number]>): Sample[] {
   return Array.from(counts, ([state, count]) => [count, { state }] as const);
@@ -339,6 +359,8 @@ function byState(counts: Iterable<readonly [state: string, count: number]>): Sam
 
 /** Prefixes with figures of their own; those that come later are summed. */
 const PREFIXES_MAX = 200;
+/** Limits whose tasks are reported, the oldest. */
+const LIMITS_MAX = 200;
 const OTHERS = '(others)';
 
 interface Totals {

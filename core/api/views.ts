@@ -213,7 +213,11 @@ export interface ClusterView {
     peek(): WorkerView | undefined;
   };
   /** Limits that tasks have, in the order in which they came. */
-  readonly limits: Iterable<TaskLimitView> & { readonly size: number };
+  readonly limits: Iterable<TaskLimitView> & {
+    readonly size: number;
+    /** Tasks refused because of `maxQueued`, by name of the limit, since the scheduler started. */
+    readonly refusals: ReadonlyMap<string, number>;
+  };
   /** Tasks that are held back for an open slot; `peek` is the first by priority. */
   readonly queued: Iterable<TaskView> & { readonly size: number; peek(): TaskView | undefined };
   readonly unrunnable: ReadonlyMap<TaskView, number>;

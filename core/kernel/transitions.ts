@@ -395,6 +395,7 @@ function refuse(scope: KernelScope, task: TaskState, limit: TaskLimit): void {
       'Come back later, or raise maxQueued.',
     { key, limit: name, queuedCount, runningCount, max },
   );
+  scope.cluster.limits.noteRefusal(limit);
   scope.blame(task, failure);
   scope.recommend(task, 'erred');
 }

@@ -7,6 +7,9 @@ import { type Rate, TokenBucket } from './token-bucket.ts';
 /** Limits without a task that are kept because they have not recovered from what started; then the oldest half goes. */
 const SPENT_MAX = 10_000;
 
+/** Names of limits whose refusals are counted. */
+const REFUSALS_MAX = 1000;
+
 /** Knows the time of the present stimulus. */
 interface Now {
   readonly nowMs: number;
@@ -92,6 +95,9 @@ export class TaskLimits implements Iterable<TaskLimit> {
   private readonly wakes = new MinHeap<Wake>(
     (a, b) => a.atMs - b.atMs || (a.limit.name < b.limit.name ? -1 : 1),
   );
+
+  /** Tasks that were refused because as many waited as may, by name of the limit, which may be gone; the newest names. */
+  readonly refusals = new Map<string, number>();
 
   constructor(private readonly clock: Now) {}
 
@@ -191,6 +197,16 @@ export class TaskLimits implements Iterable<TaskLimit> {
     this.queueOf(limit).add(task);
     limit.queuedCount++;
     this.review(limit);
+  }
+
+  noteRefusal({ name }: TaskLimit): void {
+    const count = this.refusals.get(name) ?? 0;
+    this.refusals.delete(name);
+    this.refusals.set(name, count + 1);
+    for (const oldest of this.refusals.keys()) {
+      if (this.refusals.size <= REFUSALS_MAX) break;
+      this.refusals.delete(oldest);
+    }
   }
 
   dequeue(limit: TaskLimit, task: TaskState): void {

@@ -175,6 +175,23 @@ describe('an answer of the dashboard', () => {
 });
 
 describe('the metrics of a cluster', () => {
+  it('say of each limit what runs, waits, and was refused, also when no task has it any more', async () => {
+    const { cluster, at } = await startCluster();
+    const read = async (): Promise<string> => (await fetch(`${at}/metrics`)).text();
+    const client = await cluster.client();
+    const limited = client.with({ limit: { name: 'api', rate: '1/h', maxQueued: 1 }, pure: false });
+    const [first, second, third] = [1, 2, 3].map((ms) => limited.submit(spin, ms));
+    await first?.result();
+    await expect(third?.result()).rejects.toMatchObject({ code: 'ERR_QUEUE_FULL' });
+    const text = await read();
+    expect(text).toContain('yardmaster_limit_tasks{limit="api",state="running"} 0');
+    expect(text).toContain('yardmaster_limit_tasks{limit="api",state="waiting"} 1');
+    for (const future of [first, second, third]) future?.release();
+    await expect.poll(read).toContain('yardmaster_limit_tasks{limit="api",state="waiting"} 0');
+    expect(await read()).toContain('yardmaster_limit_refused_total{limit="api"} 1');
+    await cluster.close();
+  });
+
   it('have the names of Dask, and sums that never fall when tasks are forgotten', async () => {
     const { cluster, at } = await startCluster();
     const read = async (): Promise<string> => (await fetch(`${at}/metrics`)).text();

@@ -1,20 +1,20 @@
 /** Messages from clients to the scheduler. */
 import type {
-  Amount,
   Copies,
   Count,
   Finite,
   Integer,
-  Interval,
   Limit,
   Name,
   Places,
-  Positive,
   Resources,
   Size,
 } from '../util/values.ts';
+import type { TaskLimitDescription } from '../state/task-limits.ts';
 import type { FromClient, Unstamped } from './cause.ts';
 import type { DropParts } from './protocol.ts';
+
+export type { TaskLimitDescription };
 
 /** A client has come. */
 export interface RegisterClient extends FromClient {
@@ -32,19 +32,6 @@ export interface RemoveClient extends FromClient {
 /** A client lives. */
 export interface HeartbeatClient extends FromClient {
   readonly op: 'heartbeat-client';
-}
-
-/** What bounds the tasks in the cluster with a limit of this name. */
-export interface TaskLimitDescription {
-  readonly name: Name;
-  /** At most so many run at the same time. Default: any number. */
-  readonly max?: Positive;
-  /** One starts in each such time, in the long run. Default: no rate. */
-  readonly intervalMs?: Interval;
-  /** Starts that may follow each other at once after a pause. Default 1. */
-  readonly burst?: Amount;
-  /** At most so many wait: others that would have to fail. Default: any number. */
-  readonly maxQueued?: Count;
 }
 
 /** One task of a submitted graph. */

@@ -1,5 +1,5 @@
-import type { TaskLimitDescription } from '../messages/from-client.ts';
 import { MinHeap } from '../util/heaps.ts';
+import type { Amount, Count, Interval, Name, Positive } from '../util/values.ts';
 import { TaskQueue } from './task-queue.ts';
 import type { TaskState } from './task.ts';
 import { type Rate, TokenBucket } from './token-bucket.ts';
@@ -9,6 +9,19 @@ const SPENT_MAX = 10_000;
 
 /** Names of limits whose refusals are counted. */
 const REFUSALS_MAX = 1000;
+
+/** What bounds the tasks in the cluster with a limit of this name. */
+export interface TaskLimitDescription {
+  readonly name: Name;
+  /** At most so many run at the same time. Default: any number. */
+  readonly max?: Positive;
+  /** One starts in each such time, in the long run. Default: no rate. */
+  readonly intervalMs?: Interval;
+  /** Starts that may follow each other at once after a pause. Default 1. */
+  readonly burst?: Amount;
+  /** At most so many wait: others that would have to fail. Default: any number. */
+  readonly maxQueued?: Count;
+}
 
 /** Knows the time of the present stimulus. */
 interface Now {

@@ -1,0 +1,41 @@
+/** What a web server needs of a cluster: calls on behalf of tenants, a status for each error, and a close. */
+import { LocalCluster } from 'yardmaster';
+import { digest } from './tasks.js';
+
+const fairness = { use: 'weighted-fair-share', options: { by: 'tenant', weights: { acme: 3 } } };
+const STATUSES = {
+  ERR_QUEUE_FULL: 429,
+  ERR_CLOSED: 503,
+  ERR_TASK_TIMEOUT: 504,
+};
+
+export async function startService() {
+  const cluster = await LocalCluster.start({
+    ...{ mode: 'threads', workers: 1, threads: 2 },
+    config: { scheduler: { policies: { fairness } } },
+  });
+  const client = await cluster.client();
+  const web = client.with({ pure: false, deadlineMs: 10_000, maxOpen: 200 });
+  return {
+    /** @param signal - gives the call up: whoever asked has left */
+    digest(tenant, { text, rounds = 1000 }, signal) {
+      const limit = { name: `calls of ${tenant}`, max: 2, rate: '100/s', burst: 20, maxQueued: 20 };
+      return web.with({ tenant, limit, signal }).submit(digest, text, rounds).result();
+    },
+    /** Takes nothing new, and lets open calls end. */
+    close: () => cluster.close({ graceMs: 5000 }),
+  };
+}
+
+export function answerTo({ code, message }) {
+  return { status: STATUSES[code] ?? 500, body: { code, message } };
+}
+
+/** @returns a signal that is aborted when the connection of this answer closes before its end */
+export function leaving(response) {
+  const controller = new AbortController();
+  response.once('close', () => {
+    if (!response.writableFinished) controller.abort(new Error('the client has left'));
+  });
+  return controller.signal;
+}

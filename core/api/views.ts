@@ -28,6 +28,8 @@ export interface PrefixView {
   readonly durationAverageS: number;
   /** Seconds that one more task is expected to take. */
   readonly durationEstimateS: number;
+  /** Average bytes of a result; 0 while unknown. */
+  readonly nbytesAverage: number;
   /** The measurements of its tasks, and of those of earlier runs; undefined while there are none. Built anew for each reader. */
   readonly known: KnownPrefix | undefined;
   readonly suspicious: number;

@@ -336,7 +336,7 @@ const PREFIX = prefix.table(
     /** In columns. */
     workers: { prefixGroups: prefix.filled(GROUP_AT, 'groups').groups },
   },
-  unsaved('computed', 'states', 'nbytesTotal', 'known'),
+  unsaved('computed', 'states', 'nbytesTotal', 'known', 'nbytesAverage'),
 );
 
 const group = new RecordOf<TaskGroup>();

@@ -193,6 +193,11 @@ export class TaskPrefix {
     this.logSum = logSum;
   }
 
+  /** Average bytes of a result; 0 while no task was measured. */
+  get nbytesAverage(): number {
+    return this.sharing.averageBytes;
+  }
+
   /** Undefined while no task was measured. */
   get known(): KnownPrefix | undefined {
     const { samples: count, averageS, averageBytes: nbytes, variance } = this.sharing;

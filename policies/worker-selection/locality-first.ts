@@ -13,13 +13,15 @@ import { divideSources } from './source-ranges.ts';
 const REACH = { holders: 4, others: 4 };
 /** The price of a transfer, in times of what it takes: what was moved once is often moved again, and links are shared. */
 const TRANSFER_PRICE = 2;
+/** What a worker holds beyond this part of its memory limit has to leave it, for other workers or the disk. */
+const FULL = 0.6;
 /** The cost of fetching anything at all, in seconds. */
 const LATENCY_S = 0.001;
 
 /**
  * The worker on which the task ends first if it could begin at once: where the inputs are, unless a faster worker gains more
  * than twice what it takes to fetch them. Waiting does not count: moving tasks that wait is left to stealing, which knows
- * more by then. Ties go to the least busy worker. The sources of a graph are divided beforehand, so that neighbours share a
+ * more by then. What would not fit into a worker's memory costs as much as to move it away. Ties go to the least busy worker. The sources of a graph are divided beforehand, so that neighbours share a
  * worker. After Mars' assigner.
  */
 export const localityFirst = definePolicy('workerSelection', {
@@ -87,6 +89,7 @@ class LocalityFirst implements ScoringSelection {
     const fetchS = missingBytes > 0 ? LATENCY_S + missingBytes / costs.bandwidth : 0;
     return (
       TRANSFER_PRICE * fetchS +
+      overflowBytes(task, worker, missingBytes) / costs.bandwidth +
       task.prefix.durationEstimateS * worker.pace +
       NEARLY_NOTHING * (load / (1 + load))
     );
@@ -97,4 +100,12 @@ class LocalityFirst implements ScoringSelection {
     const isThere = worker !== undefined && cluster.workers.get(worker.address) === worker;
     return isThere ? worker : takeTurns(pool, cluster);
   }
+}
+
+/** Bytes beyond {@link FULL} that a worker would hold with the task, its inputs and its result. O(1). */
+function overflowBytes(task: TaskView, worker: WorkerView, missingBytes: number): number {
+  const { memoryLimitBytes, nbytes, networkBytes } = worker;
+  if (memoryLimitBytes === 0) return 0;
+  const heldBytes = nbytes + networkBytes + missingBytes + task.prefix.nbytesAverage;
+  return Math.max(0, heldBytes - FULL * memoryLimitBytes);
 }

@@ -45,6 +45,20 @@ it('a faster worker takes a task when it gains more than twice the time of the t
   expect(place(60e6)).toBe('processing w1');
 });
 
+it('a task leaves the holder of its inputs when it is fuller than that is worth', () => {
+  const place = (held: number): string => {
+    const env = cluster(0);
+    for (const name of ['w1', 'w2']) env.addWorker(name, { memoryLimitBytes: 100e6 });
+    env.scatter({ x: ['w1'] }, 'c', 10e6);
+    env.scatter({ y: ['w1'] }, 'c', held);
+    env.submit({ a: ['x'] });
+    return env.states['a'] as string;
+  };
+  // Twice the way of 10 MB costs less than what is held beyond 60 MB.
+  expect(place(69e6)).toBe('processing w1');
+  expect(place(72e6)).toBe('processing w2');
+});
+
 it('equal bytes go to the least busy worker by threads, then to the first', () => {
   const env = cluster(1);
   env.addWorker('w2', { threads: 4 });

@@ -40,7 +40,7 @@ it('each simulation takes the course that it took when these hashes were written
   expect(reports.map(({ traceHash }) => traceHash)).toEqual([
     'dd83dd1da14bcc757cb3d3254518bc68a2bc7b79bbb134b6',
     '63ef7fb972f7ea43a5c00b79e65d288372922c78a793dc01',
-    '2741f62ae6a3519838ac65cdc37105673456fb30241f2fa2',
+    '80a9d81817bfbdb6085bb37f6ac0d2548bf9a2ffd6337ad1',
     'da3e69c4bb480d0c06a3ee0f27ff14e42eb34df35d6b2f12',
   ]);
 });

@@ -7,7 +7,7 @@ const page = readFileSync(new URL('../../docs/policies-compared.md', import.meta
 
 /** The cells of a policy in one of the tables. */
 function cellsOf(chapter: string, policies: string): readonly string[] {
-  const [, section = ''] = page.split(`\n### ${chapter}\n`);
+  const [, section = ''] = page.split(`\n#### ${chapter}\n`);
   const row = section.split('\n').find((line) => line.startsWith(`| ${policies} | `)) ?? '';
   return row
     .split('|')

@@ -8,7 +8,7 @@ import {
 } from '../../adapters/simulator/index.ts';
 import { type Figure, figureOf } from '../../adapters/simulator/lab/pages.ts';
 import { SINGLE_POLICIES } from '../../adapters/simulator/lab/variants.ts';
-import { WHICH_POLICY } from './which-policy.ts';
+import { WHAT_TO_EXPECT } from './which-policy.ts';
 
 /** What each workload is, by what names it on the command line. */
 export const PAGE_WORKLOADS: Readonly<Record<string, string>> = {
@@ -64,11 +64,12 @@ export async function policiesPage(onWorkload: (name: string) => void): Promise<
   }
   const parts = [
     HEAD,
+    WHAT_TO_EXPECT,
+    HOW_WE_KNOW,
     summaryOf(all),
     winnersOf(all),
-    WHICH_POLICY,
-    `## Each workload\n\n${WORKLOADS}\n`,
-    `### Makespan\n\n${tableOf(all)}`,
+    `### Each workload\n\n${WORKLOADS}\n`,
+    `#### Makespan\n\n${tableOf(all)}`,
   ];
   return parts.join('\n');
 }
@@ -90,14 +91,20 @@ function tableOf(instances: readonly ComparedInstance[]): string {
 
 const HEAD = `# Policies compared
 
-This page is made by \`npm run lab:page\`: every built-in policy in the place of the default of its slot, on ${Object.keys(PAGE_WORKLOADS).length}
-workloads, in [the simulator](simulator.md): ${CLUSTER.workers} workers of ${CLUSTER.worker.threads} threads with 4 GiB each, links of 1 Gbit/s, ${SEEDS} seeds. Each figure is
-a mean over the seeds relative to the defaults: below 1 is less. One client submits each graph, so policies of the slot
-fairness, which share between clients, have little to decide here. \`yardmaster lab compare\` prints the figures themselves, with
-intervals, and \`yardmaster lab corpus\` has more graphs and clusters.
-
-A simulation is a model. Measure the two or three policies that look best with your own work:
+Simulations are models. Measure the two or three policies that look best with your own work:
 \`yardmaster lab compare run.ylog --policies default,balanced\` takes a [recording](insight.md#recording-and-replay) of it.
+`;
+
+const HOW_WE_KNOW = `## How we know
+
+\`npm run lab:corpus\` measures policies on a folder of graphs, in [the simulator](simulator.md#a-corpus), with intervals over the
+graphs, lower bounds and schedules that know everything. \`family\` reads each graph as a whole before the first task starts, which the
+simulator counts as no time.
+
+The rest of this page is made by \`npm run lab:page\`: every built-in policy in the place of the default of its slot, on ${Object.keys(PAGE_WORKLOADS).length}
+workloads, with ${CLUSTER.workers} workers of ${CLUSTER.worker.threads} threads with 4 GiB each, links of 1 Gbit/s, ${SEEDS} seeds. Each figure is a mean over the seeds
+relative to the defaults: below 1 is less. One client submits each graph, so policies of the slot fairness, which share between
+clients, have little to decide here. \`yardmaster lab compare\` prints the figures themselves, with intervals.
 `;
 
 /** Geometric means over the workloads, relative to the defaults. */
@@ -114,7 +121,7 @@ function summaryOf(instances: readonly ComparedInstance[]): string {
     return `| ${policies} | ${means.join(' | ')} | ${failed} |`;
   });
   const titles = figures.map(([, title]) => title);
-  return `## All workloads
+  return `### All workloads
 
 Geometric means of the figures relative to the defaults, and how many workloads did not end. The mean of what is moved
 leaves out workloads on which a policy moves nothing, which is better than any ratio: \`direct\` and \`family\` on \`xarray-25\`.
@@ -149,7 +156,7 @@ function winnersOf(instances: readonly ComparedInstance[]): string {
     return better.length === 0 ? [] : [`- ${instance.workload}: ${better.join(', ')}`];
   });
   const text = lines.length === 0 ? 'Nowhere.' : lines.join('\n');
-  return `## Where the defaults lose
+  return `### Where the defaults lose
 
 Policies that need at most ${WIN} of the makespan of the defaults, with a 95 % interval, paired over the seeds, below 1.
 

@@ -48,8 +48,8 @@ export interface TaskOptions {
   /** Amount of each resource that it occupies while it runs: `{ GPU: 1 }`. */
   readonly resources?: Readonly<Record<string, number>>;
   /**
-   * What bounds all tasks in the cluster with a limit of this name, or a function that finds it by the arguments. A task
-   * that has to wait takes no place on a worker. Default: no limit.
+   * The limit of all tasks in the cluster that name it, or a function that finds it by the arguments. A task that has to
+   * wait takes no place on a worker. Default: no limit.
    */
   readonly limit?: TaskLimit | ((...args: never[]) => TaskLimit | undefined);
   /**

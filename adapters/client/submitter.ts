@@ -62,7 +62,7 @@ export class Submitter {
   constructor(
     protected readonly session: Session,
     options: SubmitOptions = {},
-    /** How many of the calls are open that `maxOpen` counts. */
+    /** The number of open calls, which `maxOpen` bounds. */
     private readonly open = { count: 0 },
   ) {
     this.options = checkSubmission(options);

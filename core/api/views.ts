@@ -114,7 +114,7 @@ export interface TaskView {
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** What bounds the tasks that have it, in the whole cluster. */
+/** A bound of the tasks that have it, in the whole cluster. */
 export interface TaskLimitView {
   readonly name: string;
   /** At most so many run at the same time; Infinity: any number. */

@@ -10,7 +10,7 @@ const SPENT_MAX = 10_000;
 /** Names of limits whose refusals are counted. */
 const REFUSALS_MAX = 1000;
 
-/** What bounds the tasks in the cluster with a limit of this name. */
+/** The terms of a limit, as a submission states them. */
 export interface TaskLimitDescription {
   readonly name: Name;
   /** At most so many run at the same time. Default: any number. */
@@ -28,7 +28,7 @@ interface Now {
   readonly nowMs: number;
 }
 
-/** What bounds the tasks that have it, in the whole cluster. Written by `TaskLimits` alone. */
+/** A bound of the tasks that have it, in the whole cluster. Written by `TaskLimits` alone. */
 export class TaskLimit {
   /** Tasks with this limit that are not forgotten. */
   taskCount = 0;
@@ -104,7 +104,7 @@ export class TaskLimits implements Iterable<TaskLimit> {
   private readonly endingRuns = new Map<number, TaskLimit>();
   /** Without a task, and spent when they lost the last one; in this order. */
   private readonly spent = new Set<TaskLimit>();
-  /** When limits are looked at for whose rate tasks wait: the earliest is that of the limit, others are of no effect. */
+  /** The times at which limits are reviewed for whose rate tasks wait: of a limit the earliest counts. */
   private readonly wakes = new MinHeap<Wake>(
     (a, b) => a.atMs - b.atMs || (a.limit.name < b.limit.name ? -1 : 1),
   );
@@ -182,7 +182,7 @@ export class TaskLimits implements Iterable<TaskLimit> {
     return members;
   }
 
-  /** What was said last counts. What runs or waits already continues. */
+  /** The latest terms count. Tasks that run or wait already continue. */
   setTerms(limit: TaskLimit, terms: TaskLimitDescription): void {
     const rate = rateOf(terms);
     const { nowMs } = this.clock;

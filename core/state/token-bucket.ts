@@ -1,4 +1,4 @@
-/** How often something may start. */
+/** The number of starts that a span of time allows. */
 export interface Rate {
   /** Milliseconds from one start to the next, in the long run. */
   readonly intervalMs: number;
@@ -51,7 +51,7 @@ export class TokenBucket {
     this.sinceMs = nowMs;
   }
 
-  /** What the constructor needs, beside the rate, to make it again. */
+  /** The arguments with which the constructor makes it again, beside the rate. */
   saved(): readonly [tokens: number, sinceMs: number] {
     return [this.tokens, this.sinceMs];
   }

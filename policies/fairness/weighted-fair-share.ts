@@ -202,7 +202,7 @@ class FairShare implements Fairness {
     return tenant ?? client.replace(UNIQUE_PART, '');
   }
 
-  /** Who was idle begins at the present. */
+  /** An owner that was idle begins at the present. */
   private accountOf(owner: string): Account {
     const { weights, defaultWeight } = this.options;
     let account = this.accounts.get(owner);

@@ -1,5 +1,6 @@
 /** What clients have submitted, and what has to come of it. */
 import type { Client, Future } from '../../../adapters/app/index.ts';
+import type { Rate } from '../../../adapters/client/index.ts';
 import type { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
 import { drive } from '../../../adapters/testing/virtual-cluster.ts';
 import { YardmasterError } from '../../../core/api/index.ts';
@@ -52,6 +53,7 @@ export class Expectations {
   /** Tasks of a limit that run, and were not given up. */
   private readonly running = new Map<string, Set<string>>();
   private readonly limits: Readonly<Record<string, number>>;
+  private readonly rates: Readonly<Record<string, { readonly rate?: Rate }>>;
   /** A limit that was exceeded. */
   private exceeded: string | undefined;
   /** Rejects when a task runs without end. */
@@ -66,6 +68,9 @@ export class Expectations {
   ) {
     const dice = new Dice(seed, 'limits');
     this.limits = Object.fromEntries(LIMIT_NAMES.map((name) => [name, dice.between(1, 3)]));
+    this.rates = Object.fromEntries(
+      LIMIT_NAMES.map((name) => [name, dice.chance(0.3) ? { rate: '20/s' } : {}]),
+    );
     this.endless = new Promise((_, reject) => (this.failEndless = reject));
     this.endless.catch(() => undefined);
   }
@@ -125,7 +130,9 @@ export class Expectations {
       const by = submitter.with({
         retries,
         priority,
-        ...(limit === undefined ? {} : { limit: { name: limit, max: this.limits[limit] ?? 1 } }),
+        ...(limit === undefined
+          ? {}
+          : { limit: { name: limit, max: this.limits[limit] ?? 1, ...this.rates[limit] } }),
       });
       const future = isFailing
         ? by.submit(fail, name, durationMs)

@@ -179,6 +179,8 @@ export class KeyTable {
 
   /** A task that is held is submitted again: it has the best of what its submissions ask for. */
   submitAgain(entry: KeyEntry, task: GraphTask): void {
+    // Who calls again after a refusal wants another try, and no news of the last one.
+    if (wasRefused(entry)) this.retry([entry]);
     if (!entry.noteSubmission(task)) return;
     const { key, priority, timeLimitMs } = entry;
     this.outgoing.report({
@@ -352,6 +354,13 @@ export class KeyTable {
     }
     return all;
   }
+}
+
+/** True when its queue was full. */
+function wasRefused(entry: KeyEntry): boolean {
+  if (entry.status !== 'error') return false;
+  const { code } = entry.error() as { readonly code?: string };
+  return code === 'ERR_QUEUE_FULL';
 }
 
 function cancelledError(key: string, reason: string, message?: string): YardmasterError {

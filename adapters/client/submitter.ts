@@ -203,7 +203,8 @@ export class Submitter {
       this.watchEnds([future], fn);
       return future;
     };
-    return resultsInOrder(items, submit, outcome, inFlight);
+    const { maxOpen = Infinity } = this.options;
+    return resultsInOrder(items, submit, outcome, Math.min(inFlight, maxOpen));
   }
 
   /**

@@ -63,6 +63,19 @@ test('a call for which there is no room in the queue of its limit fails at once,
   });
 });
 
+test('a call that was refused is made when it is made again, also while its first future is held', async () => {
+  const limited = cluster.client.with({ limit: { name: 'again', max: 1, maxQueued: 0 } });
+  const [a, b] = urls('again') as [string, string];
+  const first = limited.submit(visit, a);
+  const refused = limited.submit(visit, b);
+  const full = { code: 'ERR_QUEUE_FULL' };
+  await expect(cluster.passing(refused.result())).rejects.toMatchObject(full);
+  await expect(cluster.passing(limited.submit(visit, b).result())).rejects.toMatchObject(full);
+  await cluster.passing(first.result());
+  expect(await cluster.passing(limited.submit(visit, b).result())).toBe(b);
+  expect(refused.status).toBe('finished');
+});
+
 test('no more tasks start than the rate of their limit allows, each as soon as it does', async () => {
   const limited = cluster.client.with({ limit: { name: 'rate', rate: '10/s', burst: 2 } });
   const startMs = cluster.clock.nowMs();
@@ -89,6 +102,7 @@ test('no more calls are open than maxOpen says, of one `with` and what is derive
   others[0]?.cancel();
   await cluster.passing(cluster.client.gather([first, others[1], elsewhere]));
   await cluster.passing(cluster.client.gather(web.map(visit, [b, c, d])));
+  expect(await cluster.passing(web.forEach(visit, urls('stream')))).toBe(9);
 });
 
 test.each<[unknown, string]>([

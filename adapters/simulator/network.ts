@@ -23,6 +23,9 @@ interface Transfer extends Flow {
   dueMs: number;
 }
 
+/** The free part of the capacity of a link, below which transfers fill it. */
+const FULL_RATIO = 1e-6;
+
 /** Bytes between workers, in virtual time. Latency is added by those who send. */
 export class SimulatedNetwork {
   /** Bytes that have arrived. */
@@ -42,6 +45,12 @@ export class SimulatedNetwork {
 
   connect(bandwidth: number = this.model.bandwidth): Port {
     return { incoming: linkOf(bandwidth), outgoing: linkOf(bandwidth) };
+  }
+
+  /** Milliseconds that a message waits at links that transfers fill. */
+  waitMs(...links: readonly Link[]): number {
+    const { queueMs } = this.model;
+    return queueMs === 0 ? 0 : queueMs * links.filter(isFull).length;
   }
 
   /** @param done - called when the last byte has arrived, unless one of both ports was dropped before */
@@ -66,7 +75,8 @@ export class SimulatedNetwork {
     if (this.model.sharing === 'none' || nbytes <= SMALL_BYTES) {
       const rate = Math.min(...links.map(({ capacity }) => capacity));
       flow.rate = rate;
-      flow.timer = this.clock.setTimer((1000 * nbytes) / rate, () => this.end(flow));
+      const tookMs = (1000 * nbytes) / rate + this.waitMs(...links);
+      flow.timer = this.clock.setTimer(tookMs, () => this.end(flow));
       from.outgoing.alone.add(flow);
       to.incoming.alone.add(flow);
       return;
@@ -143,16 +153,21 @@ function linkOf(capacity: number): Link {
 }
 
 /** One direction of the link of a worker, or the backbone. */
-interface Link {
+export interface Link {
   /** Bytes per second. */
   readonly capacity: number;
   /** The flows that share the link. */
   readonly flows: Set<Flow>;
   /** The flows that pass without sharing. */
   readonly alone: Set<Flow>;
-  /** While rates are computed: what is left for the flows without a rate, and how many these are. */
+  /** Bytes per second that no flow uses; while rates are computed, those that are left for flows without a rate. */
   left: number;
+  /** While rates are computed: the number of flows without a rate. */
   open: number;
+}
+
+function isFull({ flows, left, capacity }: Link): boolean {
+  return flows.size > 0 && left <= FULL_RATIO * capacity;
 }
 
 /** A transfer under way. */
@@ -269,7 +284,7 @@ export class SimulatedTransfers {
   begin({ worker: address, keys }: Gather): void {
     const { worker, world } = this;
     const peer = world.transfersOf(address);
-    const latencyMs = world.messageMs(worker.name);
+    const latencyMs = world.messageMs(worker.name) + world.network.waitMs(worker.port.outgoing);
     if (peer === undefined) {
       worker.later(2 * latencyMs, () => this.failed(address, keys));
       return;
@@ -283,7 +298,8 @@ export class SimulatedTransfers {
     };
     this.fetching.set(served, peer);
     peer.serving.add(served);
-    peer.worker.later(latencyMs, () => peer.serve(served, keys, this));
+    const waitMs = world.network.waitMs(peer.worker.port.incoming);
+    peer.worker.later(latencyMs + waitMs, () => peer.serve(served, keys, this));
   }
 
   /** The worker has died: what it was sending fails, what it was fetching is forgotten. */

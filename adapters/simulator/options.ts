@@ -31,6 +31,8 @@ export interface NetworkModel {
   readonly latencyMs: number;
   /** Milliseconds by which a message is later at most, drawn for each. Default 0. */
   readonly jitterMs: number;
+  /** Milliseconds that a message waits at each link that transfers fill, as in the buffer of a switch. Default 0. */
+  readonly queueMs: number;
   /**
    * `max-min`: transfers share links so that none can be faster without making a slower one slower. `none`: each
    * transfer has the whole link, which is faster to simulate. Default `max-min`.
@@ -103,6 +105,7 @@ export const DEFAULT_NETWORK: NetworkModel = {
   backbone: Infinity,
   latencyMs: 0.5,
   jitterMs: 0,
+  queueMs: 0,
   sharing: 'max-min',
 };
 

@@ -12,6 +12,7 @@ import {
 } from '../../core/worker/memory.ts';
 import { WorkerKernel } from '../../core/worker/worker-kernel.ts';
 import {
+  type Link,
   type Port,
   SimulatedTransfers,
   type TransferOwner,
@@ -148,7 +149,7 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
   /** Takes a message of the scheduler, which arrives after its way. */
   receive(message: ToWorkerMessage): void {
     const { clock } = this.world;
-    const arriveMs = Math.max(clock.nowMs() + this.messageMs(), this.inboxMs);
+    const arriveMs = Math.max(clock.nowMs() + this.messageMs(this.port.incoming), this.inboxMs);
     if (arriveMs === this.inboxMs && this.inbox.length > 0) {
       this.inbox.push(message);
       return;
@@ -165,7 +166,7 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
   /** Has something happen at the scheduler after the way there; in order. */
   send(deliver: () => void): void {
     const { clock } = this.world;
-    this.lastSentMs = Math.max(clock.nowMs() + this.messageMs(), this.lastSentMs);
+    this.lastSentMs = Math.max(clock.nowMs() + this.messageMs(this.port.outgoing), this.lastSentMs);
     clock.setTimer(this.lastSentMs - clock.nowMs(), this.world.whenFree(deliver));
   }
 
@@ -270,8 +271,10 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
     });
   }
 
-  private messageMs(): number {
-    return this.world.messageMs(this.name) + this.extraDelayMs;
+  /** The time of a message to or from the scheduler, over this direction of the link. */
+  private messageMs(link: Link): number {
+    const { world } = this;
+    return world.messageMs(this.name) + world.network.waitMs(link) + this.extraDelayMs;
   }
 }
 

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
 import { simulate, Simulation } from '../../../adapters/simulator/index.ts';
+import { SimulatedNetwork } from '../../../adapters/simulator/network.ts';
+import { DEFAULT_NETWORK } from '../../../adapters/simulator/options.ts';
 import { chains, graphWorkload, map, shuffle, tree } from '../../../adapters/workloads/index.ts';
 import type { TaskView, WorkerView } from '../../../core/api/index.ts';
 
@@ -125,6 +128,27 @@ it('a pause between two long transfers is not taken for the end', async () => {
     overrides: { scheduler: { policies, workStealing: { start: false } } },
   });
   expect(transfers).toBe(59);
+});
+
+it('a message waits at a link as long as transfers fill it, and not at one with capacity to spare', () => {
+  const clock = new VirtualClock();
+  const network = new SimulatedNetwork(clock, { ...DEFAULT_NETWORK, queueMs: 5 });
+  const [slow, fast] = [network.connect(1e6), network.connect(10e6)];
+  const waits = (): number[] => [network.waitMs(slow.outgoing), network.waitMs(fast.incoming)];
+  network.transfer(slow, fast, 1e6, () => undefined);
+  clock.advance(1);
+  expect(waits()).toEqual([5, 0]);
+  expect(network.waitMs(slow.outgoing, slow.incoming)).toBe(5);
+  clock.advance(1000);
+  expect(waits()).toEqual([0, 0]);
+});
+
+it('reports and orders of tasks wait behind transfers of the same links', async () => {
+  const workload = { ...shuffle(6), nbytes: shuffle(6).nbytes.map(() => 2e6) };
+  const options = { workers: 3, overrides: { scheduler: { workStealing: { start: false } } } };
+  const free = await simulate(workload, options);
+  const queued = await simulate(workload, { ...options, network: { queueMs: 20 } });
+  expect(queued.makespanS - free.makespanS).toBeGreaterThan(0.02);
 });
 
 it('a simulation that cannot end says why', async () => {

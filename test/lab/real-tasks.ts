@@ -3,11 +3,21 @@ import { defineTasks } from '../../adapters/tasks/index.ts';
 
 const STILL = new Int32Array(new SharedArrayBuffer(4));
 
-export const { work } = defineTasks(import.meta.url, {
+function result(nbytes: number, inputs: readonly unknown[]): Uint8Array {
+  if (inputs.includes(undefined)) throw new Error('an input is missing');
+  return new Uint8Array(nbytes);
+}
+
+export const { sleep, compute } = defineTasks(import.meta.url, {
   /** Occupies its thread without using the processor. */
-  work(ms: number, nbytes: number, ...inputs: readonly unknown[]): Uint8Array {
-    if (inputs.includes(undefined)) throw new Error('an input is missing');
+  sleep(ms: number, nbytes: number, ...inputs: readonly unknown[]): Uint8Array {
     if (ms > 0) Atomics.wait(STILL, 0, 0, ms);
-    return new Uint8Array(nbytes);
+    return result(nbytes, inputs);
+  },
+  /** Uses a processor. */
+  compute(ms: number, nbytes: number, ...inputs: readonly unknown[]): Uint8Array {
+    const beganMs = performance.now();
+    while (performance.now() - beganMs < ms);
+    return result(nbytes, inputs);
   },
 });

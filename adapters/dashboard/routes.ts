@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
+  BUILTIN_POLICIES,
   type ClusterView,
   type PluginContext,
   type ShadowReport,
@@ -31,15 +32,6 @@ const TASKS_MAX = 100;
 
 /** Lines and transitions in one answer. */
 const LINES_MAX = 200;
-
-/** Built-in policies by slot, to choose from. */
-const POLICIES: Readonly<Record<SlotName, readonly string[]>> = {
-  workerSelection: ['locality-first', 'earliest-start', 'balanced'],
-  queuing: ['family', 'root-ish', 'co-assign', 'direct', 'mars'],
-  ordering: ['depth-first', 'dask', 'mars', 'fifo', 'best'],
-  fairness: ['fifo', 'weighted-fair-share'],
-  stealing: ['calm', 'dask'],
-};
 
 /** Milliseconds for which an answer is given again. */
 const KEPT_MS = 250;
@@ -191,7 +183,7 @@ function policiesOf(context: ApiSource): PoliciesAnswer {
     const report = orNull(() => context.run('shadow', { slot }));
     return report === null || report === undefined ? [] : [report as ShadowReport];
   });
-  return { policies, shadows, known: POLICIES };
+  return { policies, shadows, known: BUILTIN_POLICIES };
 }
 
 function workerOf({ cluster }: ApiSource, address: string): WorkerAnswer {

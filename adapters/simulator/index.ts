@@ -35,12 +35,8 @@ export {
 } from './lab/compare.ts';
 export type { Setting } from './lab/settings.ts';
 export { type FigureName, FIGURES } from './lab/runs.ts';
-export {
-  BUILTIN_POLICIES,
-  policyVariant,
-  readVariant,
-  type PolicyVariant,
-} from './lab/variants.ts';
+export { BUILTIN_POLICIES } from '../../core/api/index.ts';
+export { policyVariant, readVariant, type PolicyVariant } from './lab/variants.ts';
 export type { Instance, InstanceLimits } from './lab/worst-case.ts';
 export { type WorstCase, worstCase, type WorstCaseOptions } from './lab/worst-case.ts';
 export { calibrate, type Calibration, type FittedModels } from './lab/calibrate.ts';

@@ -260,6 +260,15 @@ export const KERNEL_SLOT_NAMES = [
 /** All slots, in the order in which they are loaded. */
 export const SLOT_NAMES = [...KERNEL_SLOT_NAMES, 'stealing'] as const satisfies readonly SlotName[];
 
+/** The built-in policies of each slot, the default first. */
+export const BUILTIN_POLICIES: Readonly<Record<SlotName, readonly [string, ...string[]]>> = {
+  workerSelection: ['locality-first', 'earliest-start', 'balanced'],
+  queuing: ['family', 'root-ish', 'co-assign', 'direct', 'mars'],
+  ordering: ['depth-first', 'dask', 'mars', 'fifo', 'best'],
+  fairness: ['fifo', 'weighted-fair-share'],
+  stealing: ['calm', 'dask'],
+};
+
 /** Members of every form that a policy of a slot may have. */
 type MembersOf<Policy> = Policy extends unknown ? keyof Policy : never;
 

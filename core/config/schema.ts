@@ -1,5 +1,5 @@
 import type { UseEntry } from '../api/plugin.ts';
-import { SLOT_NAMES, type SlotName } from '../api/policies.ts';
+import { BUILTIN_POLICIES, SLOT_NAMES, type SlotName } from '../api/policies.ts';
 import type { RuleEntry } from '../api/rules.ts';
 import type { StoreSpec } from '../messages/protocol.ts';
 import { RESULT_STORE } from '../shared/schema.ts';
@@ -85,11 +85,11 @@ const RECENT_TO_OLD_SCHEMA = duration(
 
 /** The policies that decide when a configuration names none, and when a policy fails. */
 export const DEFAULT_POLICIES = {
-  workerSelection: 'locality-first',
-  queuing: 'family',
-  ordering: 'depth-first',
-  fairness: 'fifo',
-  stealing: 'calm',
+  workerSelection: BUILTIN_POLICIES.workerSelection[0],
+  queuing: BUILTIN_POLICIES.queuing[0],
+  ordering: BUILTIN_POLICIES.ordering[0],
+  fairness: BUILTIN_POLICIES.fairness[0],
+  stealing: BUILTIN_POLICIES.stealing[0],
 } as const satisfies Record<SlotName, string>;
 
 /** Policies and settings that belong together, by the name that stands in the place of the policies: `policies: dask`. */

@@ -1,5 +1,6 @@
 import { extname, resolve } from 'node:path';
 import {
+  BUILTIN_POLICIES,
   type PolicyDefinition,
   SLOT_NAMES,
   type SlotName,
@@ -11,15 +12,6 @@ import { PluginResolver } from '../../../core/plugin-host/plugin-resolver.ts';
 import { hint } from '../../../core/shared/words.ts';
 import { type ConfigInput, configuration } from '../../app/config.ts';
 import type { PlannerName } from './offline.ts';
-
-/** The policies that are built in, the default of each slot first. */
-export const BUILTIN_POLICIES: Readonly<Record<SlotName, readonly string[]>> = {
-  workerSelection: ['locality-first', 'earliest-start', 'balanced'],
-  queuing: ['family', 'root-ish', 'co-assign', 'direct', 'mars'],
-  ordering: ['depth-first', 'dask', 'mars', 'fifo', 'best'],
-  fairness: ['fifo', 'weighted-fair-share'],
-  stealing: ['calm', 'dask'],
-};
 
 /** The default, and every other built-in policy alone in its slot. */
 export const SINGLE_POLICIES: readonly string[] = [

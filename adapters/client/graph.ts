@@ -216,6 +216,8 @@ interface TaskParts {
   readonly options: TaskOptions;
   /** True when the result depends on the arguments alone. Default true. */
   readonly isPure?: boolean;
+  /** Places of arguments with a value for each of many calls. Default: one call. */
+  readonly each?: readonly number[];
   /** Of the client. */
   readonly codeRoot: string | undefined;
   /** The key, or how it follows from the hash of what the task computes. */
@@ -226,11 +228,15 @@ const ACTOR = { actor: true } as const;
 
 /** One task as it travels. */
 export function packTask(parts: TaskParts): PackedTask {
-  const { fn, args, options, key, codeRoot, isPure = true } = parts;
-  const retry = retrySpec(options.retries, codeRoot);
+  const { fn, args, options, key, codeRoot, isPure = true, each } = parts;
+  const retry = retrySpec(options.retries, codeRoot, each !== undefined);
   const { module, name, version } = travellingFunction(fn, codeRoot);
-  const call = { module, name, version, args: args.bytes };
-  const definition = hashOf(call, args.content);
+  const one = { module, name, version, args: args.bytes };
+  const call = each === undefined ? one : { ...one, each };
+  const definition = hashOf(
+    each === undefined ? one : { ...one, name: `${name}[${each.join()}]` },
+    args.content,
+  );
   const isActor = isActorClass(fn);
   const made: GraphTask = {
     key: typeof key === 'string' ? key : key(definition),

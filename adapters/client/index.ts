@@ -17,9 +17,11 @@ export type { ScatterOptions } from './scatter.ts';
 export type { Reconnected } from './session.ts';
 export {
   asCompleted,
+  type ChunkOptions,
   type Completions,
   type FirstOptions,
   type Items,
+  type StreamedBy,
   type StreamOptions,
   wait,
   type WaitOptions,

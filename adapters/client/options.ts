@@ -339,12 +339,19 @@ export interface RetryRules {
   readonly retryIf?: TaskFunction<[error: Error], boolean | Promise<boolean>>;
 }
 
-/** @param retries - checked, and so with defaults
- * @returns the rules as they travel; undefined when the scheduler alone counts the retries */
+/**
+ * @param retries - checked, and so with defaults
+ * @param isByItem - the calls of a chunk are tried again one by one, also by a plain number
+ * @returns the rules as they travel; undefined when the scheduler alone counts the retries
+ */
 export function retrySpec(
   retries: number | RetryRules | undefined,
   codeRoot?: string,
+  isByItem = false,
 ): RetrySpec | undefined {
+  if (isByItem && typeof retries === 'number' && retries > 0) {
+    return { times: retries, backoffMs: 0, factor: 1, jitter: 0 };
+  }
   if (typeof retries !== 'object' || retries.times === 0) return undefined;
   const { times, backoffMs, factor, jitter, retryIf } = retries as Required<RetryRules>;
   const rules = { times, backoffMs, factor, jitter };

@@ -2,6 +2,7 @@ import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts
 import { CLOCK, DURATION, oneOf, type Rules } from '../../core/shared/schema.ts';
 import { countOf } from '../../core/util/values.ts';
 import { SystemClock } from '../clocks/index.ts';
+import type { ChunkSize, Outcome } from './chunks.ts';
 import { type Future, holdingOfFuture, listOfFutures } from './future.ts';
 import { checkOptions } from './options.ts';
 
@@ -12,109 +13,179 @@ export const IN_FLIGHT = 256;
 
 /** The options of work on a stream of items. */
 export interface StreamOptions {
-  /** Upper bound of the items that were taken and whose results were not. Default 256. */
+  /** Upper bound of the tasks whose results were not taken. Default 256. */
   readonly inFlight?: number;
+  /**
+   * Items that make one task: a number, or as many as take about 10 ms. Their calls run one after the other; errors and retries
+   * are those of an item. Default: each item is a task.
+   */
+  readonly chunk?: number | 'auto';
+  /** `return` gives the error of an item in the place of its result. Default `raise`: it ends the stream. */
+  readonly errors?: 'raise' | 'return';
 }
+
+/** The options with which a `map` over sequences makes tasks of many items, and gives results, not futures. */
+export type ChunkOptions = StreamOptions & Required<Pick<StreamOptions, 'chunk'>>;
+
+/** The type of one result of a stream. */
+export type StreamedBy<Options, Result> = Options extends { readonly errors: 'return' }
+  ? Awaited<Result> | Error
+  : Awaited<Result>;
 
 /** Items that are there, or come by and by. */
 export type Items<T> = Iterable<T> | AsyncIterable<T>;
 
+/** How items become tasks, and results of tasks those of items. */
+export interface StreamCalls<Item> {
+  readonly size: ChunkSize;
+  submit(items: readonly Item[]): Future<unknown>;
+  /** Never rejects. */
+  outcomes(future: Future<unknown>, count: number, first: number): Promise<readonly Outcome[]>;
+}
+
 /**
- * The results of items in the order of the items. Takes an item when there is a place for it, whether the results
- * before it have come or not, and takes none while the reader asks for no result. When the reader stops, or something
+ * The outcomes of items in the order of the items. Takes items when there is a place for a task, whether the results
+ * before them have come or not, and takes none while the reader asks for no result. When the reader stops, or something
  * fails, what is under way is cancelled, and the source is closed.
- *
- * @param outcome - what to give the reader of a future that has ended, or the error to end with
  */
-export async function* resultsInOrder<Item, Result, Outcome>(
+export async function* resultsInOrder<Item>(
   source: Items<Item>,
-  submit: (item: Item) => Future<Result>,
-  outcome: (future: Future<Result>) => Promise<Outcome>,
-  inFlight: number,
-): AsyncGenerator<Outcome, void, undefined> {
-  const window = new ItemWindow(source, submit);
+  calls: StreamCalls<Item>,
+  { inFlight, errors }: { readonly inFlight: number; readonly errors: 'raise' | 'return' },
+): AsyncGenerator<unknown, void, undefined> {
+  const window = new ItemWindow(source, calls);
   try {
     for (;;) {
       if (window.size < inFlight) window.pull();
-      const head = await window.headOrItem();
-      if (head === 'item') continue;
+      const head = await window.headOrTask();
+      if (head === 'task') continue;
       if (head === undefined) return;
-      yield await outcome(head);
-      window.drop(head);
+      const outcomes = await calls.outcomes(head.future, head.count, head.first);
+      for (const { value, error } of outcomes) {
+        if (error !== undefined && errors === 'raise') throw error;
+        yield error ?? value;
+      }
+      window.drop();
     }
   } finally {
     await window.close();
   }
 }
 
-/** Items that were taken, as futures, and the one that is being taken. */
-class ItemWindow<Item, Result> {
+/** A task for items that were taken. */
+interface Taken {
+  readonly future: Future<unknown>;
+  readonly count: number;
+  /** The place of the first item among all. */
+  readonly first: number;
+}
+
+/** Tasks of items that were taken, and the items that are being taken. */
+class ItemWindow<Item> {
   private readonly iterator: Iterator<Item> | AsyncIterator<Item>;
-  private readonly futures: Future<Result>[] = [];
-  private pulling: Promise<'item'> | undefined;
+  private readonly isAsync: boolean;
+  private readonly tasks: Taken[] = [];
+  private items: Item[] = [];
+  private count = 0;
+  private pulling: Promise<'task'> | undefined;
   private hasEnded = false;
   /** The source, or what was to be submitted, has failed: after the items before it. */
   private failure: { readonly error: unknown } | undefined;
 
   constructor(
     source: Items<Item>,
-    private readonly submit: (item: Item) => Future<Result>,
+    private readonly calls: StreamCalls<Item>,
   ) {
+    this.isAsync = Symbol.asyncIterator in source;
     this.iterator =
       Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
   }
 
   get size(): number {
-    return this.futures.length;
+    return this.tasks.length;
   }
 
-  /** Begins to take the next item, unless it has begun. */
+  /** Begins to take the items of the next task, unless it has begun. */
   pull(): void {
     if (this.hasEnded || this.pulling !== undefined) return;
-    this.pulling = this.take();
+    this.pulling = this.take().then(() => {
+      this.pulling = undefined;
+      return 'task';
+    });
   }
 
-  /** The first future, when it has ended; `item` when one was taken before; undefined at the end of all. */
-  async headOrItem(): Promise<Future<Result> | 'item' | undefined> {
-    const [head] = this.futures;
+  /** The first task, when it has ended; `task` when one was made before; undefined at the end of all. */
+  async headOrTask(): Promise<Taken | 'task' | undefined> {
+    const [head] = this.tasks;
     if (head === undefined) {
       if (this.pulling === undefined && this.failure !== undefined) throw this.failure.error;
       return this.pulling;
     }
-    if (head.done || this.pulling === undefined) {
-      await head.settled();
+    const { future } = head;
+    if (future.done || this.pulling === undefined) {
+      await future.settled();
       return head;
     }
-    return Promise.race([this.pulling, head.settled().then(() => head)]);
+    return Promise.race([this.pulling, future.settled().then(() => head)]);
   }
 
-  drop(head: Future<Result>): void {
-    this.futures.shift();
-    head.release();
+  drop(): void {
+    this.tasks.shift()?.future.release();
+    // The source may wait for the reader, and the reader for these.
+    if (this.isIdle()) this.submit();
   }
 
   async close(): Promise<void> {
     const hasLeft = !this.hasEnded;
     this.hasEnded = true;
-    for (const future of this.futures) {
+    for (const { future } of this.tasks) {
       if (!future.done) future.cancel({ reason: 'its stream was closed' });
       future.release();
     }
     if (hasLeft) await this.iterator.return?.();
   }
 
-  /** Never rejects. */
-  private async take(): Promise<'item'> {
+  /** Takes items until they make a task, or none is left. Never rejects. */
+  private async take(): Promise<void> {
+    const made = this.count;
     try {
-      const next = await this.iterator.next();
-      if (next.done === true) this.hasEnded = true;
-      else if (!this.hasEnded) this.futures.push(this.submit(next.value));
+      while (this.count === made) {
+        const step = this.iterator.next();
+        const next = this.isAsync ? await step : (step as IteratorResult<Item>);
+        if (this.hasEnded) return;
+        if (next.done === true) this.hasEnded = true;
+        else this.items.push(next.value);
+        const isFull = this.items.length >= this.calls.size.count;
+        if (isFull || this.hasEnded || this.isIdle()) this.submit();
+        if (this.hasEnded) return;
+      }
     } catch (error) {
-      this.hasEnded = true;
-      this.failure = { error };
+      this.end(error);
     }
-    this.pulling = undefined;
-    return 'item';
+  }
+
+  private end(error: unknown): void {
+    this.hasEnded = true;
+    this.failure = { error };
+    try {
+      this.submit();
+    } catch (refused) {
+      this.failure = { error: refused };
+    }
+  }
+
+  /** True when items wait for others, which may be long in coming, and nothing else is under way. */
+  private isIdle(): boolean {
+    return this.isAsync && this.calls.size.isMeasured && this.tasks.length === 0;
+  }
+
+  private submit(): void {
+    const { items } = this;
+    if (items.length === 0) return;
+    this.items = [];
+    const first = this.count;
+    this.count += items.length;
+    this.tasks.push({ future: this.calls.submit(items), count: items.length, first });
   }
 }
 

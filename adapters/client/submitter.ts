@@ -2,7 +2,8 @@ import { inspect } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
 import { sharedMemoryOf } from '../../core/util/bytes.ts';
 import { countOf } from '../../core/util/values.ts';
-import { wholeNumber } from '../../core/shared/schema.ts';
+import { either, oneOf, type Rules, wholeNumber } from '../../core/shared/schema.ts';
+import { isPlainObject } from '../../core/util/values.ts';
 import {
   actorBehind,
   type ActorClass,
@@ -12,6 +13,7 @@ import {
   type TaskFunction,
 } from '../tasks/index.ts';
 import { callSite } from './call-site.ts';
+import { chunkOutcomes, type ChunkShape, chunkShape, ChunkSize, type Outcome } from './chunks.ts';
 import type { KeyEntry } from './entry.ts';
 import { entryOfFuture, Future, holdingOfFuture } from './future.ts';
 import {
@@ -33,6 +35,7 @@ import {
   checkSubmission,
   type ColumnsOf,
   type Persisted,
+  refuseOption,
   storeSpec,
   type SubmitOptions,
   withLimitOf,
@@ -40,7 +43,15 @@ import {
 } from './options.ts';
 import { checkSequence, isStream, rowsOf, streamIn } from './rows.ts';
 import type { Session } from './session.ts';
-import { IN_FLIGHT, type Items, resultsInOrder, type StreamOptions } from './streams.ts';
+import {
+  type ChunkOptions,
+  IN_FLIGHT,
+  type Items,
+  resultsInOrder,
+  type StreamCalls,
+  type StreamedBy,
+  type StreamOptions,
+} from './streams.ts';
 
 /**
  * Milliseconds within which submissions do not precede each other: of what is submitted one by one (Dask's
@@ -124,11 +135,15 @@ export class Submitter {
     fn: TaskFunction<Args, Result>,
     ...columns: ColumnsOf<Args>
   ): Future<Awaited<Result>>[];
-  map<Item, Result>(
+  map<Item, Result, const Options extends StreamOptions>(
     fn: TaskFunction<[item: Item], Result>,
     items: AsyncIterable<Argument<Item>>,
-    options?: { readonly inFlight?: number },
-  ): AsyncGenerator<Awaited<Result>, void, undefined>;
+    options?: Options,
+  ): AsyncGenerator<StreamedBy<Options, Result>, void, undefined>;
+  map<Args extends readonly unknown[], Result, const Options extends ChunkOptions>(
+    fn: TaskFunction<Args, Result>,
+    ...columns: [...columns: ColumnsOf<Args>, options: Options]
+  ): AsyncGenerator<StreamedBy<Options, Result>, void, undefined>;
   map(fn: TaskFunction, ...columns: readonly unknown[]): unknown {
     this.checkSignal();
     if (this.options.key !== undefined) {
@@ -139,7 +154,12 @@ export class Submitter {
     }
     if (columns.some(isStream)) {
       const [items, options] = streamIn(columns);
-      return this.stream(fn, items, options, (future) => future.result());
+      return this.stream(fn, items, options, true);
+    }
+    const options = columns.at(-1);
+    if (isPlainObject(options) && 'chunk' in options) {
+      const given = columns.slice(0, -1);
+      return this.stream(fn, rowsOf(given), options, true, chunkShape(given));
     }
     const rows = rowsOf(columns);
     this.checkOpenCalls(rows.length);
@@ -149,7 +169,7 @@ export class Submitter {
   }
 
   /**
-   * Computes a function for each item, at most `inFlight` at once, and keeps no results. Fails with the first failure,
+   * Computes a function for each item, at most `inFlight` tasks at once, and keeps no results. Fails with the first failure,
    * and cancels what is under way then.
    *
    * @returns how many items there were
@@ -157,16 +177,12 @@ export class Submitter {
   async forEach<Item>(
     fn: TaskFunction<[item: Item]>,
     items: Iterable<Argument<Item>> | AsyncIterable<Argument<Item>>,
-    options: { readonly inFlight?: number } = {},
+    options: Omit<StreamOptions, 'errors'> = {},
   ): Promise<number> {
     checkSequence('forEach', items);
     let count = 0;
-    const ends = this.stream(fn, items, options, async (future) => {
-      const error = await future.error();
-      if (error !== undefined) throw error;
-      count++;
-    });
-    while ((await ends.next()).done !== true);
+    const ends = this.stream(fn, items, options, false);
+    while ((await ends.next()).done !== true) count++;
     return count;
   }
 
@@ -189,22 +205,54 @@ export class Submitter {
     return root as Future<Part>;
   }
 
-  private stream<T>(
+  /**
+   * @param wantsResults - false: that they are there is enough
+   * @param shape - of items that are rows of arguments. Default: each is the one argument
+   */
+  private stream(
     fn: TaskFunction,
     items: Items<unknown>,
     options: StreamOptions = {},
-    outcome: (future: Future<unknown>) => Promise<T>,
-  ): AsyncGenerator<T, void, undefined> {
-    const { inFlight = IN_FLIGHT } = checkOptions('stream', options, { inFlight: wholeNumber(1) });
-    const submit = (item: unknown): Future<unknown> => {
+    wantsResults: boolean,
+    shape?: ChunkShape,
+  ): AsyncGenerator<unknown, void, undefined> {
+    const {
+      inFlight = IN_FLIGHT,
+      chunk,
+      errors = 'raise',
+    } = checkOptions('stream', options, STREAM_RULES);
+    if (chunk !== undefined) this.checkChunks(fn, chunk);
+    const { each, argsOf } = shape ?? SINGLE;
+    const size = new ChunkSize(chunk ?? 1);
+    const submit = (some: readonly unknown[]): Future<unknown> => {
       this.checkSignal();
       this.checkOpenCalls(1);
-      const future = this.submitOne(fn, [item], undefined);
+      const future =
+        chunk === undefined
+          ? this.submitOne(fn, some, undefined)
+          : this.submitOne(fn, argsOf(some as never), undefined, each);
       this.watchEnds([future], fn);
       return future;
     };
+    const outcomes: StreamCalls<unknown>['outcomes'] = (future, count, first) =>
+      chunk === undefined
+        ? outcomeOf(future, wantsResults)
+        : chunkOutcomes(future, { first, count, size });
     const { maxOpen = Infinity } = this.options;
-    return resultsInOrder(items, submit, outcome, Math.min(inFlight, maxOpen));
+    const limits = { inFlight: Math.min(inFlight, maxOpen), errors };
+    return resultsInOrder(items, { size, submit, outcomes }, limits);
+  }
+
+  private checkChunks(fn: TaskFunction, chunk: number | 'auto'): void {
+    if (this.options.persist !== undefined && this.options.persist !== false && chunk === 'auto') {
+      refuseOption('chunk', chunk, 'a number with persist: results are kept by chunk');
+    }
+    if (typeof this.options.limit === 'function') {
+      refuseOption('chunk', chunk, 'left out where a function finds the limit of each call');
+    }
+    checkFunction(fn);
+    if (fn.version !== '' && !isActorClass(fn)) return;
+    refuseOption('chunk', chunk, 'left out: only functions of JavaScript are called in chunks');
   }
 
   /**
@@ -255,6 +303,7 @@ export class Submitter {
     fn: TaskFunction,
     args: readonly unknown[],
     givenKey: string | undefined,
+    each?: readonly number[],
   ): Future<unknown> {
     const { table, outgoing } = this.session;
     this.session.checkTaking();
@@ -267,8 +316,9 @@ export class Submitter {
     );
     const item = packTask({
       isPure: this.options.pure ?? true,
-      key: givenKey ?? ((hash) => this.keyFor(fn, packed.bytes, hash)),
+      key: givenKey ?? ((hash) => this.keyFor(fn, packed.bytes, hash, each !== undefined)),
       fn,
+      each,
       args: packed,
       options: withLimitOf(this.options, args),
       codeRoot: this.session.codeRoot,
@@ -359,8 +409,9 @@ export class Submitter {
   }
 
   /** Every actor gets a unique key, and so does a call with shared memory: that may have changed since the last one. */
-  private keyFor(fn: TaskFunction, args: Uint8Array, hash: string): string {
-    const { name } = fn;
+  private keyFor(fn: TaskFunction, args: Uint8Array, hash: string, isChunk: boolean): string {
+    // A chunk takes longer than a call: durations are expected by this name.
+    const name = isChunk ? `${fn.name}-chunk` : fn.name;
     if (sharedMemoryOf(args) !== undefined) return uniqueKey(name);
     return (this.options.pure ?? !isActorClass(fn)) ? `${name}-${hash}` : uniqueKey(name);
   }
@@ -451,6 +502,28 @@ function untilEnded(entries: readonly KeyEntry[], onEnd: () => void): ReadonlySe
     });
   }
   return open;
+}
+
+const STREAM_RULES: Rules<StreamOptions> = {
+  inFlight: wholeNumber(1),
+  chunk: {
+    ...either(wholeNumber(1), { const: 'auto' }),
+    wanted: "a whole number above 0, or 'auto'",
+  },
+  errors: oneOf('raise', 'return'),
+};
+
+/** Each item is the only argument of a call. */
+const SINGLE: ChunkShape = { each: [0], argsOf: (items) => [items] };
+
+async function outcomeOf(future: Future<unknown>, wantsResults: boolean): Promise<Outcome[]> {
+  try {
+    const value = wantsResults ? await future.result() : undefined;
+    const error = wantsResults ? undefined : await future.error();
+    return [{ value, error }];
+  } catch (thrown) {
+    return [{ value: undefined, error: thrown as Error }];
+  }
 }
 
 // What submissions are checked for, and what they are refused with.

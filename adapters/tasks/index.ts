@@ -3,6 +3,7 @@ export * from './actor-class.ts';
 export * from './actor-handle.ts';
 export { ActorHost, actorLost } from './actor-host.ts';
 export * from './arguments.ts';
+export type { ChunkResult } from './chunk.ts';
 export { ContentHash } from './content-hash.ts';
 export * from './context.ts';
 export * from './define-tasks.ts';

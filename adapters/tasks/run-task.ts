@@ -1,17 +1,19 @@
 import { createHash } from 'node:crypto';
-import type {
-  Clock,
-  ExecutableTask,
-  ExecutionResult,
-  FunctionSpec,
-  RetrySpec,
-  RunSettings,
-  TaskCall,
+import {
+  type Clock,
+  type ExecutableTask,
+  type ExecutionResult,
+  type FunctionSpec,
+  type RetrySpec,
+  type RunSettings,
+  type TaskCall,
+  YardmasterError,
 } from '../../core/api/index.ts';
 import { isPromise, typeName } from '../../core/util/values.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { callerIn, readResult } from './actor-handle.ts';
 import { unpackArguments } from './arguments.ts';
+import { runChunk } from './chunk.ts';
 import {
   callInTask,
   contextOf,
@@ -82,7 +84,7 @@ function callByRules(fn: AnyFunction, call: Call): ExecutionResult | Promise<Exe
   const { key } = call.task;
   if (persist?.isKept === true) return readKept(persist, key, call);
   const run = (): ExecutionResult | Promise<ExecutionResult> =>
-    retry === undefined
+    retry === undefined || call.spec.each !== undefined
       ? callTask(fn, call)
       : withRetries(async () => callTask(fn, call), retry, call.context);
   if (persist === undefined) return run();
@@ -93,14 +95,33 @@ function callByRules(fn: AnyFunction, call: Call): ExecutionResult | Promise<Exe
 }
 
 function callTask(fn: AnyFunction, call: Call): ExecutionResult | Promise<ExecutionResult> {
-  const { context, nowMs, make } = call;
+  const { context, nowMs, make, spec } = call;
   const args = argumentsOf(call) as never[];
   const startMs = nowMs();
+  const callWith = (its: readonly unknown[]): unknown =>
+    make === undefined ? fn(...(its as never[])) : make(callOf(fn, spec, its));
   const returned = callInTask(context, () =>
-    make === undefined ? fn(...args) : make(callOf(fn, call.spec, args)),
+    spec.each === undefined ? callWith(args) : callEach(spec.each, args, callWith, call),
   );
   if (!isPromise(returned)) return succeeded(returned, startMs, nowMs());
   return Promise.resolve(returned).then((result) => succeeded(result, startMs, nowMs()));
+}
+
+/** Retries by rules are those of an item. */
+function callEach(
+  each: readonly number[],
+  args: readonly unknown[],
+  callWith: (its: readonly unknown[]) => unknown,
+  { spec, context, nowMs }: Call,
+): unknown {
+  const { retry } = spec;
+  const call =
+    retry === undefined
+      ? callWith
+      : (its: readonly unknown[]) =>
+          withRetries(() => Promise.resolve(its).then(callWith), retry, context);
+  const { signal } = context;
+  return runChunk({ args, each, nbytes: spec.args.byteLength, signal, nowMs, call });
 }
 
 function argumentsOf({ spec, task, context }: Pick<Call, 'spec' | 'task' | 'context'>): unknown[] {
@@ -121,6 +142,10 @@ export async function loadCall(
   surroundings: TaskSurroundings | undefined,
 ): Promise<TaskCall> {
   const spec = functionSpec(task);
+  if (spec.each !== undefined) {
+    const message = `"${task.key}" is a chunk of many calls, which this executor does not make; submit them one by one`;
+    throw new YardmasterError('ERR_EXECUTOR', message, { key: task.key });
+  }
   const fn = await loadFunction(spec, surroundings);
   const context = contextOf(task.key, { signal: NEVER, surroundings });
   return callOf(fn, spec, argumentsOf({ spec, task, context }));

@@ -288,6 +288,11 @@ export interface FunctionSpec {
   readonly definition?: string;
   /** Repetition after a failure, by the thread that runs the task. Default: never. */
   readonly retry?: RetrySpec;
+  /**
+   * Places of arguments that are arrays with a value for each of many calls; the result is that of a chunk. Default: one
+   * call.
+   */
+  readonly each?: readonly number[];
   /** The store that keeps the result beyond the life of the cluster. Default: none. */
   readonly persist?: PersistSpec;
 }

@@ -14,24 +14,29 @@ const IN_FLIGHT = 64;
 
 const CLOSE_TIMEOUT_MS = 2000;
 
-const LOADS = { burst, closed: closedLoop } as const;
+/** Items of a round of the load `items`, for each task of the others. */
+const ITEMS_PER_TASK = 10;
+
+const LOADS = { burst, closed: closedLoop, items } as const;
 
 const [name, tasks, threads, rounds] = process.argv.slice(2) as [PoolName, string, string, string];
 const pool: Pool = await POOLS[name](Number(threads));
 try {
-  for (const load of [burst, closedLoop]) await load(valuesFrom(0, WARM_UP_TASKS));
+  for (const load of Object.values(LOADS)) await load(valuesFrom(0, WARM_UP_TASKS));
   let next = WARM_UP_TASKS;
-  const measured = { burst: [] as Result[], closed: [] as Result[] };
+  const measured = { burst: [] as Result[], closed: [] as Result[], items: [] as Result[] };
   for (let turn = 0; turn < Number(rounds); turn++) {
-    for (const load of ['burst', 'closed'] as const) {
-      measured[load].push(await measure(load, valuesFrom(next, Number(tasks))));
-      next += Number(tasks);
+    for (const load of ['burst', 'closed', 'items'] as const) {
+      const count = Number(tasks) * (load === 'items' ? ITEMS_PER_TASK : 1);
+      measured[load].push(await measure(load, valuesFrom(next, count)));
+      next += count;
     }
   }
   print({
     pool: name,
     burst: median(measured.burst, 'usPerTask'),
     closed: median(measured.closed, 'usPerTask'),
+    items: median(measured.items, 'usPerTask'),
     load: round(loadavg()[0] ?? 0),
   });
 } finally {
@@ -55,6 +60,11 @@ async function measure(load: keyof typeof LOADS, values: readonly number[]): Pro
 /** All calls at once. */
 async function burst(values: readonly number[]): Promise<void> {
   check(values, await pool.all(values));
+}
+
+/** Many items of one function. */
+async function items(values: readonly number[]): Promise<void> {
+  check(values, await (pool.chunked ?? pool.all)(values));
 }
 
 /** A new call when an old one has its result. */

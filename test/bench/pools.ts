@@ -10,6 +10,8 @@ import { increment } from './no-op.ts';
 export interface Pool {
   one(value: number): Promise<number>;
   all(values: readonly number[]): Promise<readonly number[]>;
+  /** The same in the way that is best for many small calls, where there is another one. */
+  chunked?(values: readonly number[]): Promise<readonly number[]>;
   close(): Promise<void>;
 }
 
@@ -41,6 +43,11 @@ async function yardmaster(threads: number): Promise<Pool> {
       const futures = client.map(increment, values);
       const results = await client.gather(futures);
       for (const future of futures) future.release();
+      return results;
+    },
+    async chunked(values) {
+      const results: number[] = [];
+      for await (const each of client.map(increment, values, { chunk: 'auto' })) results.push(each);
       return results;
     },
     close: () => cluster.close(),

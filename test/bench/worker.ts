@@ -66,7 +66,7 @@ function comparePools(): void {
   for (let turn = 0; turn < Math.max(1, Number(options.repeat)); turn++) {
     for (const name of names) runs.get(name)?.push(runPool(name));
   }
-  for (const load of ['burst', 'closed'] as const) compareUnder(load, runs);
+  for (const load of ['burst', 'closed', 'items'] as const) compareUnder(load, runs);
 }
 
 function compareUnder(load: string, runs: ReadonlyMap<PoolName, readonly Result[]>): void {

@@ -218,13 +218,14 @@ type FunctionOfRuns = Omit<PackableSpec, 'args'>;
 
 function packableSpec({ runSpec, inputs }: ExecutableTask): PackableSpec | undefined {
   if (inputs.size > 0 || typeof runSpec !== 'object' || runSpec === null) return undefined;
-  const { module, name, version, args, retry, persist } = runSpec as Partial<FunctionSpec>;
+  const { module, name, version, args, retry, persist, each } = runSpec as Partial<FunctionSpec>;
   const isSimple =
     typeof module === 'string' &&
     typeof name === 'string' &&
     typeof version === 'string' &&
     retry === undefined &&
     persist === undefined &&
+    each === undefined &&
     args instanceof Uint8Array &&
     isPackable(args);
   return isSimple ? (runSpec as PackableSpec) : undefined;

@@ -19,6 +19,7 @@ export const {
   throwText,
   giveFunction,
   flaky,
+  failOdd,
   slow,
   never,
   deaf,
@@ -42,6 +43,10 @@ export const {
     throw text as unknown as Error;
   },
   giveFunction: () => ({ deep: [() => 1] }),
+  failOdd(value: number): number {
+    if (value % 2 === 1) throw new Error(`${value} is odd`);
+    return value;
+  },
   /** Fails until it was called often enough. */
   flaky(label: string, failures: number): number {
     const seen = (calls.get(label) ?? 0) + 1;

@@ -20,6 +20,13 @@ export const nested: Future<number> = client.submit(total, [one, 2, one], { by: 
 export const rest: Future<string> = client.submit(many, 'a', 1, one, 3);
 export const withOptions: Future<number> = client.with({ retries: 1 }).submit(inc, one);
 export const mapped: Future<number>[] = client.map(inc, [1, one, 3]);
+export const chunked: AsyncGenerator<number> = client.map(inc, [1, one, 3], { chunk: 'auto' });
+export const outcomes: AsyncGenerator<number | Error> = client.map(inc, [1], {
+  chunk: 8,
+  errors: 'return',
+});
+// @ts-expect-error An error may come in the place of a number.
+export const sure: AsyncGenerator<number> = client.map(inc, [1], { chunk: 8, errors: 'return' });
 export const generic: Future<unknown> = one;
 client.setPriority([one, { deep: date }], 1, { inputs: 'keep' });
 client.setPriority(new Map<Future<unknown>, number>([[one, 1]]));

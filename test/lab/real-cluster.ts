@@ -91,7 +91,13 @@ export class RealCluster {
   /** Runs a graph under keys with new prefixes, so that the scheduler has learnt nothing about its durations. */
   async run(graph: RealGraph): Promise<{ readonly number: number; readonly seconds: number }> {
     const number = this.runCount++;
-    const seconds = await this.submitter.run(graph, (key) => `run${number}.${key}`);
+    const names = new Map(
+      graph.workload.tasks.map(({ key, prefix }, index) => {
+        const name = prefix === undefined ? key : `${prefix.replaceAll('-', '_')}-${index}`;
+        return [key, `run${number}.${name}`];
+      }),
+    );
+    const seconds = await this.submitter.run(graph, (key) => names.get(key)!);
     return { number, seconds };
   }
 

@@ -19,9 +19,9 @@ export class ClientQueues implements Stimuli {
   /** By client; the oldest line that may move does, the others wait. */
   private readonly lines = new Map<string, Line>();
   private isScheduled = false;
-  /** For what waits for the time to pass, and when it rings. */
+  /** The time at which the kernel is to continue, because something waits for it; undefined: at no time. */
+  alarmAtMs: number | undefined;
   private alarm: Timer | undefined;
-  private alarmAtMs: number | undefined;
 
   constructor(
     @inject(CLOCK) private readonly clock: Clock,
@@ -47,10 +47,9 @@ export class ClientQueues implements Stimuli {
     if (!this.queue.isStopped) this.schedule();
   }
 
-  /** A stimulus was handled: the kernel may wait for another time than before. */
+  /** The kernel waits for another time than before. */
   setAlarm(): void {
     const atMs = this.queue.isStopped ? undefined : this.kernel.wakeAtMs;
-    if (atMs === this.alarmAtMs) return;
     this.alarm?.cancel();
     this.alarmAtMs = atMs;
     if (atMs === undefined) return;

@@ -134,7 +134,7 @@ export class SchedulerHost {
     this.hooks.end(durationMs);
     if (durationMs >= SLOW_MS) this.slowStimuli.report(stimulus, durationMs);
     if (this.kernel.isUnsettled) this.clientQueues.continueLater();
-    this.clientQueues.setAlarm();
+    if (this.kernel.wakeAtMs !== this.clientQueues.alarmAtMs) this.clientQueues.setAlarm();
     if ('client' in stimulus || stimulus.op === 'restart') this.reservations.handled(stimulus);
   }
 

@@ -1,8 +1,9 @@
 import { YardmasterError } from '../../core/api/index.ts';
+import { checkCall, type Rules } from '../../core/shared/schema.ts';
 import { show } from '../../core/shared/words.ts';
 import { type ActorClassOf, type AnyClass, isClass, markAsActorClass } from './actor-class.ts';
 import { localActor } from './actor-handle.ts';
-import { moduleUrl, sourceVersion } from './modules.ts';
+import { moduleUrl, pinVersion, sourceVersion } from './modules.ts';
 
 /** The handle of what `defineTasks` is given under one name. */
 export type DefinedTask<F extends AnyFunction | AnyClass> = F extends AnyClass
@@ -39,14 +40,18 @@ function registry(): Registry {
  *
  * @param module - `import.meta.url` of that module; in CommonJS `__filename`
  * @param functions - by name; they are called without `this`. A class makes actors
+ * @param options - `version`: stands for the source of the module and all that it imports, until its author changes it
  * @throws YardmasterError `ERR_FUNCTION_MISSING` when something is not a function, or the module is no URL
  */
 export function defineTasks<Functions extends Record<string, AnyFunction | AnyClass>>(
   module: string | URL,
   functions: Functions,
+  options: { readonly version?: string } = {},
 ): { readonly [Name in keyof Functions]: DefinedTask<Functions[Name]> } {
   const url = moduleUrl('defineTasks', module);
   checkFunctions(functions, url);
+  const { version } = checkCall('defineTasks', options, OPTIONS, 'ERR_CONFIG');
+  if (version !== undefined) pinVersion(url, version);
   const registered = registry().get(url) ?? new Map<string, Definition>();
   registry().set(url, registered);
   const handles: Record<string, unknown> = {};
@@ -57,6 +62,8 @@ export function defineTasks<Functions extends Record<string, AnyFunction | AnyCl
   }
   return handles as { readonly [Name in keyof Functions]: DefinedTask<Functions[Name]> };
 }
+
+const OPTIONS: Rules<{ readonly version?: string }> = { version: { type: 'string', minLength: 1 } };
 
 /**
  * The handle of a function that a module exports.
@@ -180,7 +187,7 @@ export interface TaskFunction<Args extends readonly unknown[] = never[], Returne
   /** Name under which `defineTasks` received it, or of the export. */
   readonly name: string;
   /**
-   * SHA-256 of the module's source, read when first asked for.
+   * SHA-256 of the module's source, read when first asked for, or of the version that its author has given.
    * @throws YardmasterError `ERR_FUNCTION_MISSING` when the source cannot be read
    */
   readonly version: string;

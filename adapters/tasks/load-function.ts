@@ -60,8 +60,9 @@ async function importFunction(spec: FunctionSpec, reach: Reach | undefined): Pro
   const url = locate(spec, reach?.modules);
   checkOwnModule(url);
   // Before the import, so that a change of the file in between is not mistaken for this version.
-  const version = sourceVersion(url);
+  sourceVersion(url);
   const exports = await importModule(url);
+  const version = sourceVersion(url); // The module may have said another one.
   if (version !== spec.version) throw versionMismatch({ ...spec, module: url }, version);
   const registered = registeredFunction(url, spec.name) as AnyFunction | undefined;
   if (registered !== undefined) return remember(spec, registered, url);

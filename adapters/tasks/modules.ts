@@ -341,8 +341,21 @@ export function moduleUrl(caller: string, module: unknown): string {
   );
 }
 
-/** Versions as they were when a module was first asked for; a running process keeps its modules too. */
-const versions = new Map<string, string>();
+const VERSIONS = Symbol.for('yardmaster.versions');
+
+/**
+ * Versions as they were when a module was first asked for; a running process keeps its modules too. Shared by all copies
+ * of this package: a module gives its version to the one that it imports.
+ */
+const versions = ((globalThis as { [VERSIONS]?: Map<string, string> })[VERSIONS] ??= new Map<
+  string,
+  string
+>());
+
+/** The author of a module says what its version is, in the place of its source. */
+export function pinVersion(module: string, version: string): void {
+  versions.set(module, digestOf(`version ${version}`));
+}
 
 /**
  * The SHA-256 of a module's source and of all that it imports, in hexadecimal; packages count with name and version.

@@ -135,6 +135,32 @@ describe('defineTasks', () => {
     );
   });
 
+  it('a version that the author gives stands for the source and for what it imports', () => {
+    const versionOf = (name: string, version?: string): string => {
+      const module = moduleFile(`pinned/${name}.mjs`, `export const a = '${name}';`);
+      return defineTasks(module, { a: () => 1 }, version === undefined ? {} : { version }).a
+        .version;
+    };
+    expect(versionOf('one', '3')).toBe(versionOf('two', '3'));
+    expect(versionOf('three', '4')).not.toBe(versionOf('two', '3'));
+    expect(versionOf('four')).not.toBe(versionOf('five'));
+    expect(() => defineTasks('data:,x', { a: () => 1 }, { version: '' })).toThrow(
+      /^defineTasks: version must/,
+    );
+  });
+
+  it('a module is called that has the version of the client and another source', async () => {
+    const library = new URL('../../../adapters/tasks/define-tasks.ts', import.meta.url).href;
+    const sourceWith = (comment: string): string =>
+      `// ${comment}\nimport { defineTasks } from '${library}';\n` +
+      `export const { a } = defineTasks(import.meta.url, { a: () => 1 }, { version: 'same' });`;
+    const mine = moduleFile('pinned-here.mjs', sourceWith('before'));
+    const theirs = moduleFile('pinned-there.mjs', sourceWith('after'));
+    const { version } = defineTasks(mine, { a: () => 1 }, { version: 'same' }).a;
+    const result = await run({ ...spec(fixture['add']!), module: theirs, name: 'a', version });
+    expect(result.kind).toBe('success');
+  });
+
   it('a module whose source cannot be read has no version', () => {
     for (const module of ['file:///does/not/exist.js', 'node:fs', 'no url']) {
       expect(() => taskOf(module, Math.max).version).toThrow(

@@ -3,7 +3,7 @@ import type { ChunkResult } from '../tasks/index.ts';
 import type { Future } from './future.ts';
 import { Constant } from './graph.ts';
 
-// Small calls in chunks: how many make one task, and what of its result belongs to whom.
+// Small calls in chunks: the size of a chunk, its arguments, and the outcome of each of its items.
 
 /** The duration that tasks shall have: long beside what a task costs, short beside the patience of others. */
 const TARGET_MS = 10;
@@ -39,7 +39,7 @@ export class ChunkSize {
   }
 }
 
-/** What the columns of a `map` say about a chunk: the arguments that its calls share, and the others. */
+/** The arguments of a chunk: those that differ from call to call have an array, the others are shared. */
 export interface ChunkShape {
   readonly each: readonly number[];
   readonly argsOf: (rows: readonly (readonly unknown[])[]) => unknown[];

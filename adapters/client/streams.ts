@@ -35,7 +35,7 @@ export type StreamedBy<Options, Result> = Options extends { readonly errors: 're
 /** Items that are there, or come by and by. */
 export type Items<T> = Iterable<T> | AsyncIterable<T>;
 
-/** How items become tasks, and results of tasks those of items. */
+/** The tasks of items, and the outcomes that these tasks have. */
 export interface StreamCalls<Item> {
   readonly size: ChunkSize;
   submit(items: readonly Item[]): Future<unknown>;

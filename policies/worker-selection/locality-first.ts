@@ -13,7 +13,7 @@ import { divideSources } from './source-ranges.ts';
 const REACH = { holders: 4, others: 4 };
 /** The price of a transfer, in times of what it takes: what was moved once is often moved again, and links are shared. */
 const TRANSFER_PRICE = 2;
-/** What a worker holds beyond this part of its memory limit has to leave it, for other workers or the disk. */
+/** Results beyond this part of its memory limit have to leave a worker, for other workers or for the disk. */
 const FULL = 0.6;
 /** The cost of fetching anything at all, in seconds. */
 const LATENCY_S = 0.001;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { createHash } from 'node:crypto';
-import { afterAll, describe, expect, expectTypeOf, it } from 'vitest';
+import { afterAll, describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest';
 
 import {
   currentTask,
@@ -150,9 +150,11 @@ describe('defineTasks', () => {
   });
 
   it('a module is called that has the version of the client and another source', async () => {
-    const library = new URL('../../../adapters/tasks/define-tasks.ts', import.meta.url).href;
+    // A module elsewhere cannot import uncompiled code.
+    vi.stubGlobal('defineTasks', defineTasks);
+    onTestFinished(() => void vi.unstubAllGlobals());
     const sourceWith = (comment: string): string =>
-      `// ${comment}\nimport { defineTasks } from '${library}';\n` +
+      `// ${comment}\n` +
       `export const { a } = defineTasks(import.meta.url, { a: () => 1 }, { version: 'same' });`;
     const mine = moduleFile('pinned-here.mjs', sourceWith('before'));
     const theirs = moduleFile('pinned-there.mjs', sourceWith('after'));

@@ -146,7 +146,8 @@ export async function runWorker(
       pid: process.pid,
       versions: { node: process.versions.node },
       localDirectory: new SpillFolder(config.memory.spillFolder).parent,
-      measureMemory: parts.isGuest === true ? undefined : () => process.memoryUsage.rss(),
+      // The process of a guest is not its own.
+      ...(parts.isGuest === true ? {} : PROCESS_FIGURES),
     });
     limitLifetime(host, config, { clock, log });
     return running(host, close);
@@ -156,6 +157,14 @@ export async function runWorker(
     throw error;
   }
 }
+
+const PROCESS_FIGURES = {
+  measureMemory: () => process.memoryUsage.rss(),
+  measureCpuMs: () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1000;
+  },
+};
 
 /** The store of results for the clients of tasks; that of a module is tried. */
 async function storeOf(

@@ -51,6 +51,7 @@ export interface WorkerMetrics {
   readonly managedBytes: Size;
   /** Bytes per second of the transfers since the last heartbeat, if there were any. */
   readonly bandwidth?: Size;
+  /** 100 for each core that the worker's process kept busy since the last heartbeat, if it tells. */
   readonly cpuPercent?: Size;
 }
 

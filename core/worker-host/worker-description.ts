@@ -11,6 +11,9 @@ import { WorkerStatusTracker } from './worker-status.ts';
 /** The description that a worker gives of itself. */
 @collaborator
 export class WorkerDescription {
+  /** The time of the last metrics, and the CPU time used by then, in milliseconds. */
+  private told: { readonly nowMs: number; readonly cpuMs: number } | undefined;
+
   constructor(
     @inject(WORKER_OPTIONS) private readonly options: WorkerHostOptions,
     @inject(WORKER_IDENTITY) private readonly identity: WorkerIdentity,
@@ -33,13 +36,26 @@ export class WorkerDescription {
     };
   }
 
-  /** For the scheduler. The bandwidth is that since the last call. */
+  /** For the scheduler. Bandwidth and CPU are those since the last call. */
   metrics(): WorkerMetrics {
     const bandwidth = this.activities.takeBandwidth();
+    const cpuPercent = this.takeCpuPercent();
     return {
       ...this.memory.figures(),
       managedBytes: this.kernel.tables.nbytes,
       ...(bandwidth === undefined ? {} : { bandwidth }),
+      ...(cpuPercent === undefined ? {} : { cpuPercent }),
     };
+  }
+
+  /** 100 for each core that was busy all the time since the last call; undefined at the first. */
+  private takeCpuPercent(): number | undefined {
+    const { clock, measureCpuMs } = this.options;
+    if (measureCpuMs === undefined) return undefined;
+    const last = this.told;
+    const told = { nowMs: clock.nowMs(), cpuMs: measureCpuMs() };
+    this.told = told;
+    if (last === undefined || told.nowMs <= last.nowMs) return undefined;
+    return Math.round((100 * (told.cpuMs - last.cpuMs)) / (told.nowMs - last.nowMs));
   }
 }

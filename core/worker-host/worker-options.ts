@@ -59,6 +59,8 @@ export interface WorkerHostOptions {
   readonly log: Logger;
   /** Bytes that its process occupies. Default: results in memory, and what the executor says. */
   readonly measureMemory?: () => number;
+  /** Milliseconds of CPU time that its process has used. Default: not told. */
+  readonly measureCpuMs?: () => number;
   /** Of the packages that matter to tasks, for messages to people. */
   readonly versions?: Readonly<Record<string, string>>;
   readonly pid?: number;

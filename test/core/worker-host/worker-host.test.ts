@@ -98,6 +98,18 @@ describe('registration', () => {
   });
 });
 
+it('a heartbeat tells the CPU that the process has used since the one before', async () => {
+  const world = await bench();
+  let cpuMs = 4000;
+  const worker = await world.startWorker('alice', { measureCpuMs: () => cpuMs });
+  await world.pass(500);
+  world.take(worker);
+  cpuMs += 750;
+  await world.pass(500);
+  const [beat] = world.take(worker);
+  expect(beat).toMatchObject({ op: 'heartbeat-worker', metrics: { cpuPercent: 150 } });
+});
+
 describe('tasks', () => {
   it('a result stays on the worker; the scheduler hears of size, type and times in its own clock', async () => {
     const world = await bench(2);

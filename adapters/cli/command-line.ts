@@ -45,6 +45,22 @@ export function common(command: Command): Command {
     );
 }
 
+/** Where a scheduler listens that was told nothing else. */
+const USUAL_SCHEDULER = 'tls://127.0.0.1:8786';
+
+/** The flag of commands that ask a scheduler: without it, the one of the environment or the usual one of this machine. */
+export function schedulerOption(): Option {
+  return new Option('-s, --scheduler <address>', 'address of the scheduler; tls:// may be left out')
+    .env('YARDMASTER_SCHEDULER')
+    .default(USUAL_SCHEDULER)
+    .argParser(schedulerAddress);
+}
+
+/** An address as people write it: of `host:port` the scheme is that of a scheduler that was told nothing else. */
+export function schedulerAddress(text: string): string {
+  return /^[^/]+:\d+$/.test(text) ? `tls://${text}` : text;
+}
+
 /** Runs a command to its end; an error becomes a message and exit code 1. */
 export async function run(options: CommonOptions, command: () => Promise<number>): Promise<void> {
   let code = FAILURE_CODE;

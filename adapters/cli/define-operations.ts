@@ -11,6 +11,7 @@ import {
   positive,
   run,
   running,
+  schedulerOption,
   time,
 } from './command-line.ts';
 
@@ -28,7 +29,7 @@ export function defineOperations(program: Command): void {
 
 function asking(command: Command): Command {
   return common(command)
-    .requiredOption('-s, --scheduler <address>', 'address of the scheduler')
+    .addOption(schedulerOption())
     .option('-c, --config <file>', 'configuration file; its transport reaches the scheduler')
     .option('--json', 'as JSON');
 }

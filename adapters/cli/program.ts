@@ -1,6 +1,14 @@
 import { Command } from 'commander';
 import { VERSION } from '../../core/api/plugin.ts';
-import { common, count, port as inspectPort, positive, running } from './command-line.ts';
+import {
+  common,
+  count,
+  port as inspectPort,
+  positive,
+  running,
+  schedulerAddress,
+  schedulerOption,
+} from './command-line.ts';
 import { defineAccess } from './define-access.ts';
 import { defineOperations } from './define-operations.ts';
 import { defineRecordings } from './define-recordings.ts';
@@ -31,7 +39,11 @@ defineAccess(program);
 addSettings(
   common(program.command('worker'))
     .description('Start a worker that computes for a scheduler.')
-    .argument('<address>', 'address of the scheduler, such as tls://127.0.0.1:8786')
+    .argument(
+      '<address>',
+      'address of the scheduler, such as tls://127.0.0.1:8786; tls:// may be left out',
+      schedulerAddress,
+    )
     .option('-c, --config <file>', 'configuration file; flags win over it')
     .option('-n, --name <name>', 'name for people and for restrictions (default: the address)')
     .option(
@@ -125,7 +137,7 @@ Exit code 1 when a result differs from that of NumPy or pandas.`,
 common(program.command('why'))
   .description('Explain why a task is where it is, and how it got there.')
   .argument('<key>', 'key of the task')
-  .requiredOption('-s, --scheduler <address>', 'address of the scheduler')
+  .addOption(schedulerOption())
   .option('-c, --config <file>', 'configuration file; its transport reaches the scheduler')
   .option('--record <n>', 'from now on keep the newest n decisions with their candidates', count)
   .option('--json', 'as JSON')

@@ -14,7 +14,7 @@ import {
   statusOptionsOf,
   tuneEngine,
 } from '../flags.ts';
-import { say, stderrLogger } from '../terminal.ts';
+import { type LogFlags, say, stderrLogger } from '../terminal.ts';
 import { untilStopped, writePidFile } from '../with-client.ts';
 
 /** `yardmaster scheduler`. Runs until it is stopped. */
@@ -223,7 +223,7 @@ async function showDashboard(
   if (dashboard === false) return;
   try {
     if (!names.has('dashboard') && !names.has('dask')) await addDashboard(scheduler, flags);
-    logUrl(scheduler, log, names.has('dask') ? 'dask.dashboard' : 'dashboard.url');
+    sayUrl(scheduler, flags, names.has('dask') ? 'dask.dashboard' : 'dashboard.url');
   } catch (error) {
     // It may have been idle for too long in the meantime.
     if (YardmasterError.is(error, 'ERR_CLOSED')) return;
@@ -232,10 +232,12 @@ async function showDashboard(
   }
 }
 
-/** With its token, which is therefore not in the log that clients may read. */
-function logUrl(scheduler: Scheduler, log: Logger, command: string): void {
+/** With its token, which is therefore not in the log that clients may read. Without a wish for less, it is always said. */
+function sayUrl(scheduler: Scheduler, { logLevel, logFormat }: LogFlags, command: string): void {
   const url = scheduler.command(command);
-  if (typeof url === 'string') log.info({ url }, `dashboard: ${url}`);
+  if (typeof url !== 'string') return;
+  const level = logLevel === 'warn' ? 'info' : logLevel;
+  stderrLogger({ logLevel: level, logFormat }, 'scheduler').info({ url }, `dashboard: ${url}`);
 }
 
 async function addDashboard(scheduler: Scheduler, flags: SchedulerFlags): Promise<void> {

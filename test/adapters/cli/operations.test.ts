@@ -194,10 +194,24 @@ test('a scheduler that is not there is an error that names it', async () => {
   expect(run.err).toMatch(/^ERR_CONNECT: .*127\.0\.0\.1:1/);
 });
 
-test('the address of the scheduler has to be given', async () => {
-  const { code, err } = await runs.command('amm');
-  expect(code).toBe(1);
-  expect(err).toContain("required option '-s, --scheduler <address>' not specified");
+test('an address may lack its scheme', async () => {
+  const { code, out } = await runs.command('workers', '-s', address.replace('tls://', ''));
+  expect([code, out]).toEqual([0, expect.stringContaining(' running ')]);
+});
+
+test('without an address the one of the environment is asked', async () => {
+  process.env['YARDMASTER_SCHEDULER'] = address;
+  try {
+    expect(await runs.command('workers')).toMatchObject({ code: 0, err: '' });
+  } finally {
+    delete process.env['YARDMASTER_SCHEDULER'];
+  }
+});
+
+test('a scheduler says where its dashboard is', async () => {
+  const scheduler = runs.yardmaster('scheduler', '--port', '0');
+  await scheduler.firstLine();
+  while (!scheduler.stderr.includes('/status?token=')) await scheduler.output();
 });
 
 test('CommonJS code can require the package', () => {

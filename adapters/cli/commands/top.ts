@@ -32,8 +32,18 @@ const WAITING_MAX = 3;
 /** Lines for titles and what waits. */
 const OTHER_LINES = 12;
 const CLEAR = '\u001b[H\u001b[2J';
-const WORKER_TITLES = ['worker', 'status', 'threads', 'tasks', 'results', 'stored', 'memory'];
-const PREFIX_TITLES = ['prefix', 'waiting', 'running', 'stored', 'failed', 'done', 'done/s'];
+const WORKER_TITLES = [
+  'worker',
+  'status',
+  'threads',
+  'tasks',
+  'results',
+  'stored',
+  'memory',
+  'cpu',
+];
+/** States as the API names them; `waiting` is any kind of it. */
+const PREFIX_TITLES = ['prefix', 'waiting', 'processing', 'memory', 'erred', 'done', 'done/s'];
 
 /** `yardmaster top`. */
 export function topCommand(flags: TopFlags): Promise<number> {
@@ -156,7 +166,8 @@ function workerRow(worker: Look['workers'][number]): (string | number)[] {
   const { memoryLimitBytes } = worker;
   const limit = memoryLimitBytes > 0 ? ` of ${sizeText(memoryLimitBytes)}` : '';
   const memory = `${sizeText(metrics.memoryBytes)}${limit}`;
-  return [name, status, threadCount, processingCount, resultCount, sizeText(nbytes), memory];
+  const cpu = metrics.cpuPercent === undefined ? '' : `${Math.round(metrics.cpuPercent)} %`;
+  return [name, status, threadCount, processingCount, resultCount, sizeText(nbytes), memory, cpu];
 }
 
 function prefixRow(

@@ -11,7 +11,7 @@ function worker(name: string, processingCount: number): Look['workers'][number] 
     resultCount: 3,
     nbytes: 2048,
     memoryLimitBytes: 0,
-    metrics: { memoryBytes: 1024 },
+    metrics: { memoryBytes: 1024, ...(name === 'bob' ? { cpuPercent: 150 } : {}) },
   } as unknown as Look['workers'][number];
 }
 
@@ -32,13 +32,13 @@ it('the first look has no speed', () => {
   expect(topText('tcp://s:1', look(0, 10), undefined).split('\n')).toEqual([
     'tcp://s:1: 2 workers, 4 threads',
     '',
-    'worker  status   threads  tasks  results  stored   memory',
-    'bob     running        2      4        3  2.0 KiB  1.0 KiB',
+    'worker  status   threads  tasks  results  stored   memory   cpu',
+    'bob     running        2      4        3  2.0 KiB  1.0 KiB  150 %',
     'ann     running        2      1        3  2.0 KiB  1.0 KiB',
     '',
-    'prefix  waiting  running  stored  failed  done  done/s',
-    'sum           0        2       7       0    10',
-    'train         1        0       0       0     0',
+    'prefix  waiting  processing  memory  erred  done  done/s',
+    'sum           0           2       7      0    10',
+    'train         1           0       0      0     0',
     '',
     '1 task waits for a worker',
     '  train-1: no worker offers GPU',

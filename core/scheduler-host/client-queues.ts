@@ -53,7 +53,8 @@ export class ClientQueues implements Stimuli {
     this.alarm?.cancel();
     this.alarmAtMs = atMs;
     if (atMs === undefined) return;
-    this.alarm = this.clock.setTimer(Math.max(0, atMs - this.clock.nowMs()), () => {
+    const waitMs = Math.max(0, Math.ceil(atMs - this.clock.nowMs()));
+    this.alarm = this.clock.setTimer(waitMs, () => {
       this.alarmAtMs = undefined;
       this.queue.put({ op: 'continue' });
     });

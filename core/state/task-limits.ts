@@ -298,12 +298,10 @@ export class TaskLimits implements Iterable<TaskLimit> {
       return;
     }
     this.open.delete(limit);
-    if (waits && !limit.isFull && limit.bucket !== undefined) this.wake(limit, limit.bucket);
+    if (waits && !limit.isFull && limit.bucket !== undefined) this.wake(limit, limit.bucket.dueMs);
   }
 
-  /** At the first whole millisecond at which it may start a task. */
-  private wake(limit: TaskLimit, bucket: TokenBucket): void {
-    const atMs = Math.max(Math.ceil(bucket.timeOf(1)), this.clock.nowMs + 1);
+  private wake(limit: TaskLimit, atMs: number): void {
     if (atMs >= limit.wakeAtMs) return;
     this.wakes.push({ atMs, limit });
     limit.wakeAtMs = atMs;

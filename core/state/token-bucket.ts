@@ -21,8 +21,13 @@ export class TokenBucket {
     private sinceMs: number,
   ) {}
 
+  /** The time from which on there is a token, if none is taken before. */
+  get dueMs(): number {
+    return this.timeOf(WHOLE);
+  }
+
   has(nowMs: number): boolean {
-    return this.tokensAt(nowMs) >= WHOLE;
+    return nowMs >= this.dueMs;
   }
 
   isFull(nowMs: number): boolean {

@@ -199,7 +199,7 @@ it('tasks of a rate start in bursts after a pause, and then one in each interval
   env.addWorker('w1', { threads: 8 });
   env.submit({ a: paced, b: paced, c: paced, d: paced, e: paced });
   expect(env.states).toMatchObject({ b: 'processing w1', c: 'queued', d: 'queued', e: 'queued' });
-  expect(env.kernel.wakeAtMs).toBe(100);
+  expect(env.kernel.wakeAtMs).toBeCloseTo(100);
   expect(env.kernel.insight.why('d').now).toContain(
     'waits for its limit, one of 3: 2 of api run; one starts every 100 ms, this one in 0.2 s at the earliest',
   );
@@ -211,6 +211,18 @@ it('tasks of a rate start in bursts after a pause, and then one in each interval
   env.advance(1000).send({ op: 'continue' });
   expect(env.states).toMatchObject({ d: 'processing w1', e: 'processing w1' });
   expect(env.kernel.wakeAtMs).toBeUndefined();
+});
+
+it('a task starts with the first stimulus at which its rate allows it, whatever the time', () => {
+  for (const intervalMs of [1000 / 3, 1000 / 7, 0.3]) {
+    const env = new SchedulerEnv();
+    env.addWorker('w1', { threads: 64 });
+    const fast = { limit: { name: 'api', intervalMs } };
+    env.submit(Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`t${n}x`, fast])));
+    // Each stimulus checks that no task waits for a limit with room.
+    for (let step = 0; step < 400; step++) env.advance(intervalMs / 8).send({ op: 'continue' });
+    expect(env.cluster.limits.get('api')).toMatchObject({ runningCount: 40, queuedCount: 0 });
+  }
 });
 
 it('a limit may bound the rate, those that run and those that wait', () => {

@@ -45,7 +45,7 @@ export function common(command: Command): Command {
     );
 }
 
-/** Where a scheduler listens that was told nothing else. */
+/** The address of a scheduler that was told nothing else. */
 const USUAL_SCHEDULER = 'tls://127.0.0.1:8786';
 
 /** The flag of commands that ask a scheduler: without it, the one of the environment or the usual one of this machine. */

@@ -154,7 +154,10 @@ export function onRestart(scope: KernelScope): void {
   clearAgenda(scope);
   cluster.clearPrefixes();
   cluster.erredTasks.length = 0;
-  for (const client of cluster.clients.values()) scope.outbox.toClient(client, { op: 'restart' });
+  for (const client of cluster.clients.values()) {
+    client.cancelled = undefined;
+    scope.outbox.toClient(client, { op: 'restart' });
+  }
   for (const hook of scope.ports.hooks.restarted) hook(scope.stimulusId);
 }
 

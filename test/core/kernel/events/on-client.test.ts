@@ -456,3 +456,12 @@ it('a client that names all that it wants gives up the rest, also when some of i
     expect(wantedBy(env)).not.toContain('other');
   }
 });
+
+it('a restart ends the naming of very many keys, and keeps nothing of it', () => {
+  const env = new SchedulerEnv({ kernel: { sliceTransitions: 2 } });
+  env.client('d');
+  env.send({ op: 'client-desires-keys', client: 'd', keys: NAMED });
+  expect(env.cluster.clients.get('d')!.cancelled).toBeDefined();
+  env.send({ op: 'restart' });
+  expect(env.cluster.clients.get('d')!.cancelled).toBeUndefined();
+});

@@ -1,9 +1,8 @@
 import { inspect } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
 import { sharedMemoryOf } from '../../core/util/bytes.ts';
-import { countOf } from '../../core/util/values.ts';
 import { either, oneOf, type Rules, wholeNumber } from '../../core/shared/schema.ts';
-import { isPlainObject } from '../../core/util/values.ts';
+import { countOf, isPlainObject } from '../../core/util/values.ts';
 import {
   actorBehind,
   type ActorClass,

@@ -25,7 +25,7 @@ import {
   storeSpec,
 } from './options.ts';
 import { type ScatterOptions, Scatterer } from './scatter.ts';
-import { forgetKept } from './kept-results.ts';
+import { type ComputationReason, explainKept, forgetKept } from './kept-results.ts';
 import { Session } from './session.ts';
 import { type FirstOptions, firstResult } from './streams.ts';
 import { asFutureList, entriesIn, futuresIn, replaceFutures } from './structure.ts';
@@ -240,6 +240,21 @@ export class Client extends CoordinationAccess {
       storeSpec(resultStore),
       entriesIn(futures).flatMap(({ contentKey = [] }) => contentKey),
     );
+  }
+
+  /**
+   * Says why results were computed that could have been kept, of tasks whose keys their author chose: names of a graph,
+   * and the option `key`. Ask when they have ended.
+   *
+   * @param tasks - their futures in any structure, or their keys
+   * @throws YardmasterError `ERR_GRAPH_INVALID` when the client has no `resultStore`
+   */
+  async explain(tasks: unknown): Promise<ComputationReason[]> {
+    const { resultStore } = this.options;
+    if (resultStore === undefined) refuseOption('resultStore', undefined, 'given when connecting');
+    const isKeys = Array.isArray(tasks) && tasks.every((key) => typeof key === 'string');
+    const keys = isKeys ? tasks : entriesIn(tasks).map(({ key }) => key);
+    return explainKept(storeSpec(resultStore), keys, this.session.id);
   }
 
   /** Computes failed tasks, and what failed with them, once more. */

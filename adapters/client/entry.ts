@@ -1,5 +1,6 @@
 import type { GraphTask } from '../../core/api/index.ts';
 import type { CallSite } from './call-site.ts';
+import type { ContentKey } from './content-keys.ts';
 
 /** The status of a future: `lost` waits for the result to be computed again, the last three are final. */
 export type FutureStatus = 'pending' | 'lost' | 'finished' | 'error' | 'cancelled';
@@ -34,8 +35,8 @@ export class KeyEntry {
   timeLimitMs = 0;
   /** Graphs with it that were sent, or are to be. */
   graphs = 0;
-  /** Hash of all that its result follows from, if that is known. */
-  contentKey: string | undefined = undefined;
+  /** What its result is kept by, if that is known. */
+  contentKey: ContentKey | undefined = undefined;
   /** The workers that held the result according to the scheduler's last message. */
   workers: readonly string[] = [];
   /** Bytes of the result; 0 while unknown. */

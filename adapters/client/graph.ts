@@ -71,8 +71,10 @@ export interface PackedTask {
   readonly definition: string;
   /** Bytes of its arguments. */
   readonly nbytes: number;
-  /** True when its result is kept in a store. */
-  readonly persist?: boolean | 'graph-outputs';
+  /** Its arguments, as `PackedArguments` has them. */
+  readonly content: unknown;
+  readonly persist?: TaskOptions['persist'];
+  readonly contentKey?: TaskOptions['contentKey'];
   /** True when the same definition with the same inputs gives the same result. */
   readonly isReproducible: boolean;
 }
@@ -252,7 +254,9 @@ export function packTask(parts: TaskParts): PackedTask {
         : { ...made, ...(isActor ? ACTOR : undefined), ...fields },
     definition,
     nbytes: args.bytes.byteLength,
+    content: args.content,
     persist: options.persist,
+    contentKey: options.contentKey,
     // The source of a function of another language is not known here.
     // Memory that is shared may have changed the next time.
     isReproducible:

@@ -10,6 +10,7 @@ export type { FetchOptions } from './fetcher.ts';
 export { type CancelOptions, Future } from './future.ts';
 export * from './graph.ts';
 export type * from './hardware.ts';
+export type { ComputationReason } from './kept-results.ts';
 export { Lease } from './leases.ts';
 export type * from './options.ts';
 export * from './progress.ts';

@@ -6,7 +6,8 @@ import type {
   StoreSpec,
 } from '../../core/api/index.ts';
 import { show } from '../../core/shared/words.ts';
-import { warnUnasked } from '../tasks/index.ts';
+import { digestKey, readTrace, type ComputedBecause, warnUnasked } from '../tasks/index.ts';
+import { type ByResult, type ContentKey, contentKeyBehind, ResultKeys } from './content-keys.ts';
 
 // What a client asks the stores of results that outlive clusters.
 
@@ -28,6 +29,8 @@ export interface OpenTasks {
  */
 export async function pruneKept({ tasks, keys }: OpenTasks): Promise<void> {
   const { openResultStore } = await import('../stores/open-result-store.ts');
+  const results = tasks.flatMap((task) => contentKeyIn(task) ?? []);
+  const found = await resolveKeys(results, openResultStore);
   const byKey = new Map(tasks.map((task) => [task.key, task]));
   const needed = new Set(keys);
   let level: readonly GraphTask[] = tasks.filter(({ key }) => needed.has(key));
@@ -35,7 +38,9 @@ export async function pruneKept({ tasks, keys }: OpenTasks): Promise<void> {
     const next: GraphTask[] = [];
     for (let at = 0; at < level.length; at += LOOKUPS_AT_ONCE) {
       const some = level.slice(at, at + LOOKUPS_AT_ONCE);
-      for (const task of await Promise.all(some.map((open) => asKept(open, openResultStore)))) {
+      for (const task of await Promise.all(
+        some.map((open) => asKept(open, found, openResultStore)),
+      )) {
         byKey.set(task.key, task);
         for (const key of task.dependencies) {
           if (needed.has(key)) continue;
@@ -54,14 +59,61 @@ export async function pruneKept({ tasks, keys }: OpenTasks): Promise<void> {
   for (const task of left) tasks.push(task);
 }
 
+function contentKeyIn({ runSpec }: GraphTask): ByResult | undefined {
+  const { persist } = runSpec as FunctionSpec;
+  return persist === undefined ? undefined : contentKeyBehind(persist);
+}
+
 /** The task as it is, or as one that is read. */
-async function asKept(task: GraphTask, openStore: OpenStore): Promise<GraphTask> {
+async function asKept(
+  task: GraphTask,
+  { keys, digests }: ResultKeys,
+  openStore: OpenStore,
+): Promise<GraphTask> {
   const spec = task.runSpec as FunctionSpec;
   const { persist } = spec;
   if (persist === undefined || persist.isKept === true) return task;
-  if (!(await isKept(persist, task.key, openStore))) return task;
-  const runSpec: FunctionSpec = { ...spec, persist: { ...persist, isKept: true } };
+  const { store } = persist;
+  const content = contentKeyBehind(persist);
+  const key = content === undefined ? persist.key : keys.get(content);
+  if (key === undefined || !(await isKept({ store, key }, task.key, openStore))) return task;
+  const hasDigest = content !== undefined && !digests.has(content);
+  const runSpec: FunctionSpec = { ...spec, persist: { store, key, hasDigest, isKept: true } };
   return { ...task, dependencies: [], runSpec };
+}
+
+async function resolveKeys(
+  results: readonly ByResult[],
+  openStore: OpenStore,
+): Promise<ResultKeys> {
+  const found = new ResultKeys();
+  if (results.length === 0) return found;
+  await found.resolve(results, async (some) => {
+    const digests: (string | undefined)[] = [];
+    for (let at = 0; at < some.length; at += LOOKUPS_AT_ONCE) {
+      const now = some.slice(at, at + LOOKUPS_AT_ONCE);
+      digests.push(
+        ...(await Promise.all(now.map(([{ store }, key]) => readDigest(store, key, openStore)))),
+      );
+    }
+    return digests;
+  });
+  return found;
+}
+
+async function readDigest(
+  store: StoreSpec,
+  key: string,
+  openStore: OpenStore,
+): Promise<string | undefined> {
+  try {
+    const found = await (await openStore(store)).read(digestKey(key));
+    const digest = Buffer.from(found?.value ?? []).toString('latin1');
+    return /^[0-9a-f]{64}$/.test(digest) ? digest : undefined;
+  } catch (error) {
+    warnUnasked(store, `the digest of ${key}`, error);
+    return undefined;
+  }
 }
 
 async function isKept(
@@ -80,8 +132,48 @@ async function isKept(
 }
 
 /** Removes results from their store. */
-export async function forgetKept(store: StoreSpec, keys: readonly string[]): Promise<void> {
+export async function forgetKept(
+  store: StoreSpec,
+  contentKeys: readonly ContentKey[],
+): Promise<void> {
   const { openResultStore } = await import('../stores/open-result-store.ts');
   const opened = await openResultStore(store);
-  for (const key of keys) await opened.delete(key);
+  const results = contentKeys.filter((key) => typeof key === 'object');
+  const { keys } = await resolveKeys(results, openResultStore);
+  for (const content of contentKeys) {
+    const key = typeof content === 'string' ? content : keys.get(content);
+    if (key === undefined) continue;
+    await opened.delete(key);
+    if (typeof content === 'object') await opened.delete(digestKey(key));
+  }
+}
+
+/** Why the result of a task was computed, and not read. */
+export interface ComputationReason {
+  readonly key: string;
+  /** False: this client found it, or has not got it yet; the rest tells of the last computation. */
+  readonly isComputed: boolean;
+  readonly because: ComputedBecause | 'unknown';
+  /** Inputs that have changed. */
+  readonly changed: readonly string[];
+  /** Undefined where it is unknown. */
+  readonly computedAt: Date | undefined;
+}
+
+/** @param client - that asks */
+export async function explainKept(
+  store: StoreSpec,
+  tasks: readonly string[],
+  client: string,
+): Promise<ComputationReason[]> {
+  const { openResultStore } = await import('../stores/open-result-store.ts');
+  const opened = await openResultStore(store);
+  const reasons: ComputationReason[] = [];
+  for (const key of tasks) {
+    const trace = await readTrace(opened, key);
+    const { because = 'unknown', changed = [], atMs } = trace ?? {};
+    const computedAt = atMs === undefined ? undefined : new Date(atMs);
+    reasons.push({ key, isComputed: trace?.client === client, because, changed, computedAt });
+  }
+  return reasons;
 }

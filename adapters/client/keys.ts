@@ -33,6 +33,23 @@ export function hashOf({ module, name, version, args }: Definition, content: unk
   return hash('sha256', bytes, 'hex').slice(0, HASH_DIGITS);
 }
 
+/**
+ * Hash of a call that leaves out the version of the function and the keys of the tasks whose results are arguments.
+ * @param content - as for {@link hashOf}
+ */
+export function hashOfCall(
+  { module, name }: Omit<Definition, 'version' | 'args'>,
+  content: unknown,
+): string {
+  const isBare = Array.isArray(content);
+  const { args, holes } = isBare
+    ? { args: content, holes: [] }
+    : (content as Readonly<Record<string, unknown>>);
+  const hashing = new ContentHash(Buffer.from(`${commonName(module)}\0${name}\0`));
+  hashing.add([args, holes]);
+  return hashing.digest();
+}
+
 interface FunctionHash {
   readonly version: string;
   readonly bytes: Uint8Array;

@@ -1,9 +1,6 @@
-import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import {
-  type FunctionSpec,
   type GraphTask,
-  type PersistSpec,
   type RetrySpec,
   type StoreSpec,
   type TaskLimitDescription,
@@ -24,7 +21,7 @@ import { show } from '../../core/shared/words.ts';
 import { findRefusal, pathText } from '../codecs/msgpack.ts';
 import { isTaskFunction, type TaskFunction, travellingFunction } from '../tasks/index.ts';
 import type { Future } from './future.ts';
-import type { PackedTask, Ref } from './graph.ts';
+import type { Ref } from './graph.ts';
 import { checkKey } from './keys.ts';
 
 /** The options of a task that are the same wherever it is written down. */
@@ -63,6 +60,12 @@ export interface TaskOptions {
    * `graph-outputs`: only the requested results of a graph. Default false.
    */
   readonly persist?: boolean | 'graph-outputs';
+  /**
+   * `result`: what depends on it is kept by its result, and not by what that follows from. When it is computed again to
+   * an equal result, its dependents are read. It is kept, and so is what lies between it and what persists. Default: what it
+   * follows from.
+   */
+  readonly contentKey?: 'result';
   /** On whose behalf: tenants share the cluster when `weighted-fair-share` is configured with `by: tenant`. */
   readonly tenant?: string;
   /** For plugins and policies; plain data. */
@@ -263,6 +266,7 @@ const SUBMIT_RULES: Rules<SubmitOptions> = {
   tenant: NAMED,
   annotations: { type: 'object', properties: { replicas: COPIES }, additionalProperties: true },
   persist: either(FLAG, { const: 'graph-outputs' }),
+  contentKey: { const: 'result', wanted: "'result'" },
   resultStore: RESULT_STORE,
   maxOpen: wholeNumber(1),
   signal: { methods: ['throwIfAborted'], wanted: 'an AbortSignal' },
@@ -357,100 +361,6 @@ export function retrySpec(
   const rules = { times, backoffMs, factor, jitter };
   const isAsked = (retryIf as TaskFunction | undefined) !== undefined;
   return isAsked ? { ...rules, retryIf: travellingFunction(retryIf, codeRoot) } : rules;
-}
-
-// Results that outlive the cluster: what a client says of tasks whose results are kept.
-
-/** The choice of the results of a submission that are kept, and their store. */
-interface Persistence {
-  readonly store: StoreSpec | undefined;
-  /** Keys whose results were asked for. */
-  readonly outputs: ReadonlySet<string>;
-  /** Content key of what the submission does not define; undefined: it has none. */
-  readonly contentKeyOf: (key: string) => string | undefined;
-}
-
-/** Tasks, those that are kept with what their workers need for it, and the content key of each. */
-export interface Persisted {
-  readonly packed: readonly PackedTask[];
-  readonly contentKeys: ReadonlyMap<string, string>;
-}
-
-/**
- * Marks the tasks whose results are to be kept.
- * @throws YardmasterError `ERR_GRAPH_INVALID` when there is no store, or a result depends on more than is known
- */
-export function withPersistence(
-  packed: readonly PackedTask[],
-  { store, outputs, contentKeyOf }: Persistence,
-): Persisted {
-  const contentKeys = contentKeysOf(packed, contentKeyOf);
-  const marked = packed.map((item) => {
-    const { task, persist = false } = item;
-    if (persist === false || (persist === 'graph-outputs' && !outputs.has(task.key))) return item;
-    const key = contentKeys.get(task.key);
-    if (store === undefined) refuseOption('persist', persist, 'given with resultStore');
-    if (key === undefined) throw notReproducible(item, contentKeys);
-    const spec: PersistSpec = { store, key };
-    return {
-      ...item,
-      task: { ...task, runSpec: { ...(task.runSpec as FunctionSpec), persist: spec } },
-    };
-  });
-  return { packed: marked, contentKeys };
-}
-
-/** A hash of all that the result of each task follows from. Without those whose inputs have none. */
-function contentKeysOf(
-  packed: readonly PackedTask[],
-  outside: (key: string) => string | undefined,
-): ReadonlyMap<string, string> {
-  const tasks = new Map(packed.map((item) => [item.task.key, item]));
-  const found = new Map<string, string | undefined>();
-  const stack = [...tasks.keys()];
-  for (let key = stack.at(-1); key !== undefined; key = stack.at(-1)) {
-    const item = tasks.get(key);
-    const before = stack.length;
-    if (!found.has(key) && item !== undefined) {
-      for (const input of item.task.dependencies) if (!found.has(input)) stack.push(input);
-    }
-    if (stack.length > before) continue;
-    stack.pop();
-    if (!found.has(key)) found.set(key, item === undefined ? outside(key) : hashOf(item, found));
-  }
-  const known = new Map<string, string>();
-  for (const [key, hash] of found) if (hash !== undefined && tasks.has(key)) known.set(key, hash);
-  return known;
-}
-
-function hashOf(
-  { task, definition, isReproducible }: PackedTask,
-  found: ReadonlyMap<string, string | undefined>,
-): string | undefined {
-  if (!isReproducible) return undefined;
-  const hashing = createHash('sha256').update(definition);
-  for (const input of task.dependencies) {
-    const hash = found.get(input);
-    if (hash === undefined) return undefined;
-    hashing.update(hash);
-  }
-  return hashing.digest('hex');
-}
-
-function notReproducible(
-  { task, isReproducible }: PackedTask,
-  contentKeys: ReadonlyMap<string, string>,
-): YardmasterError {
-  const input = task.dependencies.find((key) => !contentKeys.has(key));
-  const why =
-    !isReproducible || input === undefined
-      ? 'it is an actor, not pure, has shared memory among its arguments, or is a function of another language'
-      : `its input "${input}" may be another one next time; submit that with persist, too, or scatter it`;
-  return new YardmasterError(
-    'ERR_GRAPH_INVALID',
-    `the result of "${task.key}" cannot be kept: ${why}`,
-    { key: task.key, input },
-  );
 }
 
 /**

@@ -13,6 +13,7 @@ import {
 } from '../tasks/index.ts';
 import { callSite } from './call-site.ts';
 import { chunkOutcomes, type ChunkShape, chunkShape, ChunkSize, type Outcome } from './chunks.ts';
+import { type Persisted, withPersistence } from './content-keys.ts';
 import type { KeyEntry } from './entry.ts';
 import { entryOfFuture, Future, holdingOfFuture } from './future.ts';
 import {
@@ -33,12 +34,10 @@ import {
   checkOptions,
   checkSubmission,
   type ColumnsOf,
-  type Persisted,
   refuseOption,
   storeSpec,
   type SubmitOptions,
   withLimitOf,
-  withPersistence,
 } from './options.ts';
 import { checkSequence, isStream, rowsOf, streamIn } from './rows.ts';
 import type { Session } from './session.ts';
@@ -403,6 +402,7 @@ export class Submitter {
     return withPersistence(packed, {
       store: resultStore === undefined ? undefined : storeSpec(resultStore),
       outputs: new Set(keys),
+      client: this.session.id,
       contentKeyOf: (key) => this.session.table.get(key)?.contentKey,
     });
   }

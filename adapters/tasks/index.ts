@@ -7,7 +7,13 @@ export type { ChunkResult } from './chunk.ts';
 export { ContentHash } from './content-hash.ts';
 export * from './context.ts';
 export * from './define-tasks.ts';
-export { warnUnasked } from './kept-result.ts';
+export {
+  completedKey,
+  type ComputedBecause,
+  digestKey,
+  readTrace,
+  warnUnasked,
+} from './kept-result.ts';
 export { importingTaskModule, loadFunction } from './load-function.ts';
 export * from './modules.ts';
 export { ScatteredValue } from './pieces.ts';

@@ -25,7 +25,7 @@ import {
   type TaskSurroundings,
 } from './context.ts';
 import type { AnyFunction } from './define-tasks.ts';
-import { keepResult, readKept, readRepeated } from './kept-result.ts';
+import { runKept } from './kept-result.ts';
 import { functionSpec, loadFunction } from './load-function.ts';
 import { urlOf } from './modules.ts';
 import { serialise } from './serialise.ts';
@@ -81,17 +81,11 @@ interface Call {
 function callByRules(fn: AnyFunction, call: Call): ExecutionResult | Promise<ExecutionResult> {
   const { retry, persist } = call.spec;
   if (retry === undefined && persist === undefined) return callTask(fn, call);
-  const { key } = call.task;
-  if (persist?.isKept === true) return readKept(persist, key, call);
   const run = (): ExecutionResult | Promise<ExecutionResult> =>
     retry === undefined || call.spec.each !== undefined
       ? callTask(fn, call)
       : withRetries(async () => callTask(fn, call), retry, call.context);
-  if (persist === undefined) return run();
-  if (call.task.isRepeated !== true) return keepResult(run(), persist, key, call);
-  return readRepeated(persist, key, call).then(
-    (found) => found ?? keepResult(run(), persist, key, call),
-  );
+  return persist === undefined ? run() : runKept(run, persist, call);
 }
 
 function callTask(fn: AnyFunction, call: Call): ExecutionResult | Promise<ExecutionResult> {

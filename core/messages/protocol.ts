@@ -300,8 +300,14 @@ export interface FunctionSpec {
 /** The place of a kept result. */
 export interface PersistSpec {
   readonly store: StoreSpec;
-  /** Hash of what the result follows from: function, arguments, and the same of each input. */
+  /** Hash of what the result follows from: function, arguments, and the same of each input; without inputs when one is open. */
   readonly key: string;
+  /** The hash of each input, by its task; empty: open, which the digest of its result completes. Default: none is open. */
+  readonly inputs?: readonly (readonly [task: string, hash: string])[];
+  /** The digest of the result is kept beside it, for what depends on it. Default false. */
+  readonly hasDigest?: boolean;
+  /** For a record, by the key of the task, of what the result followed from. Default: none is written. */
+  readonly trace?: { readonly args: string; readonly client: string };
   /** The store has it: it is read, and the function is not called. Default false. */
   readonly isKept?: boolean;
 }

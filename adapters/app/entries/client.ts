@@ -11,6 +11,7 @@ export {
   type CallStacks,
   ClusterAccess,
   type ClusterLogs,
+  type ComputationReason,
   CoordinationAccess,
   DiagnosticsAccess,
   EventFlag,

@@ -338,6 +338,8 @@ def _(client):
 @fact("copies that nobody needs are dropped")
 def _(client):
     here, there = client.nthreads()
+    # It runs every two seconds otherwise, and may drop the copy before it is counted.
+    client.amm.stop()
     future = client.submit(np.ones, 100, workers=[here], pure=False)
     wait(client.submit(np.sum, future, workers=[there], pure=False))
     assert len(list(client.who_has([future]).values())[0]) == 2

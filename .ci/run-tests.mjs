@@ -1,6 +1,6 @@
 /**
  * Runs Vitest and counts its tests. The last line is `N passed, N failed, N skipped`; FAILURES, where set, is a file that gets the
- * names of what failed.
+ * names of what failed, and how it failed.
  *
  *   node .ci/run-tests.mjs npx vitest run --config .config/vitest.config.ts test/some.test.ts
  */
@@ -17,12 +17,23 @@ const { status } = spawnSync(command, [...words, ...reporters], { stdio: 'inheri
 const files = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')).testResults : [];
 rmSync(scratch, { recursive: true });
 
-/** The names of what failed in a file; the file's own where it did not even load. */
-function failuresOf({ name, status, assertionResults }) {
+/** Characters of a failure's message that are repeated after its name. */
+const SHOWN_MAX = 1500;
+
+/** The names of what failed in a file, with how it failed; the file's own where it did not even load. */
+function failuresOf({ name, status, message, assertionResults }) {
   const path = relative(process.cwd(), name);
   const failed = assertionResults.filter((test) => test.status === 'failed');
-  if (status === 'failed' && failed.length === 0) return [path];
-  return failed.map(({ fullName }) => `${path}: ${fullName}`);
+  if (status === 'failed' && failed.length === 0) return [`${path}${shown(message)}`];
+  return failed.map(
+    ({ fullName, failureMessages }) => `${path}: ${fullName}${shown(failureMessages.join('\n'))}`,
+  );
+}
+
+/** Without the frames of libraries. */
+function shown(message) {
+  const lines = message.split('\n').filter((line) => line.trim() && !line.includes('node_modules'));
+  return lines.join('\n').slice(0, SHOWN_MAX).replaceAll(/^/gm, '    ').replace(/^/, '\n');
 }
 
 function count(...statuses) {

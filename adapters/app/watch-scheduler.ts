@@ -32,7 +32,7 @@ export function watchScheduler(scheduler: Scheduler, log: Logger): SchedulerWatc
   let logged: Waiting['why'] | undefined;
   const tellWaiting = (): void => {
     const areComing = areStarted && cluster.workers.size === 0;
-    const waiting = isClosing || areComing ? undefined : findWaiting(cluster, policies.current);
+    const waiting = isClosing || areComing ? undefined : findWaiting(cluster, policies);
     if (waiting !== undefined && waiting.why !== logged) log.warn({}, waiting.text);
     logged = waiting?.why;
   };
@@ -96,17 +96,17 @@ interface Waiting {
 }
 
 /**
- * Tasks that wait for something that may never come.
- * @param policies - their names
+ * Tasks that wait for something that may never come. Usually none waits, which costs as good as nothing.
+ * @param policies - `current`: their names
  */
 export function findWaiting(
   cluster: ClusterView,
-  policies: Readonly<Record<'workerSelection' | 'queuing', string>>,
+  policies: { readonly current: Readonly<Record<'workerSelection' | 'queuing', string>> },
 ): Waiting | undefined {
   const { workers, unrunnable, queued } = cluster;
+  if (unrunnable.size + queued.size === 0) return undefined;
   if (workers.size === 0) {
     const waiting = unrunnable.size + queued.size;
-    if (waiting === 0) return undefined;
     const text = `there is no worker for ${countOf(waiting, 'task')}; start one, or set scheduler.noWorkersTimeout to have them fail`;
     return { why: 'no worker', text };
   }
@@ -116,7 +116,8 @@ export function findWaiting(
   const areIdle = all.every(
     ({ processing, status }) => processing.size === 0 && status === 'running',
   );
-  const selection = `"${policies.workerSelection}" (workerSelection)`;
+  const { workerSelection, queuing } = policies.current;
+  const selection = `"${workerSelection}" (workerSelection)`;
   let waiting: Waiting | undefined;
   let looked = 0;
   for (const task of unrunnable.keys()) {
@@ -130,7 +131,7 @@ export function findWaiting(
     waiting ??= refused(task, reason ?? `the policy ${selection} gives it to no worker`);
   }
   const held = areIdle && cluster.openSlots.size > 0 ? queued.peek() : undefined;
-  const who = `the policy ${selection} gives it to no worker, or "${policies.queuing}" (queuing) to no slot`;
+  const who = `the policy ${selection} gives it to no worker, or "${queuing}" (queuing) to no slot`;
   return waiting ?? (held === undefined ? undefined : refused(held, who));
 }
 

@@ -5,7 +5,7 @@ import { family } from '../../../policies/queuing/family.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 import { made } from '../../kit/made.ts';
 
-const NAMES = { workerSelection: 'never', queuing: 'root-ish' };
+const NAMES = { current: { workerSelection: 'never', queuing: 'root-ish' } };
 const never = { workerSelection: { admits: () => false, score: () => 1 } };
 
 it('a policy that gives a task to no worker is named while all workers could take it', () => {

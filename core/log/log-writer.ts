@@ -147,7 +147,8 @@ export class LogWriter implements KernelLog {
     this.handedOn += length;
     this.length = 0;
     if (chunk.length > CHUNK_BYTES) this.chunk = Buffer.allocUnsafe(CHUNK_BYTES);
-    this.sink(chunk.subarray(0, length));
+    // No Buffer: its `slice`, unlike that of the type that a sink is promised, copies nothing.
+    this.sink(new Uint8Array(chunk.buffer, chunk.byteOffset, length));
   }
 
   /**

@@ -53,6 +53,16 @@ describe('a log', () => {
     ]);
   });
 
+  it('is whole when a sink has kept slices of what it was handed, however much was gathered since', () => {
+    const payloads = Array.from({ length: 40 }, (_, value) => ({
+      op: 'part',
+      bytes: new Uint8Array(10_000).fill(value),
+    }));
+    const { frames, error } = read(makeLog(payloads));
+    expect(error).toBeUndefined();
+    expect(frames.slice(1).map(({ payload }) => payload)).toEqual(payloads);
+  });
+
   it('holds frames that are larger than what is gathered', () => {
     const bytes = new Uint8Array(300_000).fill(7);
     const { frames, error } = read(makeLog([{ bytes }, { op: 'after' }]), 65_536);

@@ -101,7 +101,7 @@ function persistSpec(
   return spec;
 }
 
-/** What each task is kept by. Without those whose inputs have nothing of the kind. */
+/** Finds the content key of each task. Leaves out tasks with an input that has none. */
 function contentKeysOf(
   packed: readonly PackedTask[],
   { contentKeyOf }: Persistence,

@@ -35,7 +35,7 @@ export class KeyEntry {
   timeLimitMs = 0;
   /** Graphs with it that were sent, or are to be. */
   graphs = 0;
-  /** What its result is kept by, if that is known. */
+  /** The content key of its result, if that is known. */
   contentKey: ContentKey | undefined = undefined;
   /** The workers that held the result according to the scheduler's last message. */
   workers: readonly string[] = [];

@@ -148,7 +148,7 @@ export async function forgetKept(
   }
 }
 
-/** Why the result of a task was computed, and not read. */
+/** The reason for which the result of a task was computed, and not read. */
 export interface ComputationReason {
   readonly key: string;
   /** False: this client found it, or has not got it yet; the rest tells of the last computation. */

@@ -34,16 +34,15 @@ type Running = ExecutionResult | Promise<ExecutionResult>;
  * @param run - not called when the result is read
  */
 export function runKept(run: () => Running, persist: PersistSpec, kept: KeptRun): Running {
-  const { inputs = [], isKept = false } = persist;
-  if (isKept) return readKept(persist, kept);
+  const { inputs = [] } = persist;
   const isOpen = inputs.some(([, hash]) => hash === '');
   if (isOpen || kept.task.isRepeated === true) return readOrRun(run, persist, kept);
   return keepResult(run(), persist, kept);
 }
 
 /**
- * What is there already: that of a task with open inputs, which are known only now, and of one that was assigned before: a
- * worker that has died, or is out of reach, may have computed it.
+ * Asks the store first: open inputs are known only now, and a worker that has died, or is out of reach, may have computed
+ * a task that was assigned before.
  */
 async function readOrRun(
   run: () => Running,
@@ -105,7 +104,7 @@ export function traceKey(task: string): string {
   return createHash('sha256').update(`trace\0${task}`).digest('hex');
 }
 
-/** Why a result was computed: what differs from what the one before followed from, the first of these. */
+/** The first of these that differs from the computation before. */
 export type ComputedBecause =
   'never computed' | 'function' | 'version' | 'arguments' | 'inputs' | 'dropped';
 
@@ -166,7 +165,7 @@ function differenceOf(now: Omit<Trace, 'because' | 'changed'>, last: Trace): Com
  * Reads a result from the store in place of running its task, whose inputs are not there.
  * @throws YardmasterError `ERR_RESULT_STORE` when it is not there any more, or cannot be read
  */
-async function readKept(persist: PersistSpec, run: KeptRun): Promise<ExecutionResult> {
+export async function readKept(persist: PersistSpec, run: KeptRun): Promise<ExecutionResult> {
   const { key: task } = run.task;
   const found = await read(persist, run).catch((cause: unknown) => {
     const message = `the kept result of "${task}" could not be read from the store of results ${storeName(persist.store)}: ${messageOf(cause)}`;

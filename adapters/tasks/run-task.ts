@@ -25,7 +25,7 @@ import {
   type TaskSurroundings,
 } from './context.ts';
 import type { AnyFunction } from './define-tasks.ts';
-import { runKept } from './kept-result.ts';
+import { readKept, runKept } from './kept-result.ts';
 import { functionSpec, loadFunction } from './load-function.ts';
 import { urlOf } from './modules.ts';
 import { serialise } from './serialise.ts';
@@ -52,12 +52,9 @@ export function startTask(
   };
   try {
     const spec = functionSpec(task);
-    const fn = loadFunction(spec, options.surroundings);
     const call: Call = { task, spec, context, nowMs: options.nowMs, make: options.call };
-    const result =
-      typeof fn === 'function'
-        ? callByRules(fn, call)
-        : fn.then((loaded) => callByRules(loaded, call));
+    const { persist } = spec;
+    const result = persist?.isKept === true ? readKept(persist, call) : loadAndCall(call);
     return result instanceof Promise ? result.catch(failed).then(end) : end(result);
   } catch (thrown) {
     return end(failed(thrown));
@@ -75,6 +72,13 @@ interface Call {
   readonly context: RunContext;
   readonly nowMs: () => number;
   readonly make: RunSettings['call'];
+}
+
+function loadAndCall(call: Call): ExecutionResult | Promise<ExecutionResult> {
+  const fn = loadFunction(call.spec, call.context.surroundings);
+  return typeof fn === 'function'
+    ? callByRules(fn, call)
+    : fn.then((loaded) => callByRules(loaded, call));
 }
 
 /** Or several times, or from a store, when its description says so. */

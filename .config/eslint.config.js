@@ -5,8 +5,18 @@ const SANS_IO = ['core/kernel', 'core/worker', 'core/state', 'core/messages', 'c
   (folder) => `${folder}/**/*.ts`,
 );
 
+/** What Node has everywhere, and the examples use. */
+const NODE = [
+  'AbortController',
+  'AbortSignal',
+  'Buffer',
+  'TextDecoder',
+  'TextEncoder',
+  'URL',
+].concat(['clearTimeout', 'fetch', 'performance', 'setTimeout', 'structuredClone']);
+
 export default tseslint.config(
-  { ignores: ['dist/**', 'docs/**', 'coverage/**', 'node_modules/**'] },
+  { ignores: ['dist/**', 'docs/.vitepress/**', 'docs/**/*.ts', 'coverage/**', 'node_modules/**'] },
   js.configs.recommended,
   {
     files: ['**/*.ts'],
@@ -93,5 +103,11 @@ export default tseslint.config(
         console: 'readonly',
       },
     },
+  },
+  {
+    files: ['docs/examples/**/*.js'],
+    languageOptions: { globals: Object.fromEntries(NODE.map((name) => [name, 'readonly'])) },
+    // A parameter may be there to be read, or to be hashed.
+    rules: { 'no-unused-vars': ['error', { args: 'none' }] },
   },
 );

@@ -5,7 +5,7 @@ const SANS_IO = ['core/kernel', 'core/worker', 'core/state', 'core/messages', 'c
   (folder) => `${folder}/**/*.ts`,
 );
 
-/** What Node has everywhere, and the examples use. */
+/** Globals of Node that the examples use. */
 const NODE = [
   'AbortController',
   'AbortSignal',

@@ -12,7 +12,7 @@ import { refuseOption } from './options.ts';
 
 // Results that outlive the cluster: what they are kept by.
 
-/** What a result is kept by: a hash of all that it follows from, or what that is found by. */
+/** The key of a kept result: a hash of all that it follows from, or the parts of which that hash is made later. */
 export type ContentKey = string | ByResult;
 
 /** Of a result whose dependents are kept by its digest: it names such a digest, or depends on such a result. */

@@ -42,12 +42,13 @@ export function noteRefusal(scope: KernelScope, task: TaskState): void {
 export function park(scope: KernelScope, task: TaskState): void {
   setTaskState(task, 'no-worker');
   scope.cluster.unrunnable.set(task, scope.nowMs);
+  scope.cluster.limits.park(task, 1);
   noteRefusal(scope, task);
 }
 
 /** Takes a task out of the list of those that wait for a suitable worker. */
 export function leaveUnrunnable(scope: KernelScope, task: TaskState): void {
-  scope.cluster.unrunnable.delete(task);
+  if (scope.cluster.unrunnable.delete(task)) scope.cluster.limits.park(task, -1);
   scope.refused.delete(task);
   scope.ruled.delete(task);
 }

@@ -664,6 +664,7 @@ const CLUSTER = cluster.table(
             for (const one of tasksAt(tasks, refs)) {
               limits.join(one, limit);
               if (one.processingOn !== undefined) limits.count(limit, 1);
+              if (one.state === 'no-worker') limits.park(one, 1);
             }
             for (const one of tasksAt(queued, refs)) limits.enqueue(limit, one);
             for (const runId of endingRuns) limits.addEndingRun(limit, runId);

@@ -388,12 +388,12 @@ function waitingToProcessing(scope: KernelScope, task: TaskState): void {
 /** As many wait for the limit as may, and the task has never been sent to a worker. */
 function refuse(scope: KernelScope, task: TaskState, limit: TaskLimit): void {
   const { key } = task;
-  const { name, max, runningCount, queuedCount } = limit;
+  const { name, max, runningCount, waitingCount } = limit;
   const failure = schedulerFailure(
     'ERR_QUEUE_FULL',
-    `${key} was refused: ${queuedCount} tasks wait for the limit ${name} already, and ${outOf(runningCount, max)} run. ` +
+    `${key} was refused: ${waitingCount} tasks wait for the limit ${name} already, and ${outOf(runningCount, max)} run. ` +
       'Come back later, or raise maxQueued.',
-    { key, limit: name, queuedCount, runningCount, max },
+    { key, limit: name, queuedCount: waitingCount, runningCount, max },
   );
   scope.cluster.limits.noteRefusal(limit);
   scope.blame(task, failure);
@@ -403,7 +403,9 @@ function refuse(scope: KernelScope, task: TaskState, limit: TaskLimit): void {
 /** No acceptable worker is running, the policy rejects all of them now, or a rule holds the task back. */
 function waitingToNoWorker(scope: KernelScope, task: TaskState): void {
   checkReady(scope, task);
-  park(scope, task);
+  const { limit } = task;
+  if (limit?.isFullWithoutWorker === true && task.runId < 0) refuse(scope, task, limit);
+  else park(scope, task);
 }
 
 /** A root-ish task is held back until a worker has an open slot, one with a limit until there is room. */

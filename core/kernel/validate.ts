@@ -26,6 +26,8 @@ function validateLimits(scope: KernelScope, fail: (complaint: string) => void): 
     if (limit.runningCount !== runningCount) fail(`limit ${name} counts ${limit.runningCount}`);
     const isOpen = hasRoom && queue.size > 0;
     if (queue.size !== limit.queuedCount) fail(`limit ${name} counts ${limit.queuedCount} queued`);
+    const parked = its.filter(({ state }) => state === 'no-worker').length;
+    if (limit.parkedCount !== parked) fail(`limit ${name} counts ${limit.parkedCount} parked`);
     if (limits.open.has(limit) !== isOpen) fail(`limit ${name} is open, or not`);
     if (isOpen && !isHeld) fail(`${queue.size} tasks wait for limit ${name}, which has room`);
     const isUsed = its.length + runningCount > 0;

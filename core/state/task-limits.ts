@@ -36,6 +36,8 @@ export class TaskLimit {
   runningCount = 0;
   /** Those in `queued`: they wait for this limit. */
   queuedCount = 0;
+  /** Those in `no-worker`: there is no worker for them at present. */
+  parkedCount = 0;
   /** The starts that its rate allows; undefined: any number. */
   bucket: TokenBucket | undefined;
   /** The time at which it is looked at again because tasks wait for its rate; Infinity: never. */
@@ -75,9 +77,25 @@ export class TaskLimit {
     return this.bucket?.isFull(this.clock.nowMs) === false;
   }
 
+  /** Tasks that wait for it: also those without a worker for which it has no room. */
+  get waitingCount(): number {
+    return this.queuedCount + Math.max(0, this.parkedCount - this.room);
+  }
+
   /** True when a task that is new and has to wait is refused. */
   get isQueueFull(): boolean {
-    return this.queuedCount >= (this.terms.maxQueued ?? Infinity);
+    return this.waitingCount >= (this.terms.maxQueued ?? Infinity);
+  }
+
+  /** The same for a task for which there is no worker. */
+  get isFullWithoutWorker(): boolean {
+    return this.isQueueFull && this.parkedCount >= this.room;
+  }
+
+  /** Tasks that may start now. */
+  private get room(): number {
+    const free = Math.max(0, this.max - this.runningCount);
+    return Math.min(free, this.bucket?.startsAt(this.clock.nowMs) ?? Infinity);
   }
 
   /** True when a task that is ready has to wait: there is no room, or others came before it. */
@@ -182,8 +200,9 @@ export class TaskLimits implements Iterable<TaskLimit> {
     return members;
   }
 
-  /** The latest terms count. Tasks that run or wait already continue. */
+  /** The latest terms count. Tasks that run or wait already continue. No-op for equal terms, as most tasks of a graph have. */
   setTerms(limit: TaskLimit, terms: TaskLimitDescription): void {
+    if (isSame(limit.terms, terms)) return;
     const rate = rateOf(terms);
     const { nowMs } = this.clock;
     if (rate === undefined) limit.bucket = undefined;
@@ -210,6 +229,11 @@ export class TaskLimits implements Iterable<TaskLimit> {
     this.queueOf(limit).add(task);
     limit.queuedCount++;
     this.review(limit);
+  }
+
+  /** There is no worker for as many more, or fewer, of its tasks. */
+  park({ limit }: TaskState, change: 1 | -1): void {
+    if (limit !== undefined) limit.parkedCount += change;
   }
 
   noteRefusal({ name }: TaskLimit): void {
@@ -269,6 +293,7 @@ export class TaskLimits implements Iterable<TaskLimit> {
       limit.taskCount = 0;
       limit.runningCount = 0;
       limit.queuedCount = 0;
+      limit.parkedCount = 0;
       this.queueOf(limit).clear();
     }
     this.open.clear();
@@ -327,6 +352,11 @@ export class TaskLimits implements Iterable<TaskLimit> {
     this.byName.delete(limit.name);
     this.queues.delete(limit);
   }
+}
+
+function isSame(terms: TaskLimitDescription, others: TaskLimitDescription): boolean {
+  if (terms.max !== others.max || terms.maxQueued !== others.maxQueued) return false;
+  return terms.intervalMs === others.intervalMs && terms.burst === others.burst;
 }
 
 function rateOf({ intervalMs, burst = 1 }: TaskLimitDescription): Rate | undefined {

@@ -30,6 +30,11 @@ export class TokenBucket {
     return nowMs >= this.dueMs;
   }
 
+  /** Whole tokens that there are. */
+  startsAt(nowMs: number): number {
+    return Math.max(0, Math.floor(this.tokensAt(nowMs) + 1 - WHOLE));
+  }
+
   isFull(nowMs: number): boolean {
     return this.tokensAt(nowMs) >= this.rate.burst;
   }

@@ -278,3 +278,36 @@ it('a faster rate counts at once for those that wait', () => {
   env.advance(100).send({ op: 'continue' });
   expect(env.states).toMatchObject({ b: 'processing w1', c: 'queued' });
 });
+
+it('terms are taken over once from a graph whose tasks name a limit with equal ones', () => {
+  const env = new SchedulerEnv();
+  env.addWorker('w1', { threads: 8 });
+  const first = { ...paced.limit };
+  env.submit({ a: { limit: first }, b: { limit: { ...first } }, c: { limit: { ...first } } });
+  expect(env.cluster.limits.get('api')!.terms).toEqual(first);
+  const { terms } = env.cluster.limits.get('api')!;
+  env.submit({ d: { limit: { ...first } }, e: { limit: { ...first } } });
+  expect(env.cluster.limits.get('api')!.terms).toBe(terms);
+});
+
+it('without a worker as many wait as may run and wait, and others fail', () => {
+  const env = new SchedulerEnv();
+  env.submit({ a: short, b: short, c: short, d: short });
+  expect(env.states).toEqual({ a: 'no-worker', b: 'no-worker', c: 'no-worker', d: 'erred' });
+  expect(codeOf(env, 'd')).toBe('ERR_QUEUE_FULL');
+  env.cancel(['b']);
+  env.submit({ e: short, f: short });
+  expect(env.states).toMatchObject({ e: 'no-worker', f: 'erred' });
+  env.addWorker('w1');
+  expect(env.states).toMatchObject({ a: 'processing w1', c: 'queued', e: 'queued' });
+  env.removeWorker('w1', { expected: true });
+  env.submit({ g: short });
+  expect(env.states).toMatchObject({ a: 'queued', g: 'erred' });
+});
+
+it('without a worker the starts that a rate allows at once do not count as waiting', () => {
+  const env = new SchedulerEnv();
+  const one = { limit: { ...paced.limit, maxQueued: 1 } };
+  env.submit({ a: one, b: one, c: one, d: one });
+  expect(env.states).toEqual({ a: 'no-worker', b: 'no-worker', c: 'no-worker', d: 'erred' });
+});

@@ -1,5 +1,5 @@
 /** The files that the guide to deploying offers. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, matchesGlob } from 'node:path';
 
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
@@ -33,6 +33,17 @@ afterAll(() => {
 });
 
 const textOf = (name: string): string => readFileSync(join(FILES, name), 'utf8');
+
+interface Compose {
+  readonly secrets: Readonly<Record<string, { readonly file: string }>>;
+  readonly services: Readonly<
+    Record<string, { readonly secrets: string[]; readonly entrypoint?: string[] }>
+  >;
+}
+
+function isThere(program: string): boolean {
+  return spawnSync(program, ['--version']).status === 0;
+}
 
 /** A folder in which the package is installed. */
 function project(): string {
@@ -84,6 +95,40 @@ describe('the files of the guide to deploying', () => {
         expect(text, `${name} ${flag}`).toContain(`${flag} `);
       }
     }
+  });
+
+  it.each(['scheduler', 'worker'])(
+    'have a unit of the %s with a folder that it may write, for a journal and for results',
+    (role) => {
+      const unit = textOf(`yardmaster-${role}.service`);
+      expect(unit).toMatch(/^StateDirectory=yardmaster$/m);
+      const named = [...unit.matchAll(/ \/var\/(?:lib|cache)\/([\w-]+)/g)].map(([, name]) => name);
+      for (const name of named) expect(unit).toMatch(new RegExp(`^\\w+Directory=${name}$`, 'm'));
+    },
+  );
+
+  it.skipIf(!isThere('systemd-analyze'))('have units that systemd takes', () => {
+    project();
+    for (const role of ['scheduler', 'worker']) {
+      const unit = join(folder, `yardmaster-${role}.service`);
+      writeFileSync(unit, textOf(`yardmaster-${role}.service`).replaceAll('/srv/app', folder));
+      const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', unit], {
+        encoding: 'utf8',
+      });
+      expect([status, stderr]).toEqual([0, '']);
+    }
+  });
+
+  it('keep keys and installed packages out of images', () => {
+    const ignored = textOf('.dockerignore').trim().split('\n');
+    const { secrets, services } = parseAllDocuments(textOf('compose.yaml'))[0]!.toJS() as Compose;
+    expect(ignored).toContain('node_modules');
+    for (const { file } of Object.values(secrets)) {
+      expect(ignored.some((pattern) => matchesGlob(file.slice(2), pattern))).toBe(true);
+    }
+    // Each service gets a key of its role, and the client has a program to run.
+    for (const { secrets: its } of Object.values(services)) expect(its).toHaveLength(1);
+    expect(services['client']!.entrypoint).toEqual(['node', 'main.js', 'tls://scheduler:8786']);
   });
 
   it('start a cluster within a job of SLURM, and run a program with it', async () => {

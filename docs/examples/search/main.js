@@ -1,11 +1,12 @@
-/** `node main.js [CANDIDATES] [MODE]`: looks for settings of a learner, and stops when its error is small enough. */
+/** `node main.js [CANDIDATES] [MODE] [GOAL]`: looks for settings of a learner, and stops when its error is small enough. */
 import process from 'node:process';
-import { asCompleted, LocalCluster } from 'yardmaster';
-import { train } from './tasks.js';
+import { URL } from 'node:url';
+import { asCompleted, defineTasks, LocalCluster } from 'yardmaster';
+import * as learner from './learner.js';
 
-const GOAL = 0.007;
+const { train } = defineTasks(new URL('learner.js', import.meta.url), learner);
 const ROUNDS = 30;
-const [count = '200', mode = 'threads'] = process.argv.slice(2);
+const [count = '200', mode = 'threads', goal = '0.007'] = process.argv.slice(2);
 const cluster = await LocalCluster.start({ mode });
 const client = await cluster.client();
 const candidates = Array.from({ length: Number(count) }, (_, at) => ({
@@ -21,7 +22,7 @@ for await (const future of completed) {
   open.delete(future);
   runs++;
   if (state.error < best.error) best = state;
-  if (best.error < GOAL) break;
+  if (best.error < Number(goal)) break;
   const errors = (errorsByRound[state.round] ??= []);
   errors.push(state.error);
   const better = errors.filter((error) => error < state.error).length;

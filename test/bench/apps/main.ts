@@ -46,7 +46,7 @@ async function compare({ programs }: Application): Promise<Map<Program, Cost[]>>
   for (let round = 0; round < Number(options.rounds); round++) {
     for (const [program, costs] of taken) {
       empty(program.cwd);
-      costs.push(await costOf(program.args, program.cwd));
+      costs.push(await costOf(program.args, program.cwd, program.use));
     }
   }
   return taken;

@@ -1,5 +1,6 @@
 /** What a program and the processes that it starts cost, as Linux says. */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 
@@ -18,8 +19,16 @@ export interface Cost {
   readonly output: string;
 }
 
-/** Runs a program of Node to its end. */
-export async function costOf(args: readonly string[], cwd: string): Promise<Cost> {
+/**
+ * Runs a program of Node to its end.
+ * @param use - calls the program, which is a service and prints its address first; the time is that of the calls. The service
+ *   is asked to end then.
+ */
+export async function costOf(
+  args: readonly string[],
+  cwd: string,
+  use?: (address: string) => Promise<string>,
+): Promise<Cost> {
   const startMs = performance.now();
   const cpuMs = childrenCpuMs();
   const child = spawn(process.execPath, args, { cwd, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -32,15 +41,25 @@ export async function costOf(args: readonly string[], cwd: string): Promise<Cost
     child.on('exit', resolve);
     child.on('error', reject);
   });
+  const called = async (): Promise<Called | undefined> => {
+    if (use === undefined) return undefined;
+    const [address] = (await once(child.stdout, 'data')) as [Buffer];
+    const usedMs = performance.now();
+    const output = await use(String(address).trim());
+    child.kill('SIGTERM');
+    return { output, wallMs: performance.now() - usedMs };
+  };
   try {
-    const [output, code] = await Promise.all([text(child.stdout), ended]);
+    const [calls, printed, code] = await Promise.all([called(), text(child.stdout), ended]);
     if (code !== 0) throw new Error(`${args.join(' ')} ended with code ${code ?? 'none'}`);
-    const wallMs = performance.now() - startMs;
+    const { output, wallMs } = calls ?? { output: printed, wallMs: performance.now() - startMs };
     return { wallMs, cpuMs: childrenCpuMs() - cpuMs, peakBytes, output };
   } finally {
     clearInterval(sample);
   }
 }
+
+type Called = Pick<Cost, 'output' | 'wallMs'>;
 
 /** Runs a program of Node, and ends it and all processes that it has started with SIGKILL. */
 export async function killAfter(

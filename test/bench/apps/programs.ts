@@ -1,5 +1,6 @@
 /** The applications, each written with Yardmaster and with what an engineer would otherwise take. */
 import { cpSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { Agent, request } from 'node:http';
 import { join } from 'node:path';
 
 /** One way to write an application. */
@@ -11,6 +12,11 @@ export interface Program {
   readonly cwd: string;
   /** Its source. */
   readonly files: readonly string[];
+  /**
+   * Of a service, which prints its address first: calls it, as long as its cost is measured, and says what came of it. Without
+   * this a program ends by itself.
+   */
+  readonly use?: (address: string) => Promise<string>;
 }
 
 export interface Application {
@@ -34,6 +40,8 @@ export const APPLICATIONS: Readonly<Record<string, (size: Size, folder: string) 
   etl,
   images,
   crawl,
+  web,
+  search,
 };
 
 function etl(size: Size, folder: string): Application {
@@ -120,6 +128,74 @@ function crawl(size: Size, folder: string): Application {
         args: [join(others, 'p-queue.js'), pages],
         cwd,
         files: ['p-queue.js', 'p-queue-worker.js'].map((file) => join(others, file)),
+      },
+    ],
+  };
+}
+
+function web(size: Size, folder: string): Application {
+  const others = join(OTHERS, 'web');
+  const calls = Math.ceil(20_000 * size);
+  const of = (name: string, file: string): Program => ({
+    name,
+    args: [join(others, file)],
+    cwd: join(folder, 'run'),
+    files: [join(others, file)],
+    use: (address) => callAll(`${address}/digest`, calls),
+  });
+  return {
+    generate: () => Promise.resolve(),
+    programs: [of('yardmaster, threads', 'yardmaster.js'), of('p-queue and piscina', 'p-queue.js')],
+  };
+}
+
+/** Calls that are open at any time. */
+const CONNECTIONS = 16;
+
+/** Calls a service again and again, from sixteen connections. */
+async function callAll(address: string, calls: number): Promise<string> {
+  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  const body = JSON.stringify({ text: 'a small call', rounds: 10 });
+  const headers = { 'content-type': 'application/json', 'content-length': body.length };
+  let left = calls;
+  const failed = new Map<number, number>();
+  const connection = async (): Promise<void> => {
+    while (left-- > 0) {
+      const status = await new Promise<number>((resolve, reject) => {
+        const call = request(address, { method: 'POST', agent, headers }, (response) => {
+          response.resume().on('end', () => resolve(response.statusCode ?? 0));
+        });
+        call.on('error', reject).end(body);
+      });
+      if (status !== 200) failed.set(status, (failed.get(status) ?? 0) + 1);
+    }
+  };
+  await Promise.all(Array.from({ length: CONNECTIONS }, connection));
+  agent.destroy();
+  return [`${calls} calls`, ...failed].join(', ');
+}
+
+function search(size: Size, folder: string): Application {
+  const candidates = String(Math.ceil(490 * size));
+  // No error is that small: how many rounds it takes to a larger one depends on the order in which rounds end.
+  const goal = '0';
+  const example = exampleIn(folder, 'search');
+  const of = (mode: string): Program => ({
+    name: `yardmaster, ${mode}`,
+    args: [join(example, 'main.js'), candidates, mode, goal],
+    cwd: join(folder, 'run'),
+    files: [join(EXAMPLES, 'search/main.js')],
+  });
+  const other = join(OTHERS, 'search/p-queue.js');
+  return {
+    generate: () => Promise.resolve(),
+    programs: [
+      of('threads'),
+      {
+        name: 'p-queue and piscina',
+        args: [other, candidates, goal],
+        cwd: join(folder, 'run'),
+        files: [other],
       },
     ],
   };

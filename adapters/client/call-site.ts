@@ -5,8 +5,11 @@ export interface CallSite {
   readonly stack: string;
 }
 
-/** Upper bound of the stacks that are captured in {@link WINDOW_MS}: each takes some microseconds. */
-const SITES_PER_WINDOW = 50;
+/**
+ * Upper bound of the stacks that are captured in {@link WINDOW_MS}: one takes some microseconds, and tens of them below a
+ * web server.
+ */
+const SITES_PER_WINDOW = 10;
 const WINDOW_MS = 100;
 /** Frames that are looked at, those of the client included. */
 const FRAMES_MAX = 12;
@@ -17,7 +20,7 @@ let captured = 0;
 const latest = new WeakMap<object, CallSite>();
 
 /**
- * The place in the code of the user from which the client was called. Beyond fifty in a tenth of a second,
+ * The place in the code of the user from which the client was called. Beyond ten in a tenth of a second,
  * submissions of the same function share the place that was captured last for it.
  * @param submitted - the function; or, of graphs, what submits them
  */

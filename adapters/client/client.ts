@@ -18,6 +18,7 @@ import { type CancelOptions, type Future, holdingOfFuture } from './future.ts';
 import {
   AMOUNT,
   checkOptions,
+  checkSubmission,
   checkPriority,
   type Gathered,
   refuseOption,
@@ -59,7 +60,7 @@ export class Client extends CoordinationAccess {
     private readonly isLent = false,
     resultStore?: ResultStoreOption,
   ) {
-    super(session, resultStore === undefined ? {} : { resultStore });
+    super(session, checkSubmission({ resultStore }));
     this.scatterer = new Scatterer(session, () => this.identity());
   }
 

@@ -16,11 +16,11 @@ import { checkKey, hashOf } from './keys.ts';
 import { allocateWithin, checkFits } from './message-limit.ts';
 import {
   checkOptions,
-  checkSubmission,
   type GraphArgumentsOf,
   retrySpec,
   taskFields,
   type TaskOptions,
+  withFurther,
   withLimitOf,
 } from './options.ts';
 
@@ -39,8 +39,7 @@ export class TaskNode<Result> {
 
   /** The same task with these options over those of the graph. */
   with(options: TaskOptions): TaskNode<Result> {
-    const both = checkSubmission({ ...this.options, ...options });
-    return new TaskNode<Result>(this.fn, this.args, both, this.needs);
+    return new TaskNode<Result>(this.fn, this.args, withFurther(this.options, options), this.needs);
   }
 
   /** The same task, which begins after these as well, though it does not use their results. */

@@ -316,6 +316,21 @@ export function checkSubmission<Options extends SubmitOptions>(options: Options)
   } as Options;
 }
 
+/**
+ * Options with others over them; one that is undefined there is taken away.
+ * @param before - have been checked
+ * @throws YardmasterError as {@link checkSubmission}
+ */
+export function withFurther<Options extends SubmitOptions>(
+  before: Options,
+  further: Options,
+): Options {
+  const both = { ...before, ...further, ...checkSubmission(further) };
+  if (!Object.values(further).includes(undefined)) return both;
+  const given = Object.entries(both).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as Options;
+}
+
 /** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a finite number that can be sent */
 export function checkPriority(priority: number): number {
   checkOptions('setPriority', { priority }, { priority: FINITE });

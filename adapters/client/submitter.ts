@@ -32,11 +32,11 @@ import {
   type Argument,
   type ArgumentsOf,
   checkOptions,
-  checkSubmission,
   type ColumnsOf,
   refuseOption,
   storeSpec,
   type SubmitOptions,
+  withFurther,
   withLimitOf,
 } from './options.ts';
 import { checkSequence, isStream, rowsOf, streamIn } from './rows.ts';
@@ -65,23 +65,24 @@ export type ComputedFutures<G extends Graph, Keys extends readonly (keyof G)[]> 
 
 /** Submits tasks: a client does, and `client.with(options)` does so with further options. */
 export class Submitter {
-  protected readonly options: SubmitOptions;
-
-  /** @throws YardmasterError `ERR_GRAPH_INVALID` when an option is not usable */
+  /**
+   * @param options - have been checked
+   * @param open - the number of open calls, which `maxOpen` bounds
+   */
   constructor(
     protected readonly session: Session,
-    options: SubmitOptions = {},
-    /** The number of open calls, which `maxOpen` bounds. */
+    protected readonly options: SubmitOptions = {},
     private readonly open = { count: 0 },
-  ) {
-    this.options = checkSubmission(options);
-  }
+  ) {}
 
-  /** The same with further options: `client.with({ retries: 2 }).submit(…)`. */
+  /**
+   * The same with further options: `client.with({ retries: 2 }).submit(…)`.
+   * @throws YardmasterError `ERR_GRAPH_INVALID` when an option is not usable
+   */
   with(options: SubmitOptions): Submitter {
-    checkSubmission(options);
+    const both = withFurther(this.options, options);
     const open = options.maxOpen === undefined ? this.open : { count: 0 };
-    return new Submitter(this.session, { ...this.options, ...options }, open);
+    return new Submitter(this.session, both, open);
   }
 
   /**

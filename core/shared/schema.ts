@@ -281,20 +281,25 @@ class Walk {
       additionalProperties === false ||
       (place === 'root' && type === 'object' && additionalProperties === undefined);
     const rest = typeof additionalProperties === 'object' ? additionalProperties : {};
-    for (const key of new Set([...Object.keys(properties), ...Object.keys(value)])) {
-      const given = Object.hasOwn(value, key) ? value[key] : undefined;
-      const isKnown = Object.hasOwn(properties, key);
-      if (!isKnown && isClosed) {
-        if (given === undefined) continue;
-        this.add(`is not known${nearestOf(key, Object.keys(properties))}`, key);
-        continue;
-      }
+    const take = (key: string, rule: Schema, given: unknown): void => {
+      // Most options are not given, and have no default.
+      if (given === undefined && rule.default === undefined) return;
       this.at.push(key);
-      const item = this.visit(isKnown ? (properties[key] as Schema) : rest, given);
+      const item = this.visit(rule, given);
       this.at.pop();
-      if (item === undefined) continue;
+      if (item === undefined) return;
       if (key === '__proto__') setOwn(checked, key, item);
       else checked[key] = item;
+    };
+    for (const key of Object.keys(properties)) {
+      take(key, properties[key] as Schema, Object.hasOwn(value, key) ? value[key] : undefined);
+    }
+    for (const key of Object.keys(value)) {
+      if (Object.hasOwn(properties, key)) continue;
+      if (!isClosed) take(key, rest, value[key]);
+      else if (value[key] !== undefined) {
+        this.add(`is not known${nearestOf(key, Object.keys(properties))}`, key);
+      }
     }
     for (const key of required) {
       if (Object.hasOwn(checked, key)) continue;
@@ -317,8 +322,10 @@ class Walk {
   }
 
   private visitOneOf(schema: Schema, alternatives: readonly Schema[], given: unknown): unknown {
-    const attempts = alternatives.map((rule) => this.attempt(rule, given));
-    const right = attempts.filter(isRight);
+    const attempts = alternatives.map((rule) =>
+      isOtherForm(rule, given) ? undefined : this.attempt(rule, given),
+    );
+    const right = attempts.filter((attempt) => attempt !== undefined && isRight(attempt));
     const [first, ...others] = right;
     if (first !== undefined && (schema.oneOf === undefined || others.length === 0)) {
       return first.value;
@@ -343,6 +350,13 @@ class Walk {
     this.problems = before;
     return { value, problems };
   }
+}
+
+/** True when a rule refuses a value for what it is, whatever its parts are: no problem need be written down to know that. */
+function isOtherForm(rule: Schema, value: unknown): boolean {
+  const { unit, alone, whenFalse } = rule;
+  if (unit !== undefined || alone !== undefined || whenFalse !== undefined) return false;
+  return value !== null && value !== undefined && !fits(rule, value);
 }
 
 /** Assignment would change the prototype. */

@@ -58,10 +58,7 @@ const NEXT_QUEUED: Question<'queuing', WorkerState, TaskView | undefined> = {
   slot: 'queuing',
   ask: (policy, { cluster }, worker) => policy.nextQueued?.(worker, cluster),
   refuse: (answer, { cluster }, worker) =>
-    answer === undefined ||
-    (answer.state === 'queued' &&
-      answer.limit === undefined &&
-      cluster.tasks.get(answer.key) === answer)
+    answer === undefined || cluster.queued.has(answer)
       ? undefined
       : `gave an open slot of ${worker.address} to ${(answer as Partial<TaskView>).key ?? nameAnswer(answer)}, which is not queued; choose one of cluster.queued`,
 };

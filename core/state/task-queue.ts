@@ -27,8 +27,10 @@ export class TaskQueue implements Iterable<TaskState> {
     return this.runCount + this.heap.size;
   }
 
-  has(task: TaskState): boolean {
-    return task.place <= RUN_START || this.heap.has(task);
+  /** @param task - whatever a policy takes for one */
+  has(task: object): boolean {
+    const { place = NOWHERE } = task as Partial<TaskState>;
+    return place <= RUN_START ? this.run[RUN_START - place] === task : this.heap.has(task);
   }
 
   /** No-op when the task is in the queue. */

@@ -19,8 +19,9 @@ export class IndexedHeap<T extends HeapMember> implements Iterable<T> {
     return this.items.length;
   }
 
-  has(item: T): boolean {
-    return item.place >= 0 && this.items[item.place] === item;
+  has(item: object): boolean {
+    const { place = -1 } = item as Partial<HeapMember>;
+    return place >= 0 && this.items[place] === item;
   }
 
   peek(): T | undefined {

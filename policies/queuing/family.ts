@@ -45,6 +45,7 @@ class FamilyQueuing implements Queuing {
   /** The family that a worker takes tasks from. */
   private readonly runs = new WeakMap<WorkerView, Family>();
   private readonly line = new FamilyLine();
+  private readonly places = new Places();
   private graphCount = 0;
 
   constructor(
@@ -55,17 +56,18 @@ class FamilyQueuing implements Queuing {
   }
 
   prepare(tasks: readonly TaskView[]): void {
-    const { roots, families } = findFamilies(tasks, this.familySize);
+    const { isRoot, families, found } = findFamilies(tasks, this.familySize, this.places);
     this.graphCount++;
-    for (const family of families.values()) family.graph = this.graphCount;
-    for (const task of tasks) {
+    for (const family of found) family.graph = this.graphCount;
+    for (let place = 0; place < tasks.length; place++) {
+      const { id } = tasks[place] as TaskView;
       // Without gaps, so that the arrays stay dense.
-      while (this.isRoot.length <= task.id) {
+      while (this.isRoot.length <= id) {
         this.isRoot.push(false);
         this.families.push(undefined);
       }
-      this.isRoot[task.id] = roots.has(task);
-      this.families[task.id] = families.get(task);
+      this.isRoot[id] = isRoot[place] === true;
+      this.families[id] = families[place];
     }
   }
 
@@ -233,10 +235,32 @@ export class Family {
   }
 }
 
-/** Which tasks of a graph are roots, and which roots are a family. */
+/** Which tasks of a graph are roots, and which roots are a family: by their places in the graph. */
 interface FamilyTree {
-  readonly roots: ReadonlySet<TaskView>;
-  readonly families: ReadonlyMap<TaskView, Family>;
+  readonly isRoot: readonly boolean[];
+  readonly families: readonly (Family | undefined)[];
+  /** All families. */
+  readonly found: readonly Family[];
+}
+
+/** The places of the tasks of one graph after the other, by the ids of tasks. What is left of another graph does no harm. */
+class Places {
+  private readonly byId: number[] = [];
+
+  set(tasks: readonly TaskView[]): void {
+    const { byId } = this;
+    for (let place = 0; place < tasks.length; place++) {
+      const { id } = tasks[place] as TaskView;
+      while (byId.length <= id) byId.push(0); // Without gaps, so that it stays dense.
+      byId[id] = place;
+    }
+  }
+
+  /** Undefined: the task is not in the graph. */
+  of(task: TaskView, tasks: readonly TaskView[]): number | undefined {
+    const place = this.byId[task.id] ?? 0;
+    return tasks[place] === task ? place : undefined;
+  }
 }
 
 /**
@@ -250,40 +274,53 @@ interface FamilyTree {
  * @param tasks - dependencies first
  * @param sizeMax - a family without a name is divided when it is larger
  */
-export function findFamilies(tasks: readonly TaskView[], sizeMax: number): FamilyTree {
-  return new FamilyFinder(tasks, sizeMax).find();
+export function findFamilies(
+  tasks: readonly TaskView[],
+  sizeMax: number,
+  places = new Places(),
+): FamilyTree {
+  return new FamilyFinder(tasks, sizeMax, places).find();
 }
 
 /**
- * The origin of a task: a root that has not met another one yet, or the family of the roots
+ * The origin of a task: the place of a root that has not met another one yet, or the family of the roots
  * that met.
  */
-type Descent = TaskView | Family;
+type Descent = number | Family;
 
 class FamilyFinder implements FamilyTree {
-  readonly roots = new Set<TaskView>();
-  readonly families = new Map<TaskView, Family>();
-  private readonly descents = new Map<TaskView, Descent>();
+  readonly isRoot: boolean[] = [];
+  readonly families: (Family | undefined)[] = [];
+  readonly found: Family[] = [];
+  private readonly descents: (Descent | undefined)[] = [];
   private readonly named = new Map<string, Family>();
   private readonly commonDependents: number;
 
   constructor(
     private readonly tasks: readonly TaskView[],
     private readonly sizeMax: number,
+    private readonly places: Places,
   ) {
     this.commonDependents = Math.max(COMMON_DEPENDENTS_MIN, tasks.length * COMMON_SHARE);
+    places.set(tasks);
   }
 
   find(): FamilyTree {
-    for (const task of this.tasks) {
-      if (this.isRoot(task)) this.addRoot(task);
-      else this.meet(task);
+    const { tasks, isRoot, families, descents } = this;
+    for (let place = 0; place < tasks.length; place++) {
+      const task = tasks[place] as TaskView;
+      isRoot.push(this.isRootOf(task));
+      families.push(undefined);
+      if (isRoot[place] === true) {
+        descents.push(place);
+        this.joinNamed(place, task.annotations?.['family']);
+      } else descents.push(this.meet(task));
     }
-    for (const family of new Set(this.families.values())) sortByPriority(family.roots);
+    for (const { roots } of this.found) sortByPriority(roots);
     return this;
   }
 
-  private isRoot(task: TaskView): boolean {
+  private isRootOf(task: TaskView): boolean {
     const { restrictions, isActor, dependencies } = task;
     const said = saidRootish(task);
     if (said !== undefined) return said;
@@ -292,44 +329,35 @@ class FamilyFinder implements FamilyTree {
     return dependencies.every((input) => input.dependentCount >= this.commonDependents);
   }
 
-  private addRoot(root: TaskView): void {
-    this.roots.add(root);
-    this.descents.set(root, root);
-    const name = root.annotations?.['family'];
+  private joinNamed(root: number, name: unknown): void {
     if (typeof name !== 'string') return;
     let family = this.named.get(name);
-    if (family === undefined) this.named.set(name, (family = new Family(false)));
+    if (family === undefined) this.named.set(name, (family = this.newFamily(false)));
     this.join(family, root);
   }
 
   /** Merges what a task descends from into one family, as far as it is not in one. */
-  private meet(task: TaskView): void {
+  private meet({ dependencies }: TaskView): Descent | undefined {
     let family: Family | undefined;
-    let first: TaskView | undefined;
+    let first: number | undefined;
     let hasSeveral = false;
-    for (const dependency of task.dependencies) {
+    for (const dependency of dependencies) {
       const descent = this.descentOf(dependency);
       if (descent instanceof Family) family ??= descent;
       else if (first === undefined) first = descent;
       else if (descent !== undefined && descent !== first) hasSeveral = true;
     }
-    if (first === undefined) {
-      if (family !== undefined) this.descents.set(task, family);
-      return;
-    }
-    if (family === undefined && !hasSeveral) {
-      this.descents.set(task, first);
-      return;
-    }
-    this.descents.set(task, this.unite(task, family));
+    if (first === undefined) return family;
+    if (family === undefined && !hasSeveral) return first;
+    return this.unite(dependencies, family);
   }
 
-  private unite(task: TaskView, existing: Family | undefined): Family {
+  private unite(dependencies: readonly TaskView[], existing: Family | undefined): Family {
     let family = existing;
-    for (const dependency of task.dependencies) {
+    for (const dependency of dependencies) {
       const root = this.descentOf(dependency);
       if (root === undefined || root instanceof Family) continue;
-      if (family === undefined || this.isFull(family)) family = new Family(true);
+      if (family === undefined || this.isFull(family)) family = this.newFamily(true);
       this.join(family, root);
     }
     return family as Family;
@@ -337,14 +365,21 @@ class FamilyFinder implements FamilyTree {
 
   /** A root that has found its family since stands for that. */
   private descentOf(task: TaskView): Descent | undefined {
-    const descent = this.descents.get(task);
+    const place = this.places.of(task, this.tasks);
+    const descent = place === undefined ? undefined : this.descents[place];
     if (descent === undefined || descent instanceof Family) return descent;
-    return this.families.get(descent) ?? descent;
+    return this.families[descent] ?? descent;
   }
 
-  private join(family: Family, root: TaskView): void {
-    family.roots.push(root);
-    this.families.set(root, family);
+  private newFamily(isBounded: boolean): Family {
+    const family = new Family(isBounded);
+    this.found.push(family);
+    return family;
+  }
+
+  private join(family: Family, root: number): void {
+    family.roots.push(this.tasks[root] as TaskView);
+    this.families[root] = family;
   }
 
   private isFull(family: Family): boolean {
@@ -358,9 +393,9 @@ export function comparePriorities(a: Priority, b: Priority): number {
 }
 
 function sortByPriority(tasks: TaskView[]): void {
-  const priorities = new Map(tasks.map((task) => [task, task.priority ?? NO_PRIORITY]));
-  const of = (task: TaskView): Priority => priorities.get(task) ?? NO_PRIORITY;
-  tasks.sort((a, b) => comparePriorities(of(a), of(b)));
+  const ranked = tasks.map((task) => ({ task, priority: task.priority ?? NO_PRIORITY }));
+  ranked.sort((a, b) => comparePriorities(a.priority, b.priority));
+  ranked.forEach(({ task }, place) => (tasks[place] = task));
 }
 
 const NO_PRIORITY: Priority = [0, 0, 0];

@@ -24,6 +24,8 @@ export interface Run {
   /** Bytes of the result. */
   readonly nbytes: number;
   readonly isError: boolean;
+  /** The reason that kept it from most workers, in words: `restrictions`, or a limit by its name. */
+  readonly heldBy?: string;
   /** Number of the run whose result was the last of its inputs; -1: it needed none that ran in this time. */
   readonly lastInput: number;
 }
@@ -42,6 +44,22 @@ export interface HistoryWorker {
   readonly lost?: { readonly recomputed: number; readonly restarted: number };
   readonly peakBytes: number;
   readonly peakSpilledBytes: number;
+  /** The times in which it was paused for lack of memory, or because it was told to; the last one may not have ended. */
+  readonly pausedS?: readonly (readonly [fromS: number, toS?: number])[];
+}
+
+/** The processors of a machine while workers of it computed. */
+export interface HostLoad {
+  readonly host: string;
+  readonly cores: number;
+  readonly measuredS: number;
+  /** Seconds in which nearly all processors were busy. */
+  readonly fullS: number;
+  /** Of these: seconds of processors that all programs used, and those that the processes of its workers used. */
+  readonly busyCoreS: number;
+  readonly ownCoreS: number;
+  /** Of these: seconds for which threads of its workers waited for a processor. */
+  readonly lostS: number;
 }
 
 /** Memory of all workers at a moment. */
@@ -71,6 +89,8 @@ export interface History {
   /** Runs beyond the bound, of which nothing else is known. */
   readonly omittedRuns: number;
   readonly memory: readonly MemorySample[];
+  /** Of machines that tell. */
+  readonly hosts: readonly HostLoad[];
   /** The first ones. */
   readonly failures: readonly HistoryFailure[];
   /** Tasks that failed of their own. */
@@ -94,6 +114,7 @@ export interface RunColumns {
   readonly movedBytes: Column<number>;
   readonly nbytes: Column<number>;
   readonly errors: Column<number>;
+  readonly held: Column<readonly [run: number, by: string]>;
   readonly lastInputs: Column<number>;
   /** Of each run: number of the action, start after `fromS` and duration in milliseconds, again and again. */
   readonly timings: Column<readonly number[]>;
@@ -133,6 +154,7 @@ export function packHistory(history: History): PackedHistory {
     movedBytes: runs.map(({ movedBytes }) => movedBytes),
     nbytes: runs.map(({ nbytes }) => nbytes),
     errors: runs.flatMap(({ isError }, number) => (isError ? [number] : [])),
+    held: runs.flatMap(({ heldBy }, number) => (heldBy === undefined ? [] : [[number, heldBy]])),
     lastInputs: runs.map(({ lastInput }) => lastInput),
     timings,
     actions,
@@ -144,6 +166,7 @@ export function packHistory(history: History): PackedHistory {
 export function unpackHistory(packed: PackedHistory): History {
   const { runs: columns, fromS } = packed;
   const errors = new Set(columns.errors);
+  const held = new Map(columns.held);
   const at = (column: Column<number>, number: number): number => column[number] ?? 0;
   const runs = columns.keys.map((key, number): Run => {
     const readyS = fromS + at(columns.readyMs, number) / 1000;
@@ -154,6 +177,7 @@ export function unpackHistory(packed: PackedHistory): History {
       movedBytes: at(columns.movedBytes, number),
       nbytes: at(columns.nbytes, number),
       isError: errors.has(number),
+      ...(held.has(number) ? { heldBy: held.get(number) } : {}),
       lastInput: columns.lastInputs[number] ?? -1,
       timings: timingsOf(columns.timings[number] ?? [], columns.actions, fromS),
     };

@@ -3,8 +3,8 @@ import { gzipSync } from 'node:zlib';
 
 import { VERSION, YardmasterError } from '../../core/api/index.ts';
 import { asset } from '../dashboard/asset.ts';
-import type { Finding } from './analysis.ts';
-import type { Report } from './analysis.ts';
+import type { Finding } from './findings.ts';
+import type { Report } from './report.ts';
 import { reportData } from './report-data.ts';
 
 export interface ReportTitle {
@@ -60,7 +60,7 @@ ${[...notes, ...omitted].map((note) => `<p class="message">${escapeText(note)}</
 <section aria-labelledby="summary"><h2 id="summary">Summary</h2>
 ${summary.map((sentence) => `<p class="lead">${escapeText(sentence)}</p>`).join('\n')}
 </section>
-<section aria-labelledby="findings"><h2 id="findings">What could be better</h2>
+<section aria-labelledby="findings"><h2 id="findings">Why it took so long</h2>
 ${findingsList(findings)}
 </section>
 <div id="views"><noscript>The charts and tables need JavaScript.</noscript></div>
@@ -75,8 +75,8 @@ ${findingsList(findings)}
 function findingsList(findings: readonly Finding[]): string {
   if (findings.length === 0) return '<p>Nothing stands out.</p>';
   const items = findings.map(
-    ({ rule, title, text, remedy }) =>
-      `<li data-rule="${escapeText(rule)}"><strong>${escapeText(title)}</strong><p>${escapeText(text)}</p><p class="remedy">${escapeText(remedy)}</p></li>`,
+    ({ rule, title, cost, text, remedy }) =>
+      `<li data-rule="${escapeText(rule)}"><strong>${escapeText(title)}</strong><p class="cost">${escapeText(cost)}</p><p>${escapeText(text)}</p><p class="remedy">${escapeText(remedy)}</p></li>`,
   );
   return `<ol class="findings">\n${items.join('\n')}\n</ol>`;
 }

@@ -8,7 +8,10 @@ import type {
   WorkerLoss,
   WorkerView,
 } from '../../core/api/index.ts';
+import { HostTrack } from './host-track.ts';
 import type { History, HistoryFailure, HistoryWorker, MemorySample, Run } from './history.ts';
+
+import { EVENT_LOOP_RESOURCE } from '../../core/util/event-loop.ts';
 
 /** Failures that are kept with their text. */
 const FAILURES_MAX = 20;
@@ -37,6 +40,7 @@ export class RunCollector {
   /** Number of the newest run of each task. */
   private readonly newest = new Map<string, number>();
   private readonly memory = new MemoryTrack();
+  private readonly hosts = new HostTrack();
   private readonly failures: HistoryFailure[] = [];
   private failureCount = 0;
   private blamelessCount = 0;
@@ -54,6 +58,7 @@ export class RunCollector {
     },
     workerAdded: (worker) => this.addWorker(worker),
     workerRemoved: (worker, _stimulusId, loss) => this.removeWorker(worker, loss),
+    workerStatusChanged: (worker) => this.noteStatus(worker),
     restarted: () => this.pending.clear(),
   } satisfies HookTable as Partial<SchedulerHooks>;
 
@@ -65,6 +70,7 @@ export class RunCollector {
     }
     const numberOf = ({ address }: WorkerView): number | undefined => workerNumbers.get(address);
     this.memory.sample(cluster, this.nowS, numberOf);
+    this.hosts.sample(cluster, this.nowS);
     for (const worker of cluster.workers.values()) {
       const known = workers[numberOf(worker) ?? -1];
       if (known === undefined) continue;
@@ -77,10 +83,10 @@ export class RunCollector {
   finish(cluster: ClusterView): History {
     this.sample(cluster);
     const { fromS, prefixes, workers, runs, omittedRuns, memory, failures } = this;
-    const { failureCount, blamelessCount } = this;
+    const { hosts, failureCount, blamelessCount } = this;
     return {
       ...{ fromS, toS: this.nowS, prefixes, workers, runs, omittedRuns, failures },
-      ...{ memory: memory.samples, failureCount, blamelessCount },
+      ...{ memory: memory.samples, hosts: hosts.loads, failureCount, blamelessCount },
     };
   }
 
@@ -153,6 +159,7 @@ export class RunCollector {
     }
     const prefix = this.prefixNumber(task.prefix.name);
     const { movedBytes } = pending;
+    const heldBy = holderOf(task);
     // A task that was sent to its worker before the collector began.
     const firstS = Math.min(...timings.map(({ startS }) => startS));
     const assignedS = Math.max(this.fromS, Math.min(pending.assignedS, firstS));
@@ -160,6 +167,7 @@ export class RunCollector {
       ...{ key, prefix, worker, readyS: Math.min(pending.readyS, assignedS), assignedS },
       ...{ finishedS: this.nowS, timings, movedBytes, isError, lastInput },
       nbytes: Math.max(0, nbytes),
+      ...(heldBy === undefined ? {} : { heldBy }),
     });
     if (!isError) this.newest.set(key, number - 1);
   }
@@ -179,7 +187,20 @@ export class RunCollector {
     this.failures.push({ key, text, atS: this.nowS });
   }
 
-  private addWorker({ address, name, threadCount, memoryLimitBytes, memory }: WorkerView): void {
+  private noteStatus({ address, status }: WorkerView): void {
+    const known = this.workers[this.workerNumbers.get(address) ?? -1];
+    if (known === undefined) return;
+    const { pausedS = [] } = known;
+    const last = pausedS.at(-1);
+    const sinceS = last?.length === 1 ? last[0] : undefined;
+    if (status === 'paused' && sinceS === undefined) known.pausedS = [...pausedS, [this.nowS]];
+    else if (status !== 'paused' && sinceS !== undefined) {
+      known.pausedS = [...pausedS.slice(0, -1), [sinceS, this.nowS]];
+    }
+  }
+
+  private addWorker(worker: WorkerView): void {
+    const { address, name, threadCount, memoryLimitBytes, memory } = worker;
     const before = this.names.get(name) ?? 0;
     this.names.set(name, before + 1);
     this.workerNumbers.set(address, this.workers.length);
@@ -193,6 +214,7 @@ export class RunCollector {
       },
       ...{ peakBytes: memory.process, peakSpilledBytes: memory.spilled },
     });
+    this.noteStatus(worker);
   }
 
   private removeWorker({ address }: WorkerView, loss: WorkerLoss): void {
@@ -211,6 +233,17 @@ export class RunCollector {
     this.prefixNumbers.set(name, this.prefixes.length);
     return this.prefixes.push(name) - 1;
   }
+}
+
+/** The reason that keeps a task from most workers: where it may run, a resource that it occupies, or a limit. */
+function holderOf({ restrictions, limit }: TaskView): string | undefined {
+  if (limit !== undefined) return `the limit ${limit.name}`;
+  if (restrictions === undefined || restrictions.loose === true) return undefined;
+  const { workers, names, hosts, resources } = restrictions;
+  const occupied = [...(resources?.keys() ?? [])].find((name) => name !== EVENT_LOOP_RESOURCE);
+  if (occupied !== undefined) return `the resource ${occupied}`;
+  const isBound = workers !== undefined || names !== undefined || hosts !== undefined;
+  return isBound ? 'restrictions' : undefined;
 }
 
 /** More samples are not drawn; beyond that every other one is dropped. */

@@ -53,6 +53,14 @@ export interface WorkerMetrics {
   readonly bandwidth?: Size;
   /** 100 for each core that the worker's process kept busy since the last heartbeat, if it tells. */
   readonly cpuPercent?: Size;
+  /** The same for a process that the worker shares with others, and that each of them tells. */
+  readonly sharedCpuPercent?: Size;
+  /** 100 for each thread of its process that could have run and had no processor, on average since the last heartbeat. */
+  readonly cpuWaitPercent?: Size;
+  /** 100 for each core that all programs of the worker's machine kept busy. */
+  readonly hostCpuPercent?: Size;
+  /** Processors of the machine. */
+  readonly hostCores?: Size;
 }
 
 const NO_METRICS: WorkerMetrics = {

@@ -5,14 +5,14 @@ import { WorkerKernel } from '../worker/worker-kernel.ts';
 import { WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';
 import { WorkerActivities } from './worker-activities.ts';
 import { WorkerMemory } from './worker-memory.ts';
-import type { WorkerHostOptions } from './worker-options.ts';
+import type { CpuTimes, WorkerHostOptions } from './worker-options.ts';
 import { WorkerStatusTracker } from './worker-status.ts';
 
 /** The description that a worker gives of itself. */
 @collaborator
 export class WorkerDescription {
   /** The time of the last metrics, and the CPU time used by then, in milliseconds. */
-  private told: { readonly nowMs: number; readonly cpuMs: number } | undefined;
+  private told: (CpuTimes & { readonly nowMs: number }) | undefined;
 
   constructor(
     @inject(WORKER_OPTIONS) private readonly options: WorkerHostOptions,
@@ -39,23 +39,35 @@ export class WorkerDescription {
   /** For the scheduler. Bandwidth and CPU are those since the last call. */
   metrics(): WorkerMetrics {
     const bandwidth = this.activities.takeBandwidth();
-    const cpuPercent = this.takeCpuPercent();
     return {
       ...this.memory.figures(),
       managedBytes: this.kernel.tables.nbytes,
       ...(bandwidth === undefined ? {} : { bandwidth }),
-      ...(cpuPercent === undefined ? {} : { cpuPercent }),
+      ...this.takeCpu(),
     };
   }
 
-  /** 100 for each core that was busy all the time since the last call; undefined at the first. */
-  private takeCpuPercent(): number | undefined {
-    const { clock, measureCpuMs } = this.options;
-    if (measureCpuMs === undefined) return undefined;
+  /** 100 for each core that was busy all the time since the last call; nothing at the first. */
+  private takeCpu(): Pick<
+    WorkerMetrics,
+    'cpuPercent' | 'sharedCpuPercent' | 'cpuWaitPercent' | 'hostCpuPercent' | 'hostCores'
+  > {
+    const { clock, measureCpu, sharesProcess = false } = this.options;
+    if (measureCpu === undefined) return {};
     const last = this.told;
-    const told = { nowMs: clock.nowMs(), cpuMs: measureCpuMs() };
+    const told = { nowMs: clock.nowMs(), ...measureCpu() };
     this.told = told;
-    if (last === undefined || told.nowMs <= last.nowMs) return undefined;
-    return Math.round((100 * (told.cpuMs - last.cpuMs)) / (told.nowMs - last.nowMs));
+    if (last === undefined || told.nowMs <= last.nowMs) return {};
+    const percent = (ms: number): number =>
+      Math.max(0, Math.round((100 * ms) / (told.nowMs - last.nowMs)));
+    const own = percent(told.processMs - last.processMs);
+    return {
+      ...(sharesProcess ? { sharedCpuPercent: own } : { cpuPercent: own }),
+      ...(told.waitedMs === undefined || last.waitedMs === undefined
+        ? {}
+        : { cpuWaitPercent: percent(told.waitedMs - last.waitedMs) }),
+      hostCpuPercent: percent(told.hostMs - last.hostMs),
+      hostCores: told.hostCores,
+    };
   }
 }

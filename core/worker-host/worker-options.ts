@@ -34,6 +34,18 @@ export interface WorkerMemoryOptions {
   readonly collectYoungGarbage?: () => void;
 }
 
+/** Milliseconds of CPU time used so far. */
+export interface CpuTimes {
+  /** By the process of the worker. */
+  readonly processMs: number;
+  /** In which threads of this process could have run and had no processor, summed; undefined where no system tells. */
+  readonly waitedMs?: number;
+  /** By all programs of its machine. */
+  readonly hostMs: number;
+  /** Processors of the machine. */
+  readonly hostCores: number;
+}
+
 /** The options of a worker's host. */
 export interface WorkerHostOptions {
   readonly schedulerAddress: string;
@@ -59,8 +71,10 @@ export interface WorkerHostOptions {
   readonly log: Logger;
   /** Bytes that its process occupies. Default: results in memory, and what the executor says. */
   readonly measureMemory?: () => number;
-  /** Milliseconds of CPU time that its process has used. Default: not told. */
-  readonly measureCpuMs?: () => number;
+  /** Measures CPU time. Default: none is told. */
+  readonly measureCpu?: () => CpuTimes;
+  /** True when the process belongs to others as well, such as other workers: its CPU is told as shared. */
+  readonly sharesProcess?: boolean;
   /** Of the packages that matter to tasks, for messages to people. */
   readonly versions?: Readonly<Record<string, string>>;
   readonly pid?: number;

@@ -69,8 +69,8 @@ function notesOf({ header, difference, damage }: RecordedHistory): string[] {
 }
 
 function reportText({ summary, findings }: Report): string {
-  const found = findings.flatMap(({ title, text, remedy }, index) => [
-    `${index + 1}. ${title}`,
+  const found = findings.flatMap(({ title, cost, text, remedy }, index) => [
+    `${index + 1}. ${title} (${cost})`,
     `   ${text}`,
     `   ${remedy}`,
   ]);

@@ -1,4 +1,3 @@
-import { definePlugin } from '../../../core/api/index.ts';
 import { countOf } from '../../../core/util/values.ts';
 import {
   loadWorkload,
@@ -7,7 +6,7 @@ import {
   type SimulationReport,
 } from '../../simulator/index.ts';
 import { codeDigest, plainVariant } from '../../simulator/lab/runs.ts';
-import { RunCollector, reportOf } from '../../report/index.ts';
+import { collecting, RunCollector, reportOf } from '../../report/index.ts';
 import { type ClusterFlags, clusterOptions } from '../cluster-flags.ts';
 import { say, sizeText } from '../terminal.ts';
 import { writeReport } from './report.ts';
@@ -49,21 +48,6 @@ export async function simulateCommand(name: string, flags: SimulateFlags): Promi
   const text = json === true ? JSON.stringify(about, undefined, 2) : reportText(report, tookS);
   say(`${text}\n`);
   return report.failed === 0 && report.useless === undefined ? 0 : 1;
-}
-
-/** Milliseconds between two looks at the memory of workers. */
-const SAMPLE_MS = 200;
-
-function collecting(collector: RunCollector): object {
-  return definePlugin({
-    name: 'schedule',
-    apiVersion: 1,
-    setup(context) {
-      collector.sample(context.cluster);
-      context.every(SAMPLE_MS, () => collector.sample(context.cluster));
-      return collector.hooks;
-    },
-  });
 }
 
 function reportText(report: SimulationReport, tookS: number): string {

@@ -59,6 +59,19 @@ function folderOf(
 }
 
 describe('the guide to', () => {
+  test('slow jobs: the report says what the guide says, and no longer once the cause is gone', async () => {
+    const cwd = folderOf('slow.md', 'One job, from slow to fast');
+    const reportFor = async (parts: number): Promise<string> => {
+      await run(process.execPath, ['job.js', String(parts)], { cwd });
+      return (await runs.command('report', join(cwd, `job-${parts}.ylog`))).out;
+    };
+    const [, title = ''] = /^1\. (.*?) \(/m.exec(readFileSync(join(ROOT, 'docs/slow.md'), 'utf8'))!;
+    const slow = await reportFor(1);
+    expect(slow).toContain(`1. ${title} (2.`);
+    expect(slow).toContain('Make readIndex faster, or split it');
+    expect(await reportFor(4)).not.toContain(title);
+  });
+
   test('recordings: a recording is replayed by the command and in code, with a policy given as an object', async () => {
     const cwd = folderOf('insight.md', 'Recording and replay', { 'policy.js': POLICY });
     expect((await run(process.execPath, ['record.js'], { cwd })).stdout).toBe('[ 1, 4, 9 ]\n');

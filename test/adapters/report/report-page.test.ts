@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { History } from '../../../adapters/report/history.ts';
 import { html } from '../../../adapters/report/report-html.ts';
-import { reportOf } from '../../../adapters/report/analysis.ts';
+import { reportOf } from '../../../adapters/report/report.ts';
 import { type BriefRun, historyOf } from './synthetic.ts';
 import { openPage } from '../dashboard/browser.ts';
 

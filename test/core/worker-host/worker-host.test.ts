@@ -14,6 +14,7 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import type { HostedWorker } from '../../../core/worker-host/create-worker.ts';
+import type { CpuTimes } from '../../../core/worker-host/worker-options.ts';
 import { Bench, CLOCK_AHEAD_MS, Ref, SCHEDULER } from '../worker/hand-scheduler.ts';
 
 const bench = (delayMs = 0): Promise<Bench> => new Bench(delayMs).listen();
@@ -98,16 +99,25 @@ describe('registration', () => {
   });
 });
 
-it('a heartbeat tells the CPU that the process has used since the one before', async () => {
-  const world = await bench();
-  let cpuMs = 4000;
-  const worker = await world.startWorker('alice', { measureCpuMs: () => cpuMs });
-  await world.pass(500);
-  world.take(worker);
-  cpuMs += 750;
-  await world.pass(500);
-  const [beat] = world.take(worker);
-  expect(beat).toMatchObject({ op: 'heartbeat-worker', metrics: { cpuPercent: 150 } });
+it('a heartbeat tells the CPU that process and machine have used since the one before', async () => {
+  const told = async (sharesProcess: boolean): Promise<WireMessage | undefined> => {
+    const world = await bench();
+    let [processMs, hostMs] = [4000, 9000];
+    const measureCpu = (): CpuTimes => ({ processMs, waitedMs: hostMs / 4, hostMs, hostCores: 2 });
+    const worker = await world.startWorker('alice', { measureCpu, sharesProcess });
+    await world.pass(500);
+    world.take(worker);
+    processMs += 750;
+    hostMs += 1000;
+    await world.pass(500);
+    return world.take(worker)[0];
+  };
+  const host = { cpuWaitPercent: 50, hostCpuPercent: 200, hostCores: 2 };
+  const own = await told(false);
+  expect(own).toMatchObject({ op: 'heartbeat-worker', metrics: { cpuPercent: 150, ...host } });
+  const shared = await told(true);
+  expect(shared).toMatchObject({ metrics: { sharedCpuPercent: 150, ...host } });
+  expect(shared?.['metrics']).not.toHaveProperty('cpuPercent');
 });
 
 describe('tasks', () => {

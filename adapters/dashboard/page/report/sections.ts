@@ -54,7 +54,7 @@ export function timeSection({ analysis, path }: ReportData): HTMLElement {
 export function prefixSection({ analysis }: ReportData): HTMLElement {
   const table = new Table(
     'Tasks by prefix',
-    ['prefix', 'runs', 'failed', 'in all', 'half take at most', 'longest', 'fetching', 'results'],
+    ['prefix', 'runs', 'failed', 'in all', 'median', 'longest', 'fetching', 'results'],
     'Nothing ran.',
     '',
   );

@@ -1,0 +1,395 @@
+/** Rules that say why a piece of work took as long as it did. A rule says nothing unless its figures are worth a change. */
+import { countOf } from '../../core/util/values.ts';
+import { bytes, count, seconds } from '../dashboard/page/format.ts';
+import { type Analysis, type PrefixFigures, RUNS_MIN, slowestOf, sumOf } from './analysis.ts';
+import type { History, HistoryWorker, HostLoad } from './history.ts';
+import { STRAGGLES } from './idle.ts';
+
+/** A cause of lost time that a reader can do something about. */
+export interface Finding extends Found {
+  /** Name of its rule. */
+  readonly rule: string;
+  /** The explained time in words: `2.25 s, 60 % of the time`. */
+  readonly cost: string;
+}
+
+interface Found {
+  /** Seconds of the time in which there was work that it explains: about what would be saved without the cause. */
+  readonly explainedS: number;
+  readonly title: string;
+  /** The figures. */
+  readonly text: string;
+  readonly remedy: string;
+}
+
+type Rule = (history: History, analysis: Analysis) => Found | undefined;
+
+const FINDINGS_MAX = 5;
+/** Causes that explain a smaller share of the time are left out. */
+const SHARE_MIN = 0.05;
+
+/** The five that explain most of the time, or fewer. */
+export function findingsOf(history: History, analysis: Analysis): readonly Finding[] {
+  const findingsBy = (rules: readonly NamedRule[]): Finding[] =>
+    rules.flatMap(([rule, find]) => {
+      const finding = find(history, analysis);
+      if (finding === undefined) return [];
+      const share = finding.explainedS / Math.max(1e-9, analysis.activeS);
+      const cost = `${seconds(finding.explainedS)}, ${percent(share)} of the time`;
+      return [{ rule, cost, ...finding }];
+    });
+  const leastS = Math.max(SHARE_MIN * analysis.activeS, Number.MIN_VALUE);
+  const isLarge = ({ explainedS }: Finding): boolean => explainedS >= leastS;
+  const causes = findingsBy(CAUSES).filter(isLarge);
+  const bound = causes.length > 0 ? [] : findingsBy([['more-threads', moreThreads]]);
+  const found = [...causes, ...bound.filter(isLarge), ...findingsBy(EVENTS)];
+  return found.toSorted((a, b) => b.explainedS - a.explainedS).slice(0, FINDINGS_MAX);
+}
+
+type NamedRule = readonly [rule: string, find: Rule];
+
+/** By their names; of equal ones the first comes first. */
+const CAUSES: readonly NamedRule[] = [
+  ['contention', contention],
+  ['memory', memoryPressure],
+  ['restrictions', restrictions],
+  ['saturation', saturation],
+  ['placement', placement],
+  ['transfers', transfers],
+  ['small-tasks', smallTasks],
+  ['hand-out', handOut],
+  ['straggler', straggler],
+  ['slow-worker', slowWorker],
+  ['tail', tail],
+  ['serial', serial],
+  ['late-start', lateStart],
+  ['repetitions', repetitions],
+];
+
+/** Rules whose findings are worth a line whatever they cost. */
+const EVENTS: readonly NamedRule[] = [
+  ['lost-workers', lostWorkers],
+  ['failures', failures],
+];
+
+/** The share of the time in which a machine with workers had no processor left; 0 when none tells. */
+function fullShare(hosts: readonly HostLoad[]): number {
+  const measuredS = sumOf(hosts, (host) => host.measuredS);
+  return measuredS === 0 ? 0 : sumOf(hosts, ({ fullS }) => fullS) / measuredS;
+}
+
+/** Seconds in which threads had tasks and did not begin them. */
+function handOutS({ idle }: Analysis): number {
+  const { handOut: onTheWay, queued } = idle.explainedS;
+  return onTheWay + (idle.assignedMax < 1 ? 0 : queued);
+}
+
+const LOOPBACK = /^(?:local|localhost|127\.|::1|\[::1\])/;
+
+function contention({ hosts }: History, analysis: Analysis): Found | undefined {
+  const { threads, activeS } = analysis;
+  const [worst] = hosts.toSorted((a, b) => b.lostS - a.lostS);
+  if (worst === undefined || worst.fullS === 0) return undefined;
+  const lostS = sumOf(hosts, (host) => host.lostS) / Math.max(1, threads);
+  const [used, own] = [worst.busyCoreS / worst.fullS, worst.ownCoreS / worst.fullS];
+  const others = Math.max(0, used - own);
+  const isOwn = own >= others;
+  const machine = LOOPBACK.test(worst.host) ? 'the machine' : worst.host;
+  return {
+    explainedS: Math.min(activeS, lostS + fullShare(hosts) * handOutS(analysis)),
+    title: isOwn
+      ? `${machine} has fewer processors than its workers have threads`
+      : `Other programs kept ${machine} busy`,
+    text: `For ${percent(worst.fullS / worst.measuredS)} of the time its ${countOf(worst.cores, 'processor')} were busy: ${own.toFixed(1)} of them with workers, ${others.toFixed(1)} with other programs, such as clients and a scheduler. Threads had tasks for ${seconds(worst.lostS)} without a processor to compute them.`,
+    remedy: isOwn
+      ? 'Start as many threads as there are processors, or use more machines: more threads on this one gain nothing.'
+      : 'Stop the other programs, or give the workers a machine of their own; measure again before you change anything else.',
+  };
+}
+
+function memoryPressure({ workers, fromS, toS }: History, analysis: Analysis): Found | undefined {
+  const pausedS = ({ pausedS: pauses = [], toS: endS = toS }: HistoryWorker): number =>
+    sumOf(pauses, ([from, to = endS]) => to - Math.max(from, fromS));
+  const pressed = workers.filter((one) => one.peakSpilledBytes > 0 || pausedS(one) > 0);
+  const [worst] = pressed.toSorted(
+    (a, b) => pausedS(b) - pausedS(a) || b.peakSpilledBytes - a.peakSpilledBytes,
+  );
+  if (worst === undefined) return undefined;
+  const limit =
+    worst.memoryLimitBytes > 0 ? ` of its limit of ${bytes(worst.memoryLimitBytes)}` : '';
+  return {
+    explainedS: analysis.idle.explainedS.memory,
+    title: 'Memory was short',
+    text: `Of ${countOf(workers.length, 'worker')}, ${pressed.length} spilled results or paused. ${worst.name} used up to ${bytes(worst.peakBytes)}${limit}, had ${bytes(worst.peakSpilledBytes)} on disk, and was paused for ${seconds(pausedS(worst))}; tasks waited for disks for ${seconds(analysis.time.diskS)}.`,
+    remedy:
+      'Give workers more memory, release results that are not needed, pass on smaller ones, or run fewer threads on each worker.',
+  };
+}
+
+function restrictions({ runs, prefixes }: History, { idle }: Analysis): Found | undefined {
+  const { restrictions: explainedS } = idle.explainedS;
+  const sums = new Map<string, number>();
+  for (const { heldBy, prefix, readyS, timings } of runs) {
+    if (heldBy === undefined) continue;
+    const startS = timings.find(({ action }) => action === 'compute')?.startS ?? readyS;
+    const name = `${prefixes[prefix] ?? ''} by ${heldBy}`;
+    sums.set(name, (sums.get(name) ?? 0) + Math.max(0, startS - readyS));
+  }
+  const [worst] = [...sums].toSorted(([, a], [, b]) => b - a);
+  if (worst === undefined) return undefined;
+  return {
+    explainedS,
+    title: 'Tasks were kept from idle threads',
+    text: `Threads were idle for ${seconds(explainedS)} while tasks waited that may not run there: ${worst[0]} for ${seconds(worst[1])} in all.`,
+    remedy:
+      'Allow more workers, offer the resource on more of them, or raise the limit: yardmaster why KEY names what such a task waits for.',
+  };
+}
+
+function saturation(_: History, { idle, threads }: Analysis): Found | undefined {
+  const { assignedMax, queuedMax, explainedS } = idle;
+  if (assignedMax >= 1 || threads === 0) return undefined;
+  return {
+    explainedS: explainedS.queued,
+    title: 'The scheduler held tasks back from idle threads',
+    text: `Up to ${tasks(queuedMax)} waited at the scheduler while threads were idle, and no worker was given more than ${assignedMax.toFixed(1)} tasks per thread.`,
+    remedy:
+      'Raise the option workerSaturation of the queuing policy, the tasks that a worker is given per thread: 1.1 is the default, and below 1 threads stay idle.',
+  };
+}
+
+function placement(_: History, { workers, idle }: Analysis): Found | undefined {
+  const { placement: explainedS } = idle.explainedS;
+  const there = workers.filter(({ capacityS }) => capacityS > 0);
+  const sorted = there.toSorted((a, b) => b.idleShare - a.idleShare);
+  const [worst, busiest] = [sorted[0], sorted.at(-1)];
+  if (worst === undefined || busiest === undefined || worst === busiest) return undefined;
+  return {
+    explainedS,
+    title: `Tasks waited on busy workers while ${worst.name} had little to do`,
+    text: `${worst.name} was idle for ${percent(worst.idleShare)} of the time and ran ${tasks(worst.runs)}; ${busiest.name} was idle for ${percent(busiest.idleShare)} and ran ${count(busiest.runs)}.`,
+    remedy:
+      'See that work stealing is on (scheduler.workStealing.start). When large inputs tie tasks to the worker that holds them, copy those inputs (replicate) or split them.',
+  };
+}
+
+function transfers(_: History, { time, prefixes, path, idle }: Analysis): Found | undefined {
+  const [worst] = prefixes.toSorted((a, b) => b.transferS - a.transferS);
+  if (worst === undefined || worst.transferS === 0) return undefined;
+  const moved = sumOf(prefixes, ({ movedBytes }) => movedBytes);
+  return {
+    explainedS: idle.explainedS.transfers,
+    title: 'Threads waited for inputs from other workers',
+    text: `Workers fetched inputs for ${seconds(time.transferS)} and computed for ${seconds(time.runS)}; ${percent(path.time.transferS / Math.max(1e-9, path.lengthS))} of the critical path is fetching. ${bytes(moved)} were needed where they were not, most of the time by ${worst.name}: ${seconds(worst.transferS)}.`,
+    remedy:
+      'Use fewer workers with more threads each, pass on smaller results, or try the worker selection locality-first.',
+  };
+}
+
+/** Tasks that take this multiple of what lies between two of them are large enough. */
+const LARGE = 5;
+/** A chunk should take this multiple of it. */
+const CHUNK = 20;
+
+interface HandOutFigures {
+  /** Thread seconds that passed between two tasks, on average. */
+  readonly perTaskS: number;
+  readonly worst: PrefixFigures | undefined;
+}
+
+function handOutFigures(analysis: Analysis): HandOutFigures {
+  const { threads, runCount, prefixes } = analysis;
+  const perTaskS = (handOutS(analysis) * threads) / Math.max(1, runCount);
+  const [worst] = prefixes
+    .filter(({ medianS }) => medianS < LARGE * perTaskS)
+    .toSorted((a, b) => b.runs - a.runs);
+  return { perTaskS, worst };
+}
+
+function smallTasks({ hosts }: History, analysis: Analysis): Found | undefined {
+  const { perTaskS, worst } = handOutFigures(analysis);
+  if (worst === undefined || worst.runs < RUNS_MIN) return undefined;
+  const factor = Math.ceil((CHUNK * perTaskS) / Math.max(worst.medianS, 1e-5));
+  return {
+    explainedS: (1 - fullShare(hosts)) * handOutS(analysis),
+    title: `Tasks of ${worst.name} are too small`,
+    text: `Between two tasks a thread was idle for ${seconds(perTaskS)} on average, on the way to the scheduler and back; half of the ${tasks(worst.runs)} of ${worst.name} took ${seconds(worst.medianS)} or less.`,
+    remedy: `Let one task do what about ${count(factor)} do now: client.map(${worst.name}, inputs, { chunk: 'auto' }) finds the size.`,
+  };
+}
+
+function handOut({ hosts }: History, analysis: Analysis): Found | undefined {
+  const { perTaskS, worst } = handOutFigures(analysis);
+  if (worst !== undefined && worst.runs >= RUNS_MIN) return undefined;
+  return {
+    explainedS: (1 - fullShare(hosts)) * handOutS(analysis),
+    title: 'Threads waited for their next task',
+    text: `Between two tasks a thread was idle for ${seconds(perTaskS)} on average although tasks could run; the median of their durations is ${seconds(analysis.medianS)}.`,
+    remedy:
+      'See whether the scheduler is busy or far away (yardmaster_event_loop_delay_seconds in its metrics), and raise the option workerSaturation of the queuing policy, so that workers have the next task already.',
+  };
+}
+
+function straggler(
+  { runs, workers }: History,
+  { prefixes, idle, threads }: Analysis,
+): Found | undefined {
+  const excess = ({ maxS, medianS }: PrefixFigures): number => maxS - medianS;
+  const [worst] = prefixes
+    .filter((one) => one.runs >= RUNS_MIN && one.maxS > STRAGGLES * one.medianS)
+    .toSorted((a, b) => excess(b) - excess(a));
+  if (worst === undefined) return undefined;
+  const run = runs[worst.longest];
+  const where = workers[run?.worker ?? -1]?.name ?? 'its worker';
+  return {
+    explainedS: excess(worst) / Math.max(1, threads) + idle.explainedS.straggler,
+    title: `A task of ${worst.name} took much longer than the others`,
+    text: `${run?.key ?? ''} ran for ${seconds(worst.maxS)} on ${where}; half of the ${tasks(worst.runs)} of ${worst.name} took ${seconds(worst.medianS)} or less.`,
+    remedy: 'Split its input more evenly, or submit it first, with a higher priority.',
+  };
+}
+
+function slowWorker(_: History, { workers, threads, idle }: Analysis): Found | undefined {
+  const worst = slowestOf(workers);
+  if (worst === undefined) return undefined;
+  const lostS = worst.busyS * (1 - 1 / worst.slowness);
+  return {
+    explainedS: lostS / Math.max(1, threads) + idle.explainedS.slowWorker,
+    title: `${worst.name} is slow`,
+    text: `Its ${tasks(worst.runs)} took ${worst.slowness.toFixed(1)} times as long as is usual for their prefixes, ${seconds(worst.busyS)} in all.`,
+    remedy: 'See what else runs on its machine, and whether it has as many processors as threads.',
+  };
+}
+
+function tail({ runs }: History, { idle, threads, medianS }: Analysis): Found | undefined {
+  const lastReadyS = runs.reduce((last, { assignedS }) => Math.max(last, assignedS), 0);
+  const endS = runs.reduce((last, { finishedS }) => Math.max(last, finishedS), 0);
+  return {
+    explainedS: idle.explainedS.tail,
+    title: 'The last tasks left threads idle',
+    text: `The last task began ${seconds(endS - lastReadyS)} before the end, with nothing left for the other of ${countOf(threads, 'thread')}; the median of durations is ${seconds(medianS)}.`,
+    remedy:
+      'Make tasks smaller, so that the rest divides evenly, or submit the longest ones first, with a higher priority.',
+  };
+}
+
+function serial(
+  { prefixes, fromS }: History,
+  { idle, path, threads }: Analysis,
+): Found | undefined {
+  const { stretch, serialPrefixes, explainedS } = idle;
+  const [[prefix, ofPrefixS] = [-1, 0]] = serialPrefixes;
+  const name = prefixes[prefix];
+  if (threads < 2 || name === undefined) return undefined;
+  return {
+    explainedS: explainedS.serial,
+    title: 'More workers would not help: too few tasks could run at a time',
+    text: `The longest such stretch lasted from ${seconds(stretch[0] - fromS)} to ${seconds(stretch[1] - fromS)}; ${percent(ofPrefixS / Math.max(1e-9, explainedS.serial))} of the idle time was beside tasks of ${name}. ${tasks(path.runs.length)} that need each other take ${seconds(path.leastS)} at least.`,
+    remedy: `Make ${name} faster, or split it into tasks that can run side by side.`,
+  };
+}
+
+/** More threads are worth it when those that are there are idle for less. */
+const BUSY_IDLE_MAX = 0.2;
+
+function moreThreads({ hosts }: History, analysis: Analysis): Found | undefined {
+  const { path, activeS, idleShare, threads, time, idle, prefixes } = analysis;
+  if (idleShare > BUSY_IDLE_MAX || path.leastS > activeS / 2) return undefined;
+  const useful = Math.floor(time.runS / Math.max(path.leastS, 1e-9));
+  if (useful <= threads) return undefined;
+  const isFull = fullShare(hosts) > 0.5;
+  const [first] = prefixes;
+  return {
+    explainedS: idle.fullS / 2,
+    title: 'All threads were busy: more of them would make it faster',
+    text: `${countOf(threads, 'thread')} ${threads === 1 ? 'was' : 'were'} busy for ${percent(1 - idleShare)} of the time, and tasks waited ${seconds(time.queuedS + time.waitedS)} in all for one. ${first?.name ?? ''} took ${percent((first?.runS ?? 0) / Math.max(1e-9, time.runS))} of all computing.`,
+    remedy: `Start more workers${isFull ? ' on other machines, as the processors of this one are busy' : ''}: up to ${countOf(useful, 'thread')} would have something to do, and twice as many would save half of this. Or make ${first?.name ?? 'the tasks'} faster.`,
+  };
+}
+
+function lateStart({ runs }: History): Found | undefined {
+  const firstS = runs.reduce((least, { readyS }) => Math.min(least, readyS), Infinity);
+  const startS = runs.reduce((least, { assignedS }) => Math.min(least, assignedS), Infinity);
+  if (runs.length === 0 || startS <= firstS) return undefined;
+  return {
+    explainedS: startS - firstS,
+    title: 'The work waited for its first worker',
+    text: `No worker took a task for the first ${seconds(startS - firstS)}.`,
+    remedy: 'Start workers before the work, or keep a few: adapt with a minimum.',
+  };
+}
+
+/** Thread seconds of runs of tasks that had run before. */
+function againS({ runs }: History): number {
+  const seen = new Set<string>();
+  return sumOf(runs, ({ key, timings }) => {
+    const isAgain = seen.has(key);
+    seen.add(key);
+    return isAgain ? sumOf(timings, ({ startS, stopS }) => stopS - startS) : 0;
+  });
+}
+
+function repetitions(history: History, { taskCount, threads }: Analysis): Found | undefined {
+  const { runs, workers } = history;
+  const again = runs.length - taskCount;
+  if (again < 2 || workers.some(({ lost }) => lost !== undefined)) return undefined;
+  const repeatedS = againS(history);
+  return {
+    explainedS: repeatedS / Math.max(1, threads),
+    title: 'Results were computed more than once',
+    text: `${count(again)} of ${countOf(runs.length, 'run')} repeated a task that had run before; they took ${seconds(repeatedS)}.`,
+    remedy: 'Hold the futures of results that are needed again: what has no future is released.',
+  };
+}
+
+function lostWorkers(history: History, analysis: Analysis): Found | undefined {
+  const { workers, fromS } = history;
+  const { runCount, taskCount, threads } = analysis;
+  const lost = workers.filter((worker) => worker.lost !== undefined);
+  const [first] = lost;
+  if (first === undefined) return undefined;
+  const recomputed = sumOf(lost, (worker) => worker.lost?.recomputed ?? 0);
+  const restarted = sumOf(lost, (worker) => worker.lost?.restarted ?? 0);
+  const again = runCount - taskCount;
+  const inputs =
+    again > recomputed ? `; with inputs that were gone, ${countOf(again, 'run')} in all` : '';
+  const { name, toS = fromS, peakBytes, memoryLimitBytes } = first;
+  const memory =
+    peakBytes === 0
+      ? ''
+      : `; its memory had reached ${bytes(peakBytes)}${memoryLimitBytes > 0 ? ` of ${bytes(memoryLimitBytes)}` : ''}`;
+  return {
+    explainedS: againS(history) / Math.max(1, threads),
+    title: `${countOf(lost.length, 'worker')} ${lost.length === 1 ? 'was' : 'were'} lost`,
+    text: `${name} was the first, after ${seconds(toS - fromS)}${memory}. ${tasks(restarted)} had to be started again, and ${countOf(recomputed, 'result')} computed again${inputs}.`,
+    remedy:
+      'Read the last lines of its log. When the system killed it for its memory, give workers a memory limit, or fewer threads each.',
+  };
+}
+
+function failures(
+  { runs, failures: [first], failureCount }: History,
+  { threads }: Analysis,
+): Found | undefined {
+  if (first === undefined) return undefined;
+  const failedS = sumOf(runs, ({ isError, timings }) =>
+    isError ? sumOf(timings, ({ startS, stopS }) => stopS - startS) : 0,
+  );
+  return {
+    explainedS: failedS / Math.max(1, threads),
+    title: `${tasks(failureCount)} failed`,
+    text: `They ran for ${seconds(failedS)} in all before they failed, ${first.key} first.`,
+    remedy: 'Fix this one first. For errors that pass, submit with the option retries.',
+  };
+}
+
+/** 0.256 → 26 % */
+export function percent(share: number): string {
+  const value = 100 * share;
+  return `${value > 0 && value < 1 ? '<1' : Math.round(value)} %`;
+}
+
+/** 3 → 3 tasks */
+export function tasks(amount: number): string {
+  return countOf(amount, 'task');
+}

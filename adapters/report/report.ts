@@ -1,0 +1,85 @@
+import { countOf } from '../../core/util/values.ts';
+import { bytes, seconds } from '../dashboard/page/format.ts';
+import { analyse, type Analysis } from './analysis.ts';
+import { type Finding, findingsOf, percent, tasks } from './findings.ts';
+import type { History } from './history.ts';
+
+/** A report about a piece of work. */
+export interface Report {
+  readonly history: History;
+  readonly analysis: Analysis;
+  /** In sentences. */
+  readonly summary: readonly string[];
+  /** Those that explain most of the time first. */
+  readonly findings: readonly Finding[];
+}
+
+/** O(n log n) in the runs of the history. */
+export function reportOf(history: History): Report {
+  const analysis = analyse(history);
+  const summary = summaryOf(history, analysis);
+  return { history, analysis, summary, findings: findingsOf(history, analysis) };
+}
+
+/** Names shown in one sentence. */
+const NAMES_MAX = 8;
+
+/** The analysis in a few sentences. */
+function summaryOf(history: History, analysis: Analysis): readonly string[] {
+  const { makespanS, activeS, runCount, taskCount, threads, path, idleShare, time } = analysis;
+  if (runCount === 0) return ['No task was computed in this time.'];
+  const pauseS = makespanS - activeS;
+  const again = runCount - taskCount;
+  return [
+    `${tasks(taskCount)} took ${seconds(makespanS)} on ${countOf(threads, 'thread')} of ${countOf(history.workers.length, 'worker')}` +
+      (pauseS > 0.1 * makespanS
+        ? `; in ${seconds(pauseS)} of that there was no work, which is left out below`
+        : '') +
+      (again > 0 ? `; ${countOf(again, 'more run')} repeated some of them` : '') +
+      '.',
+    `The critical path has ${tasks(path.runs.length)} and took ${seconds(path.lengthS)}: ${partsOf(path.time)}. With any number of workers the work would take ${seconds(path.leastS)} at least.`,
+    `Threads were idle for ${percent(idleShare)} of the time in which there was work${idleText(analysis)}.`,
+    `From the moment a task could run until it was done: ${partsOf(time)}.`,
+    ...spillText(history),
+    ...failureText(history),
+  ];
+}
+
+function idleText({ workers }: Analysis): string {
+  const present = workers.filter(({ capacityS }) => capacityS > 0);
+  if (present.length < 2) return '';
+  const extreme = present.toSorted((a, b) => b.idleShare - a.idleShare);
+  const shown = present.length <= NAMES_MAX ? present : extreme.slice(0, NAMES_MAX);
+  const names = shown.map(({ name, idleShare }) => `${name} ${percent(idleShare)}`).join(', ');
+  return present.length <= NAMES_MAX ? `: ${names}` : `; most idle: ${names}`;
+}
+
+function partsOf(time: Analysis['time']): string {
+  const { runS, transferS, diskS, otherS, queuedS, waitedS } = time;
+  const parts = [
+    ['running', runS],
+    ['fetching inputs', transferS],
+    ['on disk', diskS],
+    ['other work', otherS],
+    ['queued at the scheduler', queuedS],
+    ['waiting on workers', waitedS],
+  ] as const;
+  const total = parts.reduce((sum, [, amount]) => sum + amount, 0);
+  const shown = parts.filter(([, amount]) => amount >= 0.005 * total && amount > 0);
+  return shown.map(([name, amount]) => `${percent(amount / total)} ${name}`).join(', ');
+}
+
+function spillText({ workers }: History): readonly string[] {
+  const spilled = workers.reduce((sum, worker) => sum + worker.peakSpilledBytes, 0);
+  return spilled === 0 ? [] : [`Up to ${bytes(spilled)} of results were spilled to disk.`];
+}
+
+function failureText({ failures, failureCount, blamelessCount, fromS }: History): string[] {
+  const [first] = failures;
+  if (first === undefined) return [];
+  const others = blamelessCount === 0 ? '' : `, and ${tasks(blamelessCount)} because of that`;
+  const reason = first.text.replace(/\.?$/, '.');
+  return [
+    `${tasks(failureCount)} failed${others}. The first was ${first.key}, after ${seconds(first.atS - fromS)}: ${reason}`,
+  ];
+}

@@ -1,0 +1,205 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
+import { recordingHistory } from '../../../adapters/app/past.ts';
+import { collecting, type Report, reportOf, RunCollector } from '../../../adapters/report/index.ts';
+import { Simulation, type SimulationOptions } from '../../../adapters/simulator/index.ts';
+import { type CostedTask, graphWorkload } from '../../../adapters/workloads/workload.ts';
+import { spin } from '../dashboard/fixtures/tasks.mjs';
+
+type GraphTask = ReturnType<typeof graphWorkload>['tasks'][number];
+
+interface Job extends SimulationOptions {
+  readonly tasks: readonly CostedTask[];
+  /** Adds to each task as it is submitted. */
+  readonly change?: (task: GraphTask) => Partial<GraphTask>;
+  /** Keeps every result instead of those that no task needs. Default false. */
+  readonly keepsAll?: boolean;
+}
+
+/** Runs a job on a simulated cluster, and reports about it. */
+async function reportFor({ tasks, change, keepsAll, ...options }: Job): Promise<Report> {
+  const simulation = await Simulation.start({ ...options, heartbeatMs: 100 });
+  const collector = new RunCollector(() => simulation.nowMs);
+  await simulation.scheduler.addPlugin(collecting(collector));
+  const wanted = keepsAll === true ? tasks.map(({ key }) => key) : undefined;
+  const workload = graphWorkload('job', tasks, { wanted });
+  const changed = workload.tasks.map((task) => ({ ...task, ...change?.(task) }));
+  simulation.submit({ ...workload, tasks: changed });
+  await simulation.run();
+  const report = reportOf(collector.finish(simulation.kernel.cluster));
+  await simulation.close();
+  return report;
+}
+
+/** Equal tasks that need nothing. */
+function equal(count: number, durationS: number, prefix = 'work'): CostedTask[] {
+  return Array.from({ length: count }, (_, k) => ({ key: `${prefix}-${k}`, durationS, prefix }));
+}
+
+const LOADS = equal(6, 0, 'load').map(({ key }) => key);
+
+const first = ({ findings }: Report): string | undefined => findings[0]?.rule;
+
+/** More programs than processors, which do nothing but occupy them. */
+function burners(): ChildProcess[] {
+  const count = 2 * availableParallelism();
+  return Array.from({ length: count }, () => spawn(process.execPath, ['-e', 'for (;;);']));
+}
+
+it('contention: other programs occupy the processors, as a recording of real workers shows', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'yardmaster-causes-'));
+  const record = join(folder, 'run.ylog');
+  const burning = burners();
+  try {
+    const cluster = await LocalCluster.start({ mode: 'processes', workers: 2, record });
+    const client = await cluster.client();
+    await client.gather(
+      client.map(
+        spin,
+        Array.from({ length: 24 }, (_, k) => 300 + k),
+      ),
+    );
+    await cluster.close();
+  } finally {
+    for (const one of burning) one.kill('SIGKILL');
+  }
+  const report = reportOf((await recordingHistory(record)).history);
+  rmSync(folder, { recursive: true });
+  expect(first(report)).toBe('contention');
+  expect(report.findings[0]?.title).toBe('Other programs kept the machine busy');
+}, 60_000);
+
+describe('the first finding is the cause that was planted', () => {
+  it('small-tasks: a thousand calls of half a millisecond', async () => {
+    const report = await reportFor({
+      tasks: equal(1000, 0.0005),
+      durations: { schedulerMs: 0.5 },
+      workers: 4,
+    });
+    expect(first(report)).toBe('small-tasks');
+    expect(report.findings[0]?.remedy).toContain("chunk: 'auto'");
+  });
+
+  it('saturation: workers are given half of what they could run', async () => {
+    const report = await reportFor({
+      tasks: equal(40, 1),
+      worker: { threads: 4 },
+      workers: 2,
+      config: {
+        scheduler: {
+          policies: { queuing: { use: 'root-ish', options: { workerSaturation: 0.5 } } },
+        },
+      },
+    });
+    expect(first(report)).toBe('saturation');
+    expect(report.findings[0]?.text).toContain(
+      'no worker was given more than 0.5 tasks per thread',
+    );
+  });
+
+  it('restrictions: all tasks may run on one of four workers', async () => {
+    const report = await reportFor({
+      tasks: equal(40, 1),
+      workers: 4,
+      change: () => ({ workers: ['w1'] }),
+    });
+    expect(first(report)).toBe('restrictions');
+    expect(report.findings[0]?.text).toContain('work by restrictions');
+  });
+
+  it('restrictions: a limit lets two tasks run at a time', async () => {
+    const report = await reportFor({
+      tasks: equal(40, 1),
+      workers: 8,
+      change: () => ({ limit: { name: 'api', max: 2 } }),
+    });
+    expect(first(report)).toBe('restrictions');
+    expect(report.findings[0]?.text).toContain('the limit api');
+  });
+
+  it('placement: without work stealing tasks stay where their large input is', async () => {
+    const report = await reportFor({
+      tasks: [
+        ...equal(6, 0.01, 'load').map((task) => ({ ...task, nbytes: 5e9 })),
+        ...equal(40, 0.3).map((task) => ({ ...task, needs: LOADS })),
+      ],
+      change: ({ key }) => (LOADS.includes(key) ? { workers: ['w1'] } : {}),
+      workers: 4,
+      config: { scheduler: { workStealing: { start: false } } },
+    });
+    expect(first(report)).toBe('placement');
+  });
+
+  it('memory: results are written to a disk that is slower than the tasks', async () => {
+    const tasks = equal(200, 0.1).map((task) => ({ ...task, nbytes: 20e6 }));
+    const report = await reportFor({
+      tasks,
+      keepsAll: true,
+      workers: [{ threads: 2, memoryLimitBytes: 1.5e9 }],
+      diskBandwidth: 50e6,
+    });
+    expect(first(report)).toBe('memory');
+    expect(report.findings[0]?.text).toMatch(/paused for \d/);
+  });
+
+  it('transfers: a chain of pairs exchanges large results', async () => {
+    const tasks: CostedTask[] = equal(8, 0.2, 'load').map((task) => ({ ...task, nbytes: 200e6 }));
+    for (const k of Array.from({ length: 8 }, (_, index) => index)) {
+      const needs = [`load-${k}`, `load-${(k + 1) % 8}`];
+      tasks.push({ key: `join-${k}`, durationS: 0.2, needs });
+    }
+    const report = await reportFor({ tasks, workers: 8, network: { bandwidth: 100e6 } });
+    expect(first(report)).toBe('transfers');
+    expect(report.findings[0]?.text).toMatch(/\d+ % of the critical path is fetching/);
+  });
+
+  it('straggler: one of forty takes a hundred times as long', async () => {
+    const tasks = equal(40, 0.1).map((task, k) => (k === 39 ? { ...task, durationS: 10 } : task));
+    const report = await reportFor({ tasks, workers: 4 });
+    expect(first(report)).toBe('straggler');
+    expect(report.findings[0]?.text).toContain('work-39 ran for 10 s');
+  });
+
+  it('slow-worker: one worker of four needs three times as long', async () => {
+    const speeds = [1, 1, 1, 1 / 3];
+    const report = await reportFor({
+      tasks: equal(120, 0.5),
+      workers: speeds.map((speed) => ({ speed })),
+    });
+    expect(first(report)).toBe('slow-worker');
+    expect(report.findings[0]?.title).toBe('w4 is slow');
+  });
+
+  it('tail: nine equal tasks on eight threads', async () => {
+    const report = await reportFor({ tasks: equal(9, 2), workers: 8 });
+    expect(first(report)).toBe('tail');
+  });
+
+  it('serial: a long preparation before many tasks', async () => {
+    const report = await reportFor({
+      tasks: [
+        { key: 'prepare-0', durationS: 10 },
+        ...equal(40, 0.2).map((task) => ({ ...task, needs: ['prepare-0'] })),
+      ],
+      workers: 4,
+    });
+    expect(first(report)).toBe('serial');
+    expect(report.findings[0]?.text).toMatch(/from 1?\.?\d* ?m?s to 10 s/);
+    expect(report.findings[0]?.remedy).toContain('Make prepare faster');
+  });
+
+  it('more-threads: many equal tasks on two threads', async () => {
+    const report = await reportFor({ tasks: equal(100, 0.5), workers: 2 });
+    expect(first(report)).toBe('more-threads');
+  });
+
+  it('nothing, when every thread has one task', async () => {
+    const report = await reportFor({ tasks: equal(12, 1), workers: 12 });
+    expect(report.findings).toEqual([]);
+  });
+});

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
 import { relative } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { MultiBar, type SingleBar } from 'cli-progress';
@@ -16,7 +17,7 @@ import {
 } from '../../core/api/index.ts';
 import { countOf } from '../../core/util/values.ts';
 import { canDrawBars } from '../client/progress.ts';
-import { type Corpus, findCorpus, type NearDuplicates, singlePass } from '../demo/index.ts';
+import { type Corpus, findCorpus, type NearDuplicates, singlePass, warm } from '../demo/index.ts';
 import { Draw } from '../simulator/random.ts';
 
 /** Upper bound of the kills of a worker: a nanny replaces it this often, however early it dies. */
@@ -133,6 +134,8 @@ export function findText({ path, limitFiles }: DemoFlags): Corpus {
   print(
     `Text       ${corpus.documents.length} of ${countOf(corpus.found, 'file')} in ${corpus.folder}`,
   );
+  // Otherwise the cluster would wait for the disk, and the thread that it is compared with would not.
+  warm(corpus);
   return corpus;
 }
 
@@ -147,9 +150,15 @@ export function demoConfig(allowedFailures: number): {
   return { scheduler: { allowedFailures, activeMemoryManager } };
 }
 
-/** A line of what is found, on standard output. */
-export function print(line: string): void {
-  process.stdout.write(`${line}\n`);
+/** Columns of a usual terminal: output that is longer is wrapped between words. */
+const COLUMNS = 80;
+
+/** Lines of what is found, on standard output. Paths and addresses stay whole, so that they can be copied. */
+export function print(text: string): void {
+  for (const line of text.split('\n')) {
+    const isWhole = line.length <= COLUMNS || !line.includes(' ', INDENT.length);
+    process.stdout.write(`${isWhole ? line : wrapped(line, COLUMNS).join('\n')}\n`);
+  }
 }
 
 /** One kill of a plan. */
@@ -518,20 +527,52 @@ function statsLines({
   ];
 }
 
-/** Compares the families and all fingerprints with what a plain pass comes to. */
+/**
+ * Compares the families and all fingerprints with what a plain pass comes to.
+ * @param stats - undefined: the load of the machine is not known
+ */
 export function checkOutcome(
   { answer, seconds }: Outcome,
   { documents }: Corpus,
-): { readonly isPassed: boolean; readonly line: string } {
+  workers: number,
+  stats?: Pick<DemoStats, 'othersBusy'>,
+): { readonly isPassed: boolean; readonly lines: readonly string[] } {
   const startMs = performance.now();
   const plain = singlePass(documents);
   const plainSeconds = (performance.now() - startMs) / 1000;
-  const isPassed = JSON.stringify(plain) === JSON.stringify(answer);
-  const what = plain.digest === answer.digest ? 'families are' : 'fingerprints are';
-  const line = isPassed
-    ? `Check      passed: one thread finds the same fingerprints and families in ${plainSeconds.toFixed(1)} s, the cluster took ${seconds.toFixed(1)} s`
-    : `Check      FAILED: the ${what} not those that a single thread comes to`;
-  return { isPassed, line };
+  if (JSON.stringify(plain) !== JSON.stringify(answer)) {
+    const what = plain.digest === answer.digest ? 'families are' : 'fingerprints are';
+    const line = `Check      FAILED: the ${what} not those that a single thread comes to`;
+    return { isPassed: false, lines: [line] };
+  }
+  const lines = [
+    'Check      passed: one thread finds the same fingerprints and families',
+    `Time       ${countOf(workers, 'worker')} ${seconds.toFixed(1)} s, one thread ${plainSeconds.toFixed(1)} s: ${(plainSeconds / seconds).toFixed(1)} times as fast`,
+    ...slownessLines(plainSeconds / seconds, workers, stats?.othersBusy),
+  ];
+  return { isPassed: true, lines };
+}
+
+/** Two workers on two quiet processors are faster by this factor at least. */
+const CLEAR_WIN = 1.5;
+/** Processors that others may use meanwhile on a quiet machine. */
+const QUIET = 0.3;
+
+/** The reason why workers were not faster, as far as it was measured. */
+export function slownessLines(
+  factor: number,
+  workers: number,
+  othersBusy: number | undefined,
+  processors = availableParallelism(),
+): string[] {
+  if (factor >= CLEAR_WIN || workers < 2) return [];
+  if (processors < 2) return ['           There is one processor, which the workers shared.'];
+  if (othersBusy === undefined || othersBusy < QUIET) return [];
+  const used = `${othersBusy.toFixed(1)} of ${processors} processors`;
+  return [
+    `Load       your machine was busy: other programs used ${used};`,
+    '           on a quiet one two workers are 1.5 times as fast, or more',
+  ];
 }
 
 function mebibytes(bytes: number): string {
@@ -550,6 +591,10 @@ export class DemoStats implements SchedulerPlugin {
   movedBytes = 0;
   /** Largest resident set of each worker, by name, according to its heartbeats. */
   readonly peakBytes = new Map<string, number>();
+  /** Cores that all programs of the machine used, and our processes, summed over samples. */
+  private readonly load = { samples: 0, host: 0, own: 0 };
+  private readonly cpuAtStart = process.cpuUsage();
+  private readonly startMs = performance.now();
   /** Called after each finished task, with the name of its worker; whether it had been finished before. */
   onDone: (key: string, worker: string, isAgain: boolean) => void = () => undefined;
   private nameOf: (address: string) => string = (address) => address;
@@ -561,12 +606,22 @@ export class DemoStats implements SchedulerPlugin {
     return this.tasksDone - this.done.size;
   }
 
+  /** Processors that other programs used, on average; undefined: no worker told. */
+  get othersBusy(): number | undefined {
+    const { samples, host, own } = this.load;
+    if (samples === 0) return undefined;
+    const { user, system } = process.cpuUsage(this.cpuAtStart);
+    const here = (user + system) / 1000 / (performance.now() - this.startMs);
+    return Math.max(0, (host - own) / samples - here);
+  }
+
   setup({ every, cluster }: Pick<PluginContext, 'every' | 'cluster'>): void {
     this.nameOf = (address) => cluster.workers.get(address)?.name ?? address;
     every(SAMPLE_INTERVAL_MS, () => {
       for (const { name, metrics } of cluster.workers.values()) {
         this.peakBytes.set(name, Math.max(this.peakBytes.get(name) ?? 0, metrics.memoryBytes));
       }
+      this.sampleLoad([...cluster.workers.values()]);
     });
   }
 
@@ -585,6 +640,16 @@ export class DemoStats implements SchedulerPlugin {
       this.tasksDone++;
       this.onDone(task.key, this.nameOf(details.worker ?? ''), isAgain);
     }
+  }
+
+  private sampleLoad(workers: readonly WorkerView[]): void {
+    const told = workers.flatMap(({ metrics: { hostCpuPercent: host, cpuPercent: own = 0 } }) =>
+      host === undefined ? [] : [{ host, own }],
+    );
+    if (told.length === 0) return;
+    this.load.samples++;
+    this.load.host += Math.max(...told.map(({ host }) => host)) / 100;
+    this.load.own += told.reduce((sum, { own }) => sum + own, 0) / 100;
   }
 
   private countMove(input: TaskView, worker: WorkerView): void {
@@ -620,10 +685,10 @@ const OWN_URL = ['import', 'meta', 'url'].join('.');
 export const PASTE = `import { isMainThread } from 'node:worker_threads';
 import { defineTasks, LocalCluster } from 'yardmaster';
 export const { square, sum } = defineTasks(${OWN_URL}, {
-  square: (x) => x * x, sum: (numbers) => numbers.reduce((total, x) => total + x, 0),
+  square: (x) => x * x, sum: (numbers) => numbers.reduce((a, b) => a + b, 0),
 });
 if (isMainThread) { // workers import this file for its tasks
-  const cluster = await LocalCluster.start({ workers: 2 }), client = await cluster.client();
-  const total = () => client.submit(sum, client.map(square, [1, 2, 3, 4])).result();
-  console.log(await client.report('report.html', total)); // 30, and a page about how it went
+  const cluster = await LocalCluster.start(), client = await cluster.client();
+  const work = () => client.submit(sum, client.map(square, [1, 2, 3])).result();
+  console.log(await client.report('report.html', work)); // 14, and a page
   await cluster.close(); }`;

@@ -63,8 +63,8 @@ export async function schedulerChaosCommand(flags: DemoFlags): Promise<number> {
   for (const line of outcomeLines(outcome, undefined, corpus)) print(line);
   for (const line of cluster.lines) print(line);
   print('One thread does the same without the cluster, to compare.');
-  const { isPassed, line } = checkOutcome(outcome, corpus);
-  print(line);
+  const { isPassed, lines } = checkOutcome(outcome, corpus, flags.workers);
+  for (const line of lines) print(line);
   return isPassed && cluster.lost.length === 0 ? code : 1;
 }
 

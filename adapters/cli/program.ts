@@ -90,7 +90,7 @@ common(program.command('demo'))
   .option('-t, --threads <n>', 'tasks at once per worker', positive, 1)
   .option(
     '--limit-files <n>',
-    'files to compare, spread evenly over all (default: as many as have 90 MB of text)',
+    'files to compare, spread evenly over all (default: as many as have 105 MiB of text)',
     positive,
   )
   .option('--chaos [kills]', 'kill workers at random moments, so often (default: 10)', positive)

@@ -10,7 +10,7 @@ const TEXT_FILE = /\.(?:md|txt|rst|html?|ts|js|mjs|cjs|json|yml|yaml|c|h|py|[1-9
 const BARE_TEXT_FILE = /(?:^|\/)(?:readme|changelog|copyright|license|news|authors|todo)[^/]*$/i;
 
 /** Text of this many bytes keeps one thread busy for some seconds. */
-const TEXT_BYTES = 90e6;
+const TEXT_BYTES = 105 * 2 ** 20;
 /** Manual pages and changelogs are packed to about a third. */
 const UNPACKED = 3;
 
@@ -60,6 +60,17 @@ export function findCorpus(folder?: string, limit?: number): Corpus {
     `there are no text files in ${folder ?? USUAL_FOLDERS.join(', ')}; name a folder with --path`,
     { path: folder },
   );
+}
+
+/** Reads all documents once, so that the system has them in memory. */
+export function warm({ documents }: Corpus): void {
+  for (const { path } of documents) {
+    try {
+      readFileSync(path);
+    } catch {
+      // It counts as empty.
+    }
+  }
 }
 
 /** The words of one document; a file that cannot be read has none. */

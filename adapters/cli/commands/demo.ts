@@ -94,8 +94,8 @@ function conclude(
     `\nTen lines of your own, as squares.mjs in a folder with yardmaster installed:\n\n${PASTE}\n`,
   );
   print('One thread does the same without the cluster, to compare.');
-  const { isPassed, line } = checkOutcome(outcome, corpus);
-  print(line);
+  const { isPassed, lines } = checkOutcome(outcome, corpus, flags.workers, stats);
+  for (const line of lines) print(line);
   return isPassed;
 }
 
@@ -225,7 +225,7 @@ function chaosIn(
       ...{ ...common, kills: 1, moments: [HALF] },
       onKill: (worker, pid, done) =>
         view.print(
-          `Kill       ${worker}, process ${pid}, after ${countOf(done, 'task')}: what only it held is computed again`,
+          `Kill       ${worker}, process ${pid}, after ${countOf(done, 'task')}: its results are computed again`,
         ),
     });
   }

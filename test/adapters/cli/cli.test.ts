@@ -260,7 +260,7 @@ describe('demo', () => {
     expect(run.stdout).toMatch(/^Dashboard {2}http:\/\/127\.0\.0\.1:\d+\/status(\?token=\S+)?$/m);
     expect(run.stdout).toMatch(/^Kill {7}worker-\d, process \d+, after \d+ tasks/m);
     expect(run.stdout).toMatch(/^Why {8}\S.+$/m);
-    expect(run.stdout).toMatch(/\nCheck {6}passed: .*\n$/);
+    expect(run.stdout).toMatch(/\nCheck {6}passed: .*\nTime {7}\d worker/);
     expect(readFileSync(report, 'utf8')).toContain('The critical path has');
     const replay = await runs.command('replay', record);
     expect(replay.code).toBe(0);

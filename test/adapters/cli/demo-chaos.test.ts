@@ -38,7 +38,7 @@ describe('the demo whose scheduler is killed', () => {
     expect(run.stdout).toContain(
       'Chaos      3 kills of the scheduler, 1 of workers: nothing was lost',
     );
-    expect(run.stdout).toMatch(/\nCheck {6}passed: .*\n$/);
+    expect(run.stdout).toMatch(/\nCheck {6}passed: .*\nTime {7}\d worker/);
     for (const name of ['run.ylog', 'run-2.ylog', 'run-3.ylog', 'run-4.ylog']) {
       const replay = await runs.command('replay', join(folder, name));
       expect([name, replay.code, replay.out]).toEqual([

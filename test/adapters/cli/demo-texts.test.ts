@@ -16,7 +16,7 @@ import {
   linkDocuments,
   singlePass,
 } from '../../../adapters/demo/near-duplicates.ts';
-import { PASTE } from '../../../adapters/cli/demo-run.ts';
+import { PASTE, slownessLines } from '../../../adapters/cli/demo-run.ts';
 import { ROOT } from '../../tidy/source-files.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-demo-'));
@@ -135,13 +135,26 @@ describe('the demo', () => {
     const own = mkdtempSync(join(ROOT, 'dist', 'pasted-'));
     try {
       expect(PASTE.split('\n')).toHaveLength(10);
+      expect(Math.max(...PASTE.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80);
       writeFileSync(join(own, 'squares.mjs'), PASTE);
       const { stdout } = await promisify(execFile)('node', ['squares.mjs'], { cwd: own });
-      expect(stdout).toBe('30\n');
+      expect(stdout).toBe('14\n');
       expect(existsSync(join(own, 'report.html'))).toBe(true);
     } finally {
       rmSync(own, { recursive: true });
     }
+  });
+
+  test('says with the measured load why two workers were not faster, and nothing otherwise', () => {
+    expect(slownessLines(1.8, 2, 1.5, 2)).toEqual([]);
+    expect(slownessLines(1.2, 2, 0.1, 2)).toEqual([]);
+    expect(slownessLines(0.8, 1, 1.5, 2)).toEqual([]);
+    expect(slownessLines(0.8, 2, 1.26, 2)[0]).toBe(
+      'Load       your machine was busy: other programs used 1.3 of 2 processors;',
+    );
+    expect(slownessLines(0.8, 2, 0, 1)).toEqual([
+      '           There is one processor, which the workers shared.',
+    ]);
   });
 
   test('says so when there is no text', () => {

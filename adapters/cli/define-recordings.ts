@@ -105,6 +105,7 @@ function defineRepair(log: Command): void {
   common(log.command('repair'))
     .description('Cut a recording or a segment of a journal before its first damaged frame.')
     .argument('<file>')
+    .option('--json', 'as JSON')
     .action(running(async () => (await import('./commands/log.ts')).repairCommand));
 }
 

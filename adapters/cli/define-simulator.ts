@@ -50,6 +50,7 @@ function defineCompare(lab: Command): void {
     .option('--seeds <n>', 'runs of each workload under each of them', positive, 5)
     .option('-j, --jobs <n>', 'simulations at once', positive, availableParallelism())
     .addOption(format())
+    .addOption(new Option('--json', 'as --format json').implies({ format: 'json' }))
     .addHelpText(
       'after',
       `
@@ -85,6 +86,7 @@ function defineCorpus(lab: Command): void {
       'continue from its results, and write corpus.json and corpus.html',
     )
     .addOption(format())
+    .addOption(new Option('--json', 'as --format json').implies({ format: 'json' }))
     .addHelpText(
       'after',
       `
@@ -112,6 +114,7 @@ function defineWorstCase(lab: Command): void {
     .option('--tasks <n>', 'tasks of a graph at most', positive, 16)
     .option('--seed <n>', 'another seed looks elsewhere', count, 1)
     .option('-o, --output <file>', 'write the graph as a module (.js)')
+    .option('--json', 'as JSON')
     .addHelpText(
       'after',
       `

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Argument, Command } from 'commander';
 import { VERSION } from '../../core/api/plugin.ts';
 import {
   common,
@@ -9,12 +9,14 @@ import {
   schedulerAddress,
   schedulerOption,
 } from './command-line.ts';
+import { completionScript, type Shell, SHELLS } from './completion.ts';
 import { defineAccess } from './define-access.ts';
 import { defineOperations } from './define-operations.ts';
 import { defineRecordings } from './define-recordings.ts';
 import { defineScheduler } from './define-scheduler.ts';
 import { defineSimulator } from './define-simulator.ts';
 import { addSettings, WORKER_SETTINGS } from './setting-flags.ts';
+import { say } from './terminal.ts';
 
 /** The command line: all commands and their flags. What a command does is loaded when it is called. */
 export const program = new Command('yardmaster')
@@ -33,6 +35,7 @@ Examples:
 Results go to stdout, logs and progress to stderr. Ctrl-C closes in good order; a second one does not wait.`,
   );
 
+program.commandsGroup('Run a cluster:');
 defineScheduler(program);
 defineAccess(program);
 
@@ -77,6 +80,51 @@ program.command('worker-process <name>', { hidden: true }).action(async () => {
   await workerProcessCommand();
 });
 
+common(program.command('check-config'))
+  .description('Load a configuration and everything it names, and print what it would start.')
+  .argument('[file]', 'configuration file; may be left out with --dask')
+  .option('--dask', "with Dask's own configuration below it, as `scheduler --dask` takes it")
+  .option('--python <command>', 'Python whose environment may hold configuration of Dask')
+  .option('--json', 'as JSON')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ yardmaster check-config cluster.yaml
+  $ yardmaster check-config --dask                     what Dask's configuration means here, and what is ignored
+
+Modules that the file names are loaded, but nothing is set up, and nothing listens.
+Exit code 1, with one line for each problem, when it is not usable.`,
+  )
+  .action(running(async () => (await import('./commands/check-config.ts')).checkConfigCommand));
+
+program.commandsGroup('Look at a cluster and operate it:');
+common(program.command('why'))
+  .description('Explain why a task is where it is, and how it got there.')
+  .argument('<key>', 'key of the task')
+  .addOption(schedulerOption())
+  .option('-c, --config <file>', 'configuration file; its transport reaches the scheduler')
+  .option('--record <n>', 'from now on keep the newest n decisions with their candidates', count)
+  .option('--json', 'as JSON')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ yardmaster why sum-12 --scheduler tls://127.0.0.1:8786
+  $ yardmaster why sum-12 --scheduler tls://127.0.0.1:8786 --record 10000
+
+Candidates are shown for decisions that were recorded: with --record, or scheduler.decisionLogLength in
+the configuration. Exit code 1 when the scheduler does not know the key.`,
+  )
+  .action(running(async () => (await import('./commands/why.ts')).whyCommand));
+
+defineOperations(program);
+program.commandsGroup('Look into a recording:');
+defineRecordings(program);
+program.commandsGroup('Simulate:');
+defineSimulator(program);
+
+program.commandsGroup('Try it:');
 common(program.command('demo'))
   .description(
     'Find texts that nearly repeat each other with hundreds of tasks, and check the result.',
@@ -134,43 +182,17 @@ Exit code 1 when a result differs from that of NumPy or pandas.`,
   )
   .action(running(async () => (await import('./commands/demo-dask.ts')).demoDaskCommand));
 
-common(program.command('why'))
-  .description('Explain why a task is where it is, and how it got there.')
-  .argument('<key>', 'key of the task')
-  .addOption(schedulerOption())
-  .option('-c, --config <file>', 'configuration file; its transport reaches the scheduler')
-  .option('--record <n>', 'from now on keep the newest n decisions with their candidates', count)
-  .option('--json', 'as JSON')
+program
+  .commandsGroup('This program:')
+  .command('completion')
+  .description('Print a script by which a shell completes commands, flags and values.')
+  .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
   .addHelpText(
     'after',
     `
 Examples:
-  $ yardmaster why sum-12 --scheduler tls://127.0.0.1:8786
-  $ yardmaster why sum-12 --scheduler tls://127.0.0.1:8786 --record 10000
-
-Candidates are shown for decisions that were recorded: with --record, or scheduler.decisionLogLength in
-the configuration. Exit code 1 when the scheduler does not know the key.`,
+  $ source <(yardmaster completion bash)               for zsh the same, in ~/.zshrc after compinit
+  $ yardmaster completion fish > ~/.config/fish/completions/yardmaster.fish`,
   )
-  .action(running(async () => (await import('./commands/why.ts')).whyCommand));
-
-defineOperations(program);
-defineRecordings(program);
-defineSimulator(program);
-
-common(program.command('check-config'))
-  .description('Load a configuration and everything it names, and print what it would start.')
-  .argument('[file]', 'configuration file; may be left out with --dask')
-  .option('--dask', "with Dask's own configuration below it, as `scheduler --dask` takes it")
-  .option('--python <command>', 'Python whose environment may hold configuration of Dask')
-  .option('--json', "Dask's configuration as JSON")
-  .addHelpText(
-    'after',
-    `
-Examples:
-  $ yardmaster check-config cluster.yaml
-  $ yardmaster check-config --dask                     what Dask's configuration means here, and what is ignored
-
-Modules that the file names are loaded, but nothing is set up, and nothing listens.
-Exit code 1, with one line for each problem, when it is not usable.`,
-  )
-  .action(running(async () => (await import('./commands/check-config.ts')).checkConfigCommand));
+  .action((shell: Shell) => say(completionScript(program, shell)));
+program.helpCommand('help [command]', 'Show what a command does, and its flags.');

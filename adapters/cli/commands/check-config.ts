@@ -34,9 +34,10 @@ export async function checkConfigCommand(
     layers,
     config: file,
   });
-  if (settings !== undefined && flags.json === true) {
-    const { config, options, preload, taken, ignored } = settings;
-    const json = { config, options, preload, taken, ignored };
+  if (flags.json === true) {
+    const starts = report.split('\n');
+    const { config, options, preload, taken, ignored } = settings ?? {};
+    const json = { file, starts, config, options, preload, taken, ignored };
     say(`${JSON.stringify(json, undefined, 2)}\n`);
     return 0;
   }
@@ -46,9 +47,7 @@ export async function checkConfigCommand(
 }
 
 /** @throws YardmasterError `ERR_CONFIG` for a flag that says something about Dask's configuration only */
-function checkDaskOnly({ dask, json, python }: CheckConfigFlags): void {
-  if (dask === true) return;
-  const flag = json === true ? '--json' : python === undefined ? undefined : '--python';
-  if (flag === undefined) return;
-  throw new YardmasterError('ERR_CONFIG', `${flag} concerns Dask's configuration; add --dask`);
+function checkDaskOnly({ dask, python }: CheckConfigFlags): void {
+  if (dask === true || python === undefined) return;
+  throw new YardmasterError('ERR_CONFIG', "--python concerns Dask's configuration; add --dask");
 }

@@ -36,6 +36,7 @@ import {
 import { SINGLE_POLICIES } from '../../simulator/lab/variants.ts';
 import { type ClusterFlags, clusterOptions } from '../cluster-flags.ts';
 import { say, sizeText, textTable } from '../terminal.ts';
+import { print as printAnswer } from '../with-client.ts';
 
 /** Flags of `lab calibrate`. */
 export interface CalibrateFlags {
@@ -205,6 +206,7 @@ export interface WorstCaseFlags extends ClusterFlags {
   readonly tasks: number;
   readonly seed: number;
   readonly output?: string;
+  readonly json?: boolean;
 }
 
 const FEWEST_TASKS = 3;
@@ -223,9 +225,10 @@ export async function worstCaseCommand(
     limits: { fewestTasks: FEWEST_TASKS, mostTasks: Math.max(FEWEST_TASKS, tasks) },
     onWorse: ({ step, ratio }) => say(`step ${step}: ${ratio.toFixed(3)}\n`, process.stderr),
   });
-  say(`${describe(found, first, second)}\n`);
+  printAnswer(found, describe(found, first, second), flags);
   if (output === undefined) return 0;
   writeFileSync(output, moduleText(found, basename(output)));
+  if (flags.json === true) return 0;
   say(
     `\n${output} has the graph. Run it again with\n  ${again(found, first, second, flags, output)}\n`,
   );

@@ -9,6 +9,7 @@ import { chromeTrace, ndjson } from '../../app/export-recording.ts';
 import { logFiles, readRecording, repairLog } from '../../app/read-log.ts';
 import { printableLines } from '../../../core/util/values.ts';
 import { say, sizeText, textTable } from '../terminal.ts';
+import { print } from '../with-client.ts';
 
 /** Flags of `log inspect` and `log verify`. */
 export interface LogFlags {
@@ -52,13 +53,14 @@ export async function verifyCommand(file: string, flags: LogFlags): Promise<numb
 }
 
 /** `yardmaster log repair`. */
-export function repairCommand(file: string): Promise<number> {
-  const { keptBytes, copy } = repairLog(file);
+export function repairCommand(file: string, flags: { readonly json?: boolean }): Promise<number> {
+  const repaired = repairLog(file);
+  const { keptBytes, copy } = repaired;
   const text =
     keptBytes === undefined
       ? `${file} is readable to its end; nothing was changed`
       : `${file} was cut to its first ${keptBytes} bytes; it is kept as it was in ${String(copy)}`;
-  say(`${text}\n`);
+  print({ file, ...repaired }, text, flags);
   return Promise.resolve(0);
 }
 

@@ -195,8 +195,9 @@ export interface TaskFunction<Args extends readonly unknown[] = never[], Returne
   readonly concurrency?: number;
 }
 
-/** The handle of a function type. */
-export type TaskFunctionOf<F extends AnyFunction> = TaskFunction<Parameters<F>, ReturnType<F>>;
+/** The handle of a function type, with the type parameters that it has: `submit(first<number>, [1, 2])`. */
+export type TaskFunctionOf<F extends AnyFunction> = F &
+  Pick<TaskFunction, 'module' | 'name' | 'version' | 'concurrency'>;
 
 const LIMIT = Symbol.for('yardmaster.concurrency');
 

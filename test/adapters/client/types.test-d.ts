@@ -6,13 +6,21 @@ import {
   ref,
   task,
 } from '../../../adapters/client/index.ts';
-import type { TaskFunction } from '../../../adapters/tasks/index.ts';
+import type { TaskFunction, TaskFunctionOf } from '../../../adapters/tasks/index.ts';
 
 declare const client: Client;
+declare const first: TaskFunctionOf<<T>(items: readonly T[]) => T>;
 declare const inc: TaskFunction<[x: number], number>;
 declare const later: TaskFunction<[name: string, times?: number], Promise<Date>>;
 declare const total: TaskFunction<[numbers: readonly number[], scale?: { by: number }], number>;
 declare const many: TaskFunction<readonly [first: string, ...rest: number[]], string>;
+
+/** A function with type parameters keeps them. */
+export const called: number = first([1, 2]);
+export const instantiated: Future<number> = client.submit(first<number>, [1, 2]);
+export const instances: Future<string>[] = client.map(first<string>, [['a'], ['b']]);
+// @ts-expect-error an argument of a wrong type for this instance
+client.submit(first<number>, ['one']);
 
 export const one: Future<number> = client.submit(inc, 1);
 export const date: Future<Date> = client.submit(later, 'x');

@@ -5,7 +5,7 @@ import { Piscina } from 'piscina';
 import { importsOf } from './compiler.js';
 
 const pool = new Piscina({ filename: new URL('compiler.js', import.meta.url).href });
-const version = readFileSync('compiler.js');
+const version = readFileSync(new URL('compiler.js', import.meta.url));
 const units = new Map();
 let compiled = 0;
 for (const folder of ['cache', 'out']) mkdirSync(folder, { recursive: true });

@@ -46,6 +46,7 @@ async function compare({ programs }: Application): Promise<Map<Program, Cost[]>>
   for (let round = 0; round < Number(options.rounds); round++) {
     for (const [program, costs] of taken) {
       empty(program.cwd);
+      await program.before?.();
       costs.push(await costOf(program.args, program.cwd, program.use));
     }
   }
@@ -128,7 +129,7 @@ function print(name: string, taken: ReadonlyMap<Program, readonly Cost[]>): void
     );
     process.stdout.write(`${cells.join('  ')}\n`);
   }
-  // All have to say the same; some say more.
+  // What says something else than the first is shown.
   const [lines] = [...taken.values()].map(([cost]) => cost?.output.split('\n')[0]);
   for (const [program, costs] of taken) {
     for (const { output } of costs) {

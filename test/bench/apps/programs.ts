@@ -1,7 +1,8 @@
 /** The applications, each written with Yardmaster and with what an engineer would otherwise take. */
-import { cpSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';
+import { type Cost, costOf } from './process-tree.ts';
 
 /** One way to write an application. */
 export interface Program {
@@ -12,6 +13,8 @@ export interface Program {
   readonly cwd: string;
   /** Its source. */
   readonly files: readonly string[];
+  /** Makes what it finds when it starts, of which the cost does not count. */
+  readonly before?: () => Promise<unknown>;
   /**
    * Of a service, which prints its address first: calls it, as long as its cost is measured, and says what came of it. Without
    * this a program ends by itself.
@@ -42,6 +45,7 @@ export const APPLICATIONS: Readonly<Record<string, (size: Size, folder: string) 
   crawl,
   web,
   search,
+  build,
 };
 
 function etl(size: Size, folder: string): Application {
@@ -201,6 +205,41 @@ function search(size: Size, folder: string): Application {
   };
 }
 
+/** The build of all units, of none because nothing has changed, and after a comment has changed. */
+function build(size: Size, folder: string): Application {
+  const example = exampleIn(folder, 'build');
+  const cwd = join(folder, 'run');
+  const generate = (): Promise<Cost> => {
+    return costOf([join(example, 'generate.js'), String(Math.ceil(400 * size))], cwd);
+  };
+  const of = (name: string, file: string): Program[] => {
+    const program = {
+      name,
+      args: [join(example, file)],
+      cwd,
+      files: [join(EXAMPLES, 'build', file)],
+    };
+    const again = async (): Promise<void> => {
+      await generate();
+      await costOf(program.args, cwd);
+    };
+    const change = async (): Promise<void> => {
+      await again();
+      const unit = join(cwd, 'src/unit0009.ts');
+      writeFileSync(unit, readFileSync(unit, 'utf8').replace('Adds up', 'Sums up'));
+    };
+    return [
+      { ...program, before: generate },
+      { ...program, name: `${name}, nothing to do`, before: again },
+      { ...program, name: `${name}, a comment`, before: change },
+    ];
+  };
+  return {
+    generate: () => Promise.resolve(),
+    programs: [...of('yardmaster', 'main.js'), ...of('piscina and files', 'plain.js')],
+  };
+}
+
 /** An example in a folder where it finds the packages that it uses. */
 function exampleIn(folder: string, name: string): string {
   const path = join(folder, name);
@@ -208,6 +247,8 @@ function exampleIn(folder: string, name: string): string {
   cpSync(join(EXAMPLES, name), path, { recursive: true });
   mkdirSync(join(path, 'node_modules'));
   symlinkSync(ROOT, join(path, 'node_modules/yardmaster'));
-  symlinkSync(join(ROOT, 'node_modules/@duckdb'), join(path, 'node_modules/@duckdb'));
+  for (const name of ['@duckdb', 'piscina', 'typescript']) {
+    symlinkSync(join(ROOT, 'node_modules', name), join(path, 'node_modules', name));
+  }
   return path;
 }

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { resolve } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import {
   type Clock,
   type Executor,
@@ -149,6 +150,7 @@ export async function runWorker(
       localDirectory: new SpillFolder(config.memory.spillFolder).parent,
       // The process of a guest is not its own, and in virtual time nobody uses CPU.
       ...(parts.isGuest === true ? {} : { measureMemory: () => process.memoryUsage.rss() }),
+      ...(parts.isGuest === true ? {} : { takeLoopDelayMs: loopDelay() }),
       ...(clock instanceof SystemClock ? { measureCpu } : {}),
       sharesProcess: parts.isGuest === true,
     });
@@ -182,6 +184,21 @@ function measureCpuWait(): number | undefined {
   } catch {
     return undefined; // Another system, or a thread has ended meanwhile.
   }
+}
+
+/** Milliseconds between the timers whose delay is measured. */
+const LOOP_MS = 20;
+
+/** Begins to measure how late timers of this process are, and tells it in milliseconds since the call before. */
+function loopDelay(): () => number {
+  const delay = monitorEventLoopDelay({ resolution: LOOP_MS });
+  delay.enable();
+  return () => {
+    // The histogram holds the whole intervals.
+    const delayMs = Math.max(0, Math.round(delay.max / 1e6) - LOOP_MS);
+    delay.reset();
+    return delayMs;
+  };
 }
 
 /** The store of results for the clients of tasks; that of a module is tried. */

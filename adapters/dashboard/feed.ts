@@ -18,6 +18,7 @@ import type {
   Totals,
   WorkerRow,
 } from './page-messages.ts';
+import { ProcessFigures } from './process-figures.ts';
 import { PrefixNumbers, streamWindow, TaskRecorder } from './task-recorder.ts';
 import { waitingIn } from './waiting.ts';
 
@@ -61,6 +62,7 @@ export class Feed {
   private readonly failures: Failures;
   private readonly prefixes = new TableDelta<PrefixRow>('name');
   private readonly workers = new TableDelta<WorkerRow>('address');
+  private readonly process = new ProcessFigures();
   private frame = 0;
   private nextMs = 0;
   private idleSinceMs = 0;
@@ -149,6 +151,7 @@ export class Feed {
   close(): void {
     this.timer?.cancel();
     this.timer = undefined;
+    this.process.rest();
     this.stopRecording?.();
     this.stopRecording = undefined;
     clearTimeout(this.windowTimer);
@@ -195,8 +198,9 @@ export class Feed {
     const { cluster } = this.context;
     const before = this.frame++;
     const n = this.frame;
+    const totals = { ...totalsOf(cluster), process: this.process.read(nowMs) };
     const common: Omit<StateFrame, 'prefixes' | 'workers'> = {
-      ...{ type: 'state', n, nowS: nowMs / 1000, totals: totalsOf(cluster) },
+      ...{ type: 'state', n, nowS: nowMs / 1000, totals },
       waiting: waitingIn(cluster, this.context.get(BRIDGE).slowCalls()),
       failures: this.failures.summary,
     };
@@ -222,6 +226,7 @@ export class Feed {
 
   private rest(nowMs: number): void {
     if (nowMs - this.idleSinceMs < LINGER_MS) return;
+    this.process.rest();
     this.timer?.cancel();
     this.timer = undefined;
     if (this.recordsAlways) return;
@@ -258,10 +263,11 @@ export class Failures {
   }
 
   /** A task failed. Of one that failed because of another one nothing is kept. */
-  add({ key, failure, exceptionBlame }: TaskView, atMs: number): void {
+  add({ key, failure, exceptionBlame, erredOn }: TaskView, atMs: number): void {
     if (exceptionBlame !== undefined && exceptionBlame.key !== key) return;
     const text = (failure?.exceptionText ?? '').slice(0, 300);
-    const entry: Failure = { key, text, atMs: Math.round(atMs) };
+    const [worker = ''] = erredOn;
+    const entry: Failure = { key, worker, text, atMs: Math.round(atMs) };
     this.count++;
     if (this.first.length < KEPT) this.first.push(entry);
     else if (this.newest.push(entry) > KEPT) this.newest.shift();
@@ -273,12 +279,8 @@ export class Failures {
 /** Figures of the whole cluster. */
 export function totalsOf(cluster: ClusterView): Totals {
   const { tasks, workers, queued, unrunnable } = cluster;
-  let [finished, nbytes, cpuPercent] = [0, 0, 0];
+  let finished = 0;
   for (const { stateCounts } of cluster.prefixes.values()) finished += stateCounts.memory;
-  for (const worker of workers.values()) {
-    nbytes += worker.nbytes;
-    cpuPercent += worker.metrics.cpuPercent ?? 0;
-  }
   return {
     tasks: tasks.size,
     workers: workers.size,
@@ -288,19 +290,17 @@ export function totalsOf(cluster: ClusterView): Totals {
     unrunnable: unrunnable.size,
     occupancyS: rounded(cluster.totalOccupancyS),
     finished,
-    nbytes,
-    cpuPercent: Math.round(cpuPercent),
   };
 }
 
 export function prefixRows({ prefixes }: ClusterView, numbers: PrefixNumbers): PrefixRow[] {
   return Array.from(prefixes.values(), (prefix) => {
-    const { name, states, stateCounts, durationAverageS, nbytesTotal } = prefix;
+    const { name, states, stateCounts, durationAverageS, nbytesProduced } = prefix;
     const { released, waiting, queued, processing, memory, erred } = states;
     return {
       ...{ name, number: numbers.of(name), released, waiting, 'no-worker': states['no-worker'] },
       ...{ queued, processing, memory, erred, finished: stateCounts.memory },
-      ...{ durationS: rounded(durationAverageS), nbytes: nbytesTotal },
+      ...{ durationS: rounded(durationAverageS), producedBytes: nbytesProduced },
     };
   });
 }
@@ -313,6 +313,8 @@ export function workerRows({ workers }: ClusterView, nowMs: number): WorkerRow[]
       ...{ address, name, status, threads: threadCount },
       ...{ processing: processing.size, results: hasWhat.size },
       ...{ cpuPercent: Math.round(metrics.cpuPercent ?? -1), managed, unmanagedOld, spilled },
+      loopDelayMs: Math.round(metrics.loopDelayMs ?? -1),
+      bandwidth: Math.round(metrics.bandwidth ?? -1),
       unmanagedRecent: Math.max(0, memory.process - managed - unmanagedOld),
       memoryLimit: worker.memoryLimitBytes,
       occupancyS: rounded(worker.occupancyS),

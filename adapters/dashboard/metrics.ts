@@ -7,8 +7,11 @@ import {
   type PluginContext,
   type PrefixView,
   type TaskStateName,
+  type WorkerView,
   YardmasterError,
 } from '../../core/api/index.ts';
+
+import { LOOP_MS } from './process-figures.ts';
 
 // Figures of the cluster under the names that Dask's scheduler gives them. O(groups + workers).
 
@@ -227,7 +230,10 @@ export class Metrics {
     this.gauge(`${at}replicated_results`, 'Results with two or more copies', () => [
       [cluster.replicated.size],
     ]);
-    this.gauge(`${at}workers_memory_bytes`, 'Memory of all workers by kind', () => this.memory());
+    this.gauge(`${at}workers_memory_bytes`, 'Memory of all workers by kind', () =>
+      memoryByKind(Array.from(cluster.workers.values(), ({ memory }) => memory)),
+    );
+    this.addWorkers();
     this.counter(`${at}errors_total`, 'Failures that the scheduler survived, by code', () =>
       [...this.errors].map(([code, count]) => [count, { code }] as const),
     );
@@ -243,6 +249,48 @@ export class Metrics {
       () => this.hooks(({ totalMs }) => totalMs / 1000),
     );
     this.gauge(`${at}dashboard_viewers`, 'Open pages of the dashboard', () => [[this.viewers()]]);
+  }
+
+  /** Under the names that Dask's workers give them, with the worker as a label. */
+  private addWorkers(): void {
+    const each = (read: (worker: WorkerView) => readonly Sample[]): Sample[] =>
+      [...this.context.cluster.workers.values()]
+        .slice(0, WORKERS_MAX)
+        .flatMap((worker) =>
+          read(worker).map(([value, labels]): Sample => [
+            value,
+            { worker: worker.name, ...labels },
+          ]),
+        );
+    const known = (value: number | undefined): Sample[] => (value === undefined ? [] : [[value]]);
+    this.gauge('dask_worker_threads', 'Number of worker threads', () =>
+      each(({ threadCount }) => [[threadCount]]),
+    );
+    this.gauge('dask_worker_tasks', 'Tasks of each worker', () =>
+      each(({ processing, hasWhat }) => [
+        [processing.size, { state: 'processing' }],
+        [hasWhat.size, { state: 'memory' }],
+      ]),
+    );
+    this.gauge('dask_worker_memory_bytes', 'Memory of each worker by kind', () =>
+      each(({ memory }) => memoryByKind([memory])),
+    );
+    this.gauge('yardmaster_worker_memory_limit_bytes', 'Limit of the memory of each worker', () =>
+      each(({ memoryLimitBytes: limit }) => known(limit > 0 ? limit : undefined)),
+    );
+    this.gauge('yardmaster_worker_cpu_ratio', 'Cores that each worker keeps busy', () =>
+      each(({ metrics: { cpuPercent } }) =>
+        known(cpuPercent === undefined ? undefined : cpuPercent / 100),
+      ),
+    );
+    this.gauge('yardmaster_worker_event_loop_delay_seconds', 'Largest delay of timers', () =>
+      each(({ metrics: { loopDelayMs } }) =>
+        known(loopDelayMs === undefined ? undefined : loopDelayMs / 1000),
+      ),
+    );
+    this.gauge('yardmaster_worker_occupancy_seconds', 'Seconds of work at each worker', () =>
+      each(({ occupancyS }) => [[occupancyS]]),
+    );
   }
 
   private addProcess(): void {
@@ -298,20 +346,6 @@ export class Metrics {
     }
   }
 
-  private memory(): Sample[] {
-    let [managed, unmanaged, spilled] = [0, 0, 0];
-    for (const { memory } of this.context.cluster.workers.values()) {
-      managed += memory.managed;
-      unmanaged += memory.process - memory.managed;
-      spilled += memory.spilled;
-    }
-    return [
-      [managed, { type: 'managed' }],
-      [unmanaged, { type: 'unmanaged' }],
-      [spilled, { type: 'spilled' }],
-    ];
-  }
-
   private plugins(): readonly PluginInfo[] {
     return this.context.run('plugins') as readonly PluginInfo[];
   }
@@ -326,14 +360,14 @@ export class Metrics {
   private loopDelay(): Sample[] {
     const { delay } = this;
     if (delay === undefined) {
-      this.delay = monitorEventLoopDelay({ resolution: 20 });
+      this.delay = monitorEventLoopDelay({ resolution: LOOP_MS });
       this.delay.enable();
       return [];
     }
     const samples = [0.5, 0.99, 1].map(
       (quantile) =>
         [
-          Math.max(0, delay.percentile(quantile * 100)) / 1e9,
+          Math.max(0, delay.percentile(quantile * 100) - 1e6 * LOOP_MS) / 1e9,
           { quantile: String(quantile) },
         ] as const,
     );
@@ -342,7 +376,22 @@ export class Metrics {
   }
 }
 
+function memoryByKind(memories: readonly WorkerView['memory'][]): Sample[] {
+  let [managed, unmanaged, spilled] = [0, 0, 0];
+  for (const memory of memories) {
+    managed += memory.managed;
+    unmanaged += memory.process - memory.managed;
+    spilled += memory.spilled;
+  }
+  return [
+    [managed, { type: 'managed' }],
+    [unmanaged, { type: 'unmanaged' }],
+    [spilled, { type: 'spilled' }],
+  ];
+}
+
 const LABELS = [
+  'worker',
   'state',
   'limit',
   'task_prefix_name',
@@ -359,6 +408,8 @@ function byState(counts: Iterable<readonly [state: string, count: number]>): Sam
 
 /** Prefixes with figures of their own; those that come later are summed. */
 const PREFIXES_MAX = 200;
+/** Workers with figures of their own, those that have been there for longest. */
+const WORKERS_MAX = 200;
 /** Limits whose tasks are reported, the oldest. */
 const LIMITS_MAX = 200;
 const OTHERS = '(others)';

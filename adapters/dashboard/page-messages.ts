@@ -2,6 +2,7 @@
  * The messages between the server of the dashboard and its pages. Both import these types, so that the compiler names every reader
  * of a field that changes.
  */
+import type { AmmStatus } from '../../core/api/amm-manager.ts';
 import type { ShadowReport, Why } from '../../core/api/insight.ts';
 
 /** Figures of the whole cluster. */
@@ -15,8 +16,17 @@ export interface Totals {
   readonly occupancyS: number;
   /** Tasks ever computed. */
   readonly finished: number;
-  readonly nbytes: number;
+  /** Of the scheduler's process; undefined in the first second, and of one that is gone. */
+  readonly process?: ProcessRow | undefined;
+}
+
+/** The process of the scheduler in the last second. */
+export interface ProcessRow {
+  /** 100 for each core that was busy. */
   readonly cpuPercent: number;
+  readonly memoryBytes: number;
+  /** Milliseconds by which its timers were late at most. */
+  readonly loopDelayMs: number;
 }
 
 /** The tasks of a prefix: how many there are in each state, and what was computed. */
@@ -35,12 +45,15 @@ export interface PrefixRow {
   readonly finished: number;
   /** Mean duration of a task; -1: unknown. */
   readonly durationS: number;
-  /** Bytes of all results that tasks of the prefix have produced. */
-  readonly nbytes: number;
+  /** Bytes of all results that tasks of the prefix have ever produced. */
+  readonly producedBytes: number;
 }
 
 /** Tasks that have not begun, for whatever reason. */
 export const waitingTasks = (row: PrefixRow): number => row.waiting + row.queued + row['no-worker'];
+
+/** Tasks whose result was computed, or need not be any more. */
+export const doneTasks = (row: PrefixRow): number => row.memory + row.released;
 
 /** A worker, with its tasks and its memory in bytes. */
 export interface WorkerRow {
@@ -52,6 +65,10 @@ export interface WorkerRow {
   readonly results: number;
   /** -1: unknown. */
   readonly cpuPercent: number;
+  /** Milliseconds by which its timers were late at most since its last heartbeat; -1: unknown. */
+  readonly loopDelayMs: number;
+  /** Bytes per second of its latest transfers; -1: there were none. */
+  readonly bandwidth: number;
   readonly managed: number;
   readonly unmanagedOld: number;
   readonly unmanagedRecent: number;
@@ -61,6 +78,35 @@ export interface WorkerRow {
   readonly occupancyS: number;
   /** Seconds since the scheduler last heard of the worker. */
   readonly silentS: number;
+}
+
+/** Bytes of a worker's memory that are used. What is on disk is none of them. */
+export function memoryUsed({
+  managed,
+  unmanagedOld,
+  unmanagedRecent,
+}: Pick<WorkerRow, 'managed' | 'unmanagedOld' | 'unmanagedRecent'>): number {
+  return managed + unmanagedOld + unmanagedRecent;
+}
+
+/** The figures of a worker that are shown over time. Below 0: unknown. */
+export const OVER_TIME: readonly ((row: WorkerRow) => number)[] = [
+  ({ cpuPercent }) => cpuPercent,
+  memoryUsed,
+  ({ loopDelayMs }) => loopDelayMs,
+  ({ bandwidth }) => bandwidth,
+  ({ occupancyS }) => occupancyS,
+  ({ spilled }) => spilled,
+];
+
+/** Mean and largest value of each of {@link OVER_TIME}; null: unknown. */
+export function overWorkers(rows: readonly WorkerRow[]): readonly (readonly (number | null)[])[] {
+  return OVER_TIME.map((of) => {
+    const known = rows.map(of).filter((value) => value >= 0);
+    if (known.length === 0) return [null, null];
+    const [sum, most] = known.reduce(([a, b], value) => [a + value, Math.max(b, value)], [0, 0]);
+    return [sum / known.length, most];
+  });
 }
 
 /** The rows that changed since the last frame: whole when they are new, else their key and the fields that changed. */
@@ -78,6 +124,8 @@ export interface Sentence {
 /** A task that failed of its own, and not because of another one. */
 export interface Failure {
   readonly key: string;
+  /** Its address; '' when it did not fail on a worker. */
+  readonly worker: string;
   readonly text: string;
   readonly atMs: number;
 }
@@ -213,6 +261,8 @@ export interface PastSeries {
   readonly finishedPerS: readonly number[];
   readonly processing: readonly number[];
   readonly waiting: readonly number[];
+  /** Of each moment what {@link overWorkers} gives. */
+  readonly system: readonly ReturnType<typeof overWorkers>[];
 }
 
 /** The number of tasks in each state that has any. */
@@ -238,12 +288,14 @@ export interface HeldResult {
 /** The largest results of the cluster. */
 export interface MemoryAnswer {
   readonly results: readonly HeldResult[];
+  /** Bytes of the results of each prefix that were searched, each counted once. */
+  readonly heldBytes: Readonly<Record<string, number>>;
   /** True when there are more results than were searched. */
   readonly isPart: boolean;
   /** Results with two or more copies. */
   readonly replicated: number;
   /** The status of the Active Memory Manager; null: there is none. */
-  readonly amm: Readonly<Record<string, unknown>> | null;
+  readonly amm: AmmStatus | null;
 }
 
 /** A worker, in detail. */

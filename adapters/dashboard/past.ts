@@ -13,6 +13,7 @@ import {
 } from './feed.ts';
 import {
   type Failure,
+  overWorkers,
   type PastDescription,
   type PastSeries,
   type PrefixRow,
@@ -250,7 +251,7 @@ export class PastSamples {
     return samples[low];
   }
 
-  /** O(samples · prefixes). */
+  /** O(samples · (prefixes + workers)). */
   series(): PastSeries {
     const { samples } = this;
     const sum = ({ prefixes }: PastSample, count: (row: PrefixRow) => number): number =>
@@ -269,6 +270,7 @@ export class PastSamples {
       }),
       processing: samples.map((sample) => sum(sample, (row) => row.processing)),
       waiting: samples.map((sample) => sum(sample, waitingTasks)),
+      system: samples.map(({ workers }) => overWorkers(workers)),
     };
   }
 

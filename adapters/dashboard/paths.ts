@@ -1,21 +1,22 @@
 /** The pages of the dashboard. */
-export const PAGES = ['status', 'tasks', 'graph', 'memory', 'decisions', 'workers', 'log'] as const;
+export const PAGES = [
+  'status',
+  'tasks',
+  'graph',
+  'system',
+  'memory',
+  'decisions',
+  'workers',
+  'log',
+] as const;
 
 export type PageName = (typeof PAGES)[number];
 
-/** Pages of Dask's dashboard without an equal name here, and the page that answers the same question. */
+/** Pages of Dask's dashboard without an equal name here, and the page that shows the same. */
 export const DASK_PAGES: Readonly<Record<string, PageName>> = {
-  profile: 'tasks',
-  'profile-server': 'tasks',
-  shuffle: 'tasks',
   groups: 'graph',
-  stealing: 'decisions',
-  system: 'workers',
-  hardware: 'workers',
-  gpu: 'workers',
   exceptions: 'status',
   events: 'log',
-  counters: 'status',
 };
 
 /** Single plots of Dask's dashboard, by the part of their path after `individual-`. Ours are shown without the header. */
@@ -24,41 +25,24 @@ export const SINGLE_PAGES: Readonly<Record<string, PageName>> = {
   'task-stream': 'tasks',
   graph: 'graph',
   'workers-memory': 'memory',
+  'workers-cpu-timeseries': 'system',
   workers: 'workers',
   decisions: 'decisions',
   log: 'log',
   groups: 'graph',
-  'group-progress': 'status',
-  'cluster-memory': 'memory',
+  'cluster-memory': 'status',
   'memory-by-key': 'memory',
-  'workers-memory-timeseries': 'memory',
-  'workers-transfer-bytes': 'workers',
+  'workers-memory-timeseries': 'system',
+  'scheduler-system': 'system',
   cpu: 'workers',
   nprocessing: 'workers',
   occupancy: 'workers',
-  'workers-network': 'workers',
-  'workers-disk': 'workers',
-  'workers-network-timeseries': 'workers',
-  'workers-cpu-timeseries': 'workers',
-  'workers-disk-timeseries': 'workers',
-  'bandwidth-types': 'workers',
-  'bandwidth-workers': 'workers',
-  'gpu-memory': 'workers',
-  'gpu-utilization': 'workers',
-  'rmm-memory': 'workers',
-  'scheduler-system': 'status',
   exceptions: 'status',
-  contention: 'status',
-  'fine-performance-metrics': 'tasks',
   'compute-time-per-key': 'tasks',
-  'aggregate-time-per-action': 'tasks',
-  profile: 'tasks',
-  'profile-server': 'tasks',
-  'cluster-map': 'graph',
 };
 
 /** The number of {@link SINGLE_PAGES}, from the first on, that are listed for JupyterLab: one for each page. */
-const LISTED = 7;
+const LISTED = 8;
 
 const SINGLE = 'individual-';
 

@@ -389,25 +389,30 @@ function memoryOf(source: ApiSource): MemoryAnswer {
 }
 
 /** O(results), at most twenty thousand of them, taken evenly from all workers. */
-function largestResults({ workers }: ClusterView): Pick<MemoryAnswer, 'results' | 'isPart'> {
+function largestResults({
+  workers,
+}: ClusterView): Pick<MemoryAnswer, 'results' | 'heldBytes' | 'isPart'> {
   const each = Math.ceil(LOOKED_AT / Math.max(1, workers.size));
   const found = new Map<string, HeldResult>();
+  const held = new Map<string, number>();
   let isPart = false;
   let least = 0;
-  for (const { hasWhat } of workers.values()) {
+  for (const worker of workers.values()) {
     let looked = 0;
-    for (const { key, nbytes, whoHas } of hasWhat) {
+    for (const { key, nbytes, whoHas, prefix } of worker.hasWhat) {
       if (looked++ === each) {
         isPart = true;
         break;
       }
+      if (whoHas.items[0] === worker)
+        held.set(prefix.name, (held.get(prefix.name) ?? 0) + Math.max(0, nbytes));
       if (nbytes < least || found.has(key)) continue;
       found.set(key, { key, nbytes, workers: whoHas.items.map(({ address }) => address) });
       if (found.size > 4 * LISTED) least = shrink(found);
     }
   }
   shrink(found);
-  return { results: [...found.values()], isPart };
+  return { results: [...found.values()], heldBytes: Object.fromEntries(held), isPart };
 }
 
 /** Keeps the largest. @returns the size of the smallest that is kept */
@@ -432,7 +437,6 @@ const REDIRECTS: readonly (readonly [from: string, to: (name: string) => string]
   ['/info/call-stacks/*', (worker) => `../../workers?worker=${worker}`],
   ['/info/task/*', (key) => `../../status?task=${key}`],
   ['/info/call-stack/*', (key) => `../../status?task=${key}`],
-  ['/statics/individual-cluster-map.html', () => '../individual-cluster-map'],
 ];
 
 /**

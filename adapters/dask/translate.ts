@@ -98,6 +98,7 @@ export function metricsOf(metrics: unknown): WorkerMetrics {
   const { total } = isFields(fields['bandwidth']) ? fields['bandwidth'] : { total: undefined };
   const bandwidth = toNumber(total);
   const cpuPercent = toNumber(fields['cpu']);
+  const loopS = toNumber(fields['event_loop_interval']);
   return {
     memoryBytes: amount(fields['memory']),
     spilledMemoryBytes: amount(spilled['memory']),
@@ -105,6 +106,8 @@ export function metricsOf(metrics: unknown): WorkerMetrics {
     managedBytes: amount(fields['managed_bytes']),
     ...(isAmount(bandwidth) ? { bandwidth } : {}),
     ...(isAmount(cpuPercent) ? { cpuPercent } : {}),
+    // The interval between calls that are to come every 20 ms.
+    ...(isAmount(loopS) ? { loopDelayMs: Math.max(0, 1000 * loopS - 20) } : {}),
   };
 }
 

@@ -36,8 +36,10 @@ export interface PrefixView {
   readonly states: Readonly<Record<TaskStateName, number>>;
   /** The number of tasks that ever entered each state. */
   readonly stateCounts: Readonly<Record<TaskStateName, number>>;
-  /** Bytes of the results computed and not forgotten. */
+  /** Bytes of the results computed by groups that still have tasks. */
   readonly nbytesTotal: number;
+  /** Bytes of all results ever computed: it never falls. */
+  readonly nbytesProduced: number;
 }
 
 /** All tasks of one collection. */

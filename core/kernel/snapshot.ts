@@ -325,7 +325,7 @@ const PREFIX = prefix.table(
         (one, isKnown, { cluster }) => isKnown && cluster.prefixes.set(one.name, one),
       ),
       ...prefix.same('durationAverageS', 'maxExecTimeS', 'durationEstimateS', 'suspicious'),
-      ...prefix.same('processingCount'),
+      ...prefix.same('processingCount', 'nbytesGone'),
       /** Tasks that ever entered each state, in the order of the states. */
       entered: prefix.inside('stateCounts', 'list'),
       /** Samples, average seconds, average bytes, step, variance: how its tasks share slots. */
@@ -336,7 +336,7 @@ const PREFIX = prefix.table(
     /** In columns. */
     workers: { prefixGroups: prefix.filled(GROUP_AT, 'groups').groups },
   },
-  unsaved('computed', 'states', 'nbytesTotal', 'known', 'nbytesAverage'),
+  unsaved('computed', 'states', 'nbytesTotal', 'nbytesProduced', 'known', 'nbytesAverage'),
 );
 
 const group = new RecordOf<TaskGroup>();

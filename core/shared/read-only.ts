@@ -489,7 +489,7 @@ class ShownGroup
 class ShownPrefix
   extends showing<PrefixView>()(
     ...(['name', 'durationAverageS', 'durationEstimateS', 'suspicious', 'states'] as const),
-    ...(['known', 'nbytesAverage', 'stateCounts', 'nbytesTotal'] as const),
+    ...(['known', 'nbytesAverage', 'stateCounts', 'nbytesTotal', 'nbytesProduced'] as const),
   )
   implements PrefixView
 {

@@ -189,7 +189,7 @@ export class ClusterState {
     if (group.states.forgotten < group.size) return;
     this.groups.delete(group.name);
     const { prefix } = group;
-    prefix.groups.delete(group);
+    prefix.drop(group);
     if (prefix.groups.size === 0) this.keepUnused(prefix);
     this.recentGroups.clear();
   }
@@ -349,7 +349,7 @@ export class ClusterState {
       group.size = TASK_STATE_NAMES.reduce((sum, state) => sum + states[state], 0);
       if (states.forgotten < group.size) continue;
       this.groups.delete(group.name);
-      prefix.groups.delete(group);
+      prefix.drop(group);
       if (prefix.groups.size === 0) this.keepUnused(prefix);
     }
     this.recentGroups.clear();

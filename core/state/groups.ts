@@ -143,6 +143,8 @@ export class TaskPrefix {
   readonly sharing: SlotSharing;
   /** Tasks that are processing and have not seceded, over all workers. */
   processingCount = 0;
+  /** Bytes of the results of groups that are gone. */
+  nbytesGone = 0;
   private measured = 0;
   private logSum = 0;
   /** The expected duration of one more task of this prefix, in seconds. Kept by the methods below. */
@@ -170,6 +172,16 @@ export class TaskPrefix {
     let sum = 0;
     for (const group of this.groups) sum += group.nbytesTotal;
     return sum;
+  }
+
+  /** Bytes of all results ever computed: it never falls. */
+  get nbytesProduced(): number {
+    return this.nbytesTotal + this.nbytesGone;
+  }
+
+  /** A group has lost its last task. */
+  drop(group: TaskGroup): void {
+    if (this.groups.delete(group)) this.nbytesGone += group.nbytesTotal;
   }
 
   /**
@@ -235,8 +247,9 @@ export class TaskPrefix {
   }
 
   /** Adds the counts of a prefix that is dropped, so that sums over all prefixes never fall. */
-  absorb({ suspicious, stateCounts }: TaskPrefix): void {
+  absorb({ suspicious, stateCounts, nbytesProduced }: TaskPrefix): void {
     this.suspicious += suspicious;
+    this.nbytesGone += nbytesProduced;
     for (const state of TASK_STATE_NAMES) this.stateCounts.change(state, stateCounts[state]);
   }
 

@@ -61,6 +61,8 @@ export interface WorkerMetrics {
   readonly hostCpuPercent?: Size;
   /** Processors of the machine. */
   readonly hostCores?: Size;
+  /** Milliseconds by which timers of the worker's process were late at most since the last heartbeat, if it tells. */
+  readonly loopDelayMs?: Size;
 }
 
 const NO_METRICS: WorkerMetrics = {

@@ -36,14 +36,16 @@ export class WorkerDescription {
     };
   }
 
-  /** For the scheduler. Bandwidth and CPU are those since the last call. */
+  /** For the scheduler. Bandwidth, CPU and delay are those since the last call. */
   metrics(): WorkerMetrics {
     const bandwidth = this.activities.takeBandwidth();
+    const loopDelayMs = this.options.takeLoopDelayMs?.();
     return {
       ...this.memory.figures(),
       managedBytes: this.kernel.tables.nbytes,
       ...(bandwidth === undefined ? {} : { bandwidth }),
       ...this.takeCpu(),
+      ...(loopDelayMs === undefined ? {} : { loopDelayMs }),
     };
   }
 

@@ -75,6 +75,8 @@ export interface WorkerHostOptions {
   readonly measureCpu?: () => CpuTimes;
   /** True when the process belongs to others as well, such as other workers: its CPU is told as shared. */
   readonly sharesProcess?: boolean;
+  /** Milliseconds by which its timers were late at most since the last call. Default: not told. */
+  readonly takeLoopDelayMs?: () => number;
   /** Of the packages that matter to tasks, for messages to people. */
   readonly versions?: Readonly<Record<string, string>>;
   readonly pid?: number;

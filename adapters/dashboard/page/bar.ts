@@ -1,4 +1,7 @@
-import { h } from './dom.ts';
+import { memoryUsed, type WorkerRow } from '../page-messages.ts';
+import { MEMORY } from './colours.ts';
+import { type Figure, h, setText } from './dom.ts';
+import { bytes } from './format.ts';
 
 /** A part of a bar. */
 export interface Part {
@@ -27,6 +30,41 @@ export class Bar {
     }
   }
 }
+
+/** The memory of workers as bars. What is on disk takes none, and stands behind the bar. */
+export class MemoryBars {
+  private readonly bars = new Map<string, { readonly bar: Bar; readonly element: HTMLElement }>();
+  private scale = 1;
+
+  /** To be called before the bars of these workers: those without a limit have one scale, which none of them fills. */
+  setScale(workers: Iterable<WorkerRow>): void {
+    this.scale = 1;
+    for (const row of workers) this.scale = Math.max(this.scale, (4 / 3) * memoryUsed(row));
+  }
+
+  show(key: string, row: Pick<WorkerRow, MemoryKind | 'spilled' | 'memoryLimit'>): Figure {
+    let found = this.bars.get(key);
+    if (found === undefined) {
+      const bar = new Bar();
+      const element = h('div', { class: 'memory' }, bar.element, h('span'));
+      this.bars.set(key, (found = { bar, element }));
+    }
+    const used = memoryUsed(row);
+    const { memoryLimit: limit, spilled } = row;
+    const parts = MEMORY.map(([kind, , text]) => `${bytes(row[kind])} ${text}`);
+    const of = limit > 0 ? ` of ${bytes(limit)}` : '';
+    const onDisk = spilled > 0 ? ` + ${bytes(spilled)} on disk` : '';
+    const scale = limit > 0 ? Math.max(limit, used) : Math.max(this.scale, (4 / 3) * used);
+    found.bar.show(
+      MEMORY.map(([kind, colour]) => ({ name: kind, colour, share: row[kind] / scale })),
+      `${bytes(used)}${of === '' ? ', no limit' : of}: ${parts.join(', ')}${onDisk}`,
+    );
+    setText(found.element.lastChild as Node, `${bytes(used)}${of}${onDisk}`);
+    return { shown: found.element, value: used };
+  }
+}
+
+type MemoryKind = (typeof MEMORY)[number][0];
 
 /** Names beside their colours. */
 export function legend(

@@ -2,6 +2,7 @@ import uPlot from 'uplot';
 
 import { themed } from './colours.ts';
 import { h } from './dom.ts';
+import { bytes, count, perSecond } from './format.ts';
 
 /** Seconds that are shown. */
 const SPAN_S = 300;
@@ -12,6 +13,15 @@ export interface Series {
   readonly colour: string;
 }
 
+/** Steps of an axis: round numbers, whole ones for counts, and of the units of bytes. */
+const POWERS = Array.from({ length: 50 }, (_, k) => 2 ** k);
+const WHOLE = Array.from({ length: 12 }, (_, k) => [1, 2, 5].map((n) => n * 10 ** k)).flat();
+const STEPS: ReadonlyMap<(value: number) => string, number[]> = new Map([
+  [bytes, POWERS],
+  [perSecond, POWERS],
+  [count, WHOLE],
+]);
+
 function timeOf(atS: number, isFine: boolean): string {
   const text = new Date(atS * 1000).toLocaleTimeString('en-GB');
   return isFine ? `${text}${(atS % 1).toFixed(1).slice(1)}` : text;
@@ -21,7 +31,7 @@ function timeOf(atS: number, isFine: boolean): string {
 export class Chart {
   readonly element = h('div', { class: 'chart' });
   private readonly times: number[] = [];
-  private readonly values: number[][];
+  private readonly values: (number | null)[][];
   private plot: uPlot | undefined;
   private isWhole = false;
 
@@ -38,7 +48,7 @@ export class Chart {
   }
 
   /** Adds a point at the right. */
-  add(atS: number, values: readonly number[]): void {
+  add(atS: number, values: readonly (number | null)[]): void {
     this.times.push(atS);
     values.forEach((value, k) => this.values[k]?.push(value));
     while ((this.times[0] ?? atS) < atS - SPAN_S) {
@@ -51,14 +61,21 @@ export class Chart {
     this.element.setAttribute('aria-label', `${this.title}: ${now.join(', ')}`);
   }
 
-  /** Shows these points, and no others. */
-  showAll(times: readonly number[], lines: readonly (readonly number[])[]): void {
-    this.isWhole = true;
+  /**
+   * Shows these points.
+   * @param isWhole - there will be no others
+   */
+  showAll(
+    times: readonly number[],
+    lines: readonly (readonly (number | null)[])[],
+    isWhole = true,
+  ): void {
+    this.isWhole = isWhole;
     this.times.push(...times);
     lines.forEach((line, k) => this.values[k]?.push(...line));
     this.plot ??= this.make();
     const peaks = this.series.map(({ label }, k) => {
-      return `${label} ${this.format(Math.max(0, ...(lines[k] ?? [])))}`;
+      return `${label} ${this.format((lines[k] ?? []).reduce<number>((a, b) => Math.max(a, b ?? 0), 0))}`;
     });
     this.element.setAttribute('aria-label', `${this.title}, at most: ${peaks.join(', ')}`);
   }
@@ -81,7 +98,7 @@ export class Chart {
     return new uPlot(
       {
         ...{ width, height: 150, cursor: { y: false }, legend: { show: this.series.length > 1 } },
-        scales: { y: { range: (_u, _min, max) => [0, Math.max(max * 1.1, 1)] } },
+        scales: { y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
         axes: [
           {
             ...axis,
@@ -89,7 +106,10 @@ export class Chart {
               marks.map((at) => timeOf(at, (marks[1] ?? at + 1) - (marks[0] ?? at) < 1)),
             space: 80,
           },
-          { ...axis, values: (_u, marks) => marks.map((mark) => this.format(mark)), size: 62 },
+          {
+            ...{ ...axis, size: 72, incrs: STEPS.get(this.format) },
+            values: (_u, marks) => marks.map((mark) => this.format(mark)),
+          },
         ],
         series: [
           {

@@ -20,27 +20,26 @@ export function prefixColour(number: number): string {
   return mix(base, toward, share);
 }
 
-/** States of tasks, in the order of their life, with colours; a name always stands beside them. */
+/** States of tasks, in the order of their life, with colours and the plain word; a name always stands beside them. */
 export const STATES = [
-  ['memory', '#0072b2', 'in memory'],
-  ['processing', '#009e73', 'processing'],
-  ['queued', '#e69f00', 'queued'],
-  ['waiting', '#8a94a0', 'waiting for inputs'],
-  ['no-worker', '#cc79a7', 'without a worker'],
-  ['erred', '#d55e00', 'failed'],
-  ['released', '#c3cad2', 'released'],
+  ['memory', '#0072b2', 'memory: the result is held'],
+  ['processing', '#009e73', 'processing: on a worker'],
+  ['queued', '#e69f00', 'queued: at the scheduler'],
+  ['waiting', '#8a94a0', 'waiting: for inputs'],
+  ['no-worker', '#cc79a7', 'no-worker: none may run it'],
+  ['erred', '#d55e00', 'erred: failed'],
+  ['released', '#c3cad2', 'released: not held'],
 ] as const;
 
 export function stateColour(state: string): string {
   return STATES.find(([name]) => name === state)?.[1] ?? '#8a94a0';
 }
 
-/** Kinds of memory of a worker. */
+/** Kinds of memory of a worker; what is on disk is none of it. */
 export const MEMORY = [
   ['managed', '#0072b2', 'results'],
   ['unmanagedOld', '#e69f00', 'unmanaged'],
   ['unmanagedRecent', '#56b4e9', 'unmanaged, recent'],
-  ['spilled', '#8a94a0', 'spilled to disk'],
 ] as const;
 
 /** Actions of a task other than computing. */

@@ -48,8 +48,19 @@ export function section(title: string, ...children: readonly Child[]): HTMLEleme
   return h('section', { 'aria-labelledby': id }, h('h2', { id }, title), ...children);
 }
 
-/** A cell of a table: text, or an element that is made once and updated. */
-export type Cell = string | number | HTMLElement;
+/** A number as it is shown, with its value, by which rows are sorted. */
+export interface Figure {
+  readonly shown: string | HTMLElement;
+  readonly value: number;
+}
+
+/** A number as it is written. */
+export function figure(format: (value: number) => string, value: number): Figure {
+  return { shown: format(value), value };
+}
+
+/** A cell of a table: text, a number, or an element that is made once and updated. */
+export type Cell = string | number | HTMLElement | Figure;
 
 export interface TableRow {
   readonly key: string;
@@ -59,12 +70,20 @@ export interface TableRow {
 /** Rows beyond this are counted, not shown. */
 const ROWS_MAX = 200;
 
-/** A table whose rows are kept by their key. */
+/** Names in the order of people: `load-9` before `load-10`. */
+const byName = new Intl.Collator('en', { numeric: true }).compare;
+
+/** A table whose rows are kept by their key, and sorted by the column whose title is clicked. */
 export class Table {
   readonly element: HTMLElement;
+  private readonly titles: readonly HTMLElement[];
   private readonly body = h('tbody');
   private readonly note = h('p', { class: 'note', role: 'status' });
   private readonly rows = new Map<string, HTMLTableRowElement>();
+  private given: readonly TableRow[] = [];
+  private rowsMax = ROWS_MAX;
+  /** Undefined: in the order in which the rows are given. */
+  private sorted: { readonly column: number; readonly isDown: boolean } | undefined;
 
   constructor(
     caption: string,
@@ -72,12 +91,18 @@ export class Table {
     private readonly empty: string,
     private readonly hint = '; use the filter',
   ) {
-    const head = h('tr', {}, ...titles.map((title) => h('th', { scope: 'col' }, title)));
+    this.titles = titles.map((title, column) =>
+      h(
+        'th',
+        { scope: 'col' },
+        button(title, () => this.sortBy(column), { class: 'sort' }),
+      ),
+    );
     const table = h(
       'table',
       {},
       h('caption', { class: 'hidden' }, caption),
-      h('thead', {}, head),
+      h('thead', {}, h('tr', {}, ...this.titles)),
       this.body,
     );
     this.element = h(
@@ -88,11 +113,19 @@ export class Table {
     );
   }
 
-  show(rows: readonly TableRow[]): void {
-    const shown = rows.slice(0, ROWS_MAX);
-    const left = new Set(this.rows.keys());
+  /** Rows that are there already stay as they are: focus, selection and scroll are kept. */
+  show(rows: readonly TableRow[], rowsMax = ROWS_MAX): void {
+    this.given = rows;
+    this.rowsMax = rowsMax;
+    const shown = this.inOrder(rows).slice(0, rowsMax);
+    const focused = document.activeElement;
+    const wanted = new Set(shown.map(({ key }) => key));
+    for (const [key, row] of this.rows) {
+      if (wanted.has(key)) continue;
+      row.remove();
+      this.rows.delete(key);
+    }
     shown.forEach(({ key, cells }, index) => {
-      left.delete(key);
       let row = this.rows.get(key);
       if (row === undefined) {
         row = h('tr', {}, ...cells.map((_, k) => (k === 0 ? h('th', { scope: 'row' }) : h('td'))));
@@ -102,27 +135,92 @@ export class Table {
       if (this.body.children[index] !== row)
         this.body.insertBefore(row, this.body.children[index] ?? null);
     });
-    for (const key of left) {
-      this.rows.get(key)?.remove();
-      this.rows.delete(key);
-    }
+    shown[0]?.cells.forEach((cell, k) =>
+      this.titles[k]?.classList.toggle('number', isNumber(cell)),
+    );
+    // A row that has moved loses the focus.
+    if (focused !== document.activeElement && this.body.contains(focused))
+      (focused as HTMLElement).focus({ preventScroll: true });
     const more = rows.length - shown.length;
     setText(
       this.note,
       rows.length === 0 ? this.empty : more > 0 ? `${more} more are not shown${this.hint}` : '',
     );
   }
+
+  /** Numbers begin with the largest, text with the first; the third click restores the order. */
+  private sortBy(column: number): void {
+    const { sorted } = this;
+    const isFirstDown = this.given.some(({ cells }) => isNumber(cells[column] ?? ''));
+    if (sorted?.column !== column) this.sorted = { column, isDown: isFirstDown };
+    else if (sorted.isDown === isFirstDown) this.sorted = { column, isDown: !isFirstDown };
+    else this.sorted = undefined;
+    this.titles.forEach((title, k) => {
+      if (k !== this.sorted?.column) title.removeAttribute('aria-sort');
+      else title.setAttribute('aria-sort', this.sorted.isDown ? 'descending' : 'ascending');
+    });
+    this.show(this.given, this.rowsMax);
+  }
+
+  private inOrder(rows: readonly TableRow[]): readonly TableRow[] {
+    if (this.sorted === undefined) return rows;
+    const { column, isDown } = this.sorted;
+    const direction = isDown ? -1 : 1;
+    return rows.toSorted((a, b) => direction * compare(a.cells[column], b.cells[column]));
+  }
+}
+
+const isFigure = (cell: Cell): cell is Figure =>
+  typeof cell === 'object' && !(cell instanceof HTMLElement);
+
+const isNumber = (cell: Cell): boolean =>
+  typeof cell === 'number' || (isFigure(cell) && typeof cell.shown === 'string');
+
+function compare(a: Cell = '', b: Cell = ''): number {
+  const value = (cell: Cell): number | string => {
+    if (isFigure(cell)) return cell.value;
+    return cell instanceof HTMLElement ? cell.textContent : cell;
+  };
+  const [one, other] = [value(a), value(b)];
+  if (typeof one === 'number' && typeof other === 'number') return one - other;
+  return byName(String(one), String(other));
 }
 
 function update(cell: Element | undefined, value: Cell): void {
   if (cell === undefined) return;
-  if (value instanceof HTMLElement) {
-    if (cell.firstChild !== value) cell.replaceChildren(value);
+  const shown = isFigure(value) ? value.shown : value;
+  if (shown instanceof HTMLElement) {
+    if (cell.firstChild !== shown) cell.replaceChildren(shown);
   } else {
-    setText(cell, String(value));
-    cell.classList.toggle(
-      'number',
-      typeof value === 'number' || /^[\d.,]+( \S{1,5})?$/.test(value),
-    );
+    setText(cell, typeof shown === 'number' ? shown.toLocaleString('en') : shown);
+    cell.classList.toggle('number', isNumber(value));
   }
+}
+
+/**
+ * Makes the content of an element equal to this. Elements of the same kind at the same place are changed and not
+ * replaced, so that focus and selection stay; listeners are those of the element that was there first.
+ */
+export function patch(parent: Element, ...content: readonly Child[]): void {
+  const wanted = h('div', {}, ...content);
+  wanted.normalize();
+  morph(parent, wanted);
+}
+
+function morph(present: Element, wanted: Element): void {
+  const before = [...present.childNodes];
+  const after = [...wanted.childNodes];
+  for (const node of before.slice(after.length)) node.remove();
+  after.forEach((node, k) => {
+    const old = before[k];
+    if (old === undefined) present.append(node);
+    else if (old.nodeName !== node.nodeName) old.replaceWith(node);
+    else if (old instanceof Element && node instanceof Element) {
+      for (const { name } of [...old.attributes])
+        if (!node.hasAttribute(name)) old.removeAttribute(name);
+      for (const { name, value } of node.attributes)
+        if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+      morph(old, node);
+    } else if (old.nodeValue !== node.nodeValue) old.nodeValue = node.nodeValue;
+  });
 }

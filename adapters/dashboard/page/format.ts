@@ -1,13 +1,19 @@
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
-/** 1536 → 1.5 KiB */
+/** 1536 → 1.5 KiB; below 0: unknown. */
 export function bytes(amount: number): string {
+  if (amount < 0) return '–';
   let [value, unit] = [amount, 0];
   while (value >= 1024 && unit < UNITS.length - 1) {
     value /= 1024;
     unit++;
   }
   return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit] ?? ''}`;
+}
+
+/** Bytes per second. */
+export function perSecond(amount: number): string {
+  return `${bytes(amount)}/s`;
 }
 
 /** 0.0042 → 4.2 ms */
@@ -19,6 +25,11 @@ export function seconds(amount: number): string {
   if (amount < 120) return `${Number(amount.toPrecision(3))} s`;
   if (amount < 7200) return `${Math.round(amount / 60)} min`;
   return `${(amount / 3600).toFixed(1)} h`;
+}
+
+/** 12.3 → 12 % */
+export function percent(amount: number): string {
+  return `${Math.round(amount)} %`;
 }
 
 /** 12345 → 12,345 */

@@ -2,6 +2,7 @@ import { isSingle, type PageName, pageAt, PAGES } from '../paths.ts';
 import { button, h, on, setText } from './dom.ts';
 import { Link } from './link.ts';
 import { MomentBar, readPast } from './past.ts';
+import { SystemHistory } from './system-history.ts';
 import { TaskPanel } from './task-panel.ts';
 import { switchTheme } from './colours.ts';
 import type { Around, View } from './view.ts';
@@ -11,30 +12,32 @@ import { Log } from './views/log.ts';
 import { Memory } from './views/memory.ts';
 import { Overview } from './views/overview.ts';
 import { Stream } from './views/stream.ts';
+import { System } from './views/system.ts';
 import { Workers } from './views/workers.ts';
 
 import 'uplot/dist/uPlot.min.css';
 import './style.css';
 
 /** In the order of their links. */
-const VIEWS: Readonly<Record<PageName, readonly [title: string, make: (around: Around) => View]>> =
-  {
-    status: ['Overview', (around) => new Overview(around)],
-    tasks: ['Task stream', (around) => new Stream(around, around.past?.stream)],
-    graph: ['Graph', (around) => new Graph(around)],
-    memory: ['Memory', (around) => new Memory(around)],
-    decisions: ['Decisions', (around) => new Decisions(around)],
-    workers: [
-      'Workers',
-      (around) =>
-        new Workers(around, new URLSearchParams(location.search).get('worker') ?? undefined),
-    ],
-    log: ['Log', (around) => new Log(around)],
-  };
+const VIEWS: Readonly<Record<PageName, readonly [title: string, make: (around: App) => View]>> = {
+  status: ['Overview', (around) => new Overview(around)],
+  tasks: ['Task stream', (around) => new Stream(around, around.past?.stream)],
+  graph: ['Graph', (around) => new Graph(around)],
+  system: ['System', (around) => new System(around, around.system)],
+  memory: ['Memory', (around) => new Memory(around)],
+  decisions: ['Decisions', (around) => new Decisions(around)],
+  workers: [
+    'Workers',
+    (around) =>
+      new Workers(around, new URLSearchParams(location.search).get('worker') ?? undefined),
+  ],
+  log: ['Log', (around) => new Log(around)],
+};
 
 class App implements Around {
   readonly past = readPast();
   readonly link = new Link(this.past?.startS);
+  readonly system = new SystemHistory();
   private readonly main = h('main', { id: 'main', tabindex: -1 });
   private readonly status = h('span', { class: 'connection', role: 'status' }, 'connecting');
   private readonly message = h('div', { class: 'message', role: 'alert', hidden: true });
@@ -50,6 +53,7 @@ class App implements Around {
     const moment = this.momentBar();
     this.link.onState = () => {
       moment?.show(this.link.state.nowS);
+      if (moment === undefined) this.system.add(this.link.state);
       this.view?.update?.();
     };
     this.link.onConnection = (isOpen) => {

@@ -8,7 +8,8 @@ export function taskLink(around: Around<StreamSource>, key: string): HTMLElement
   return on(element, {
     click: (event) => {
       event.preventDefault();
-      around.showTask(key);
+      // It may stand for another task by now: see `patch`.
+      around.showTask(element.textContent);
     },
   });
 }

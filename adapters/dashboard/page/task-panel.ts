@@ -1,5 +1,5 @@
 import type { TaskAnswer } from '../page-messages.ts';
-import { button, h, on, Table } from './dom.ts';
+import { button, figure, h, on, Table } from './dom.ts';
 import { bytes, preciseClock, seconds } from './format.ts';
 import { get } from './link.ts';
 import { taskLink } from './task-link.ts';
@@ -88,8 +88,8 @@ export class TaskPanel {
           cells: [
             worker,
             score === undefined ? '–' : Number(score.toPrecision(4)),
-            missingBytes === undefined ? '–' : bytes(missingBytes),
-            seconds(occupancyS),
+            missingBytes === undefined ? '–' : figure(bytes, missingBytes),
+            figure(seconds, occupancyS),
             processingCount,
           ],
         })),

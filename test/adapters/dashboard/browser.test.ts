@@ -1,13 +1,13 @@
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import type { Future } from '../../../adapters/client/index.ts';
 import { startCluster } from './bench.ts';
 import { hasBrowser, misdeedsOf, startBrowser, violationsIn, openPage } from './browser.ts';
-import { add, fail, spin } from './fixtures/tasks.mjs';
+import { add, blob, fail, spin } from './fixtures/tasks.mjs';
 
-const PAGES = ['status', 'tasks', 'graph', 'memory', 'decisions', 'workers', 'log'];
+const PAGES = ['status', 'tasks', 'graph', 'system', 'memory', 'decisions', 'workers', 'log'];
 
 describe.skipIf(!hasBrowser)('the dashboard in a browser', () => {
   let cluster: LocalCluster;
@@ -47,7 +47,49 @@ describe.skipIf(!hasBrowser)('the dashboard in a browser', () => {
     expect(await text()).toContain('b>bold</b');
     expect(await page.locator('main img, main b').count()).toBe(0);
     const bar = page.locator('tr', { hasText: 'parse' }).getByRole('img');
-    expect(await bar.getAttribute('aria-label')).toBe('1 failed');
+    expect(await bar.getAttribute('aria-label')).toBe('1 erred');
+  });
+
+  it('labels failures of now and ever, and tells their worker', async () => {
+    await page.goto(`${at}/status`);
+    await expect.poll(text).toMatch(/parse-1 on worker-\d: Error/);
+    expect(await text()).toMatch(
+      /1 failed of their own since the scheduler began; 1 are erred now/,
+    );
+  });
+
+  it('fills no bar of memory that has no limit', async () => {
+    await page.goto(`${at}/memory`);
+    const bar = page.getByRole('row', { name: 'worker-0' }).getByRole('img');
+    await expect.poll(() => bar.getAttribute('aria-label')).toContain('no limit');
+    expect(await filledShare(bar)).toBeLessThan(0.8);
+  });
+
+  it('shows the scheduler and each worker over time', async () => {
+    await page.goto(`${at}/system`);
+    const chart = (title: string): Locator => page.getByRole('img', { name: title });
+    const label = (title: string) => (): Promise<string | null> =>
+      chart(title).getAttribute('aria-label');
+    await expect.poll(label('CPU')).toMatch(/scheduler \d+ %, worker-0 .*worker-1/);
+    await expect.poll(label('Memory')).toMatch(/scheduler [\d.]+ MiB, worker-0 .*worker-1/);
+    await expect.poll(label('Event-loop delay')).toMatch(/scheduler \d/);
+  });
+
+  it('sorts a table by the column whose title is clicked, and keeps the focus in it', async () => {
+    await page.goto(`${at}/status`);
+    const table = page.getByRole('group', { name: 'Tasks by prefix' });
+    const first = (): Promise<string> => table.locator('tbody th').first().innerText();
+    await expect.poll(text).toContain('load');
+    await table.getByRole('button', { name: 'computed ever' }).click();
+    await expect.poll(first).toBe('load');
+    await table.getByRole('button', { name: 'prefix' }).click();
+    await expect.poll(first).toBe('b>bold</b');
+    const link = page.getByRole('link', { name: 'worker-1' });
+    await link.focus();
+    const client = await cluster.client();
+    held.push(client.with({ key: 'later-1' }).submit(spin, 1));
+    await expect.poll(text).toContain('later');
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('worker-1');
   });
 
   it('tells the story of a task that is clicked', async () => {
@@ -107,3 +149,30 @@ describe.skipIf(!hasBrowser)('the dashboard in a browser', () => {
     expect(misdeeds).toEqual([]);
   });
 });
+
+describe.skipIf(!hasBrowser)('the bar of the memory of a worker', () => {
+  it('leaves out what is on disk, and tells it beside', async () => {
+    const { cluster, at } = await startCluster(
+      {},
+      { workers: 1, config: { worker: { memoryLimit: 40 * 1024 ** 2 } } },
+    );
+    const client = await cluster.client();
+    const big = client.submit(blob, 30 * 1024 ** 2);
+    await big.settled();
+    const browser = await startBrowser();
+    const page = await openPage(browser);
+    await page.goto(`${at}/memory`);
+    const row = page.getByRole('row', { name: 'worker-0' });
+    await expect.poll(() => row.innerText()).toMatch(/of 40\.0 MiB \+ 30\.0 MiB on disk/);
+    expect(await filledShare(row.getByRole('img'))).toBeLessThan(0.5);
+    await browser.close();
+    await cluster.close();
+  });
+});
+
+/** Share of the width of a bar that its parts take. */
+async function filledShare(bar: Locator): Promise<number> {
+  const widthOf = async (one: Locator): Promise<number> => (await one.boundingBox())?.width ?? 0;
+  const parts = await Promise.all((await bar.locator('span').all()).map(widthOf));
+  return parts.reduce((sum, width) => sum + width, 0) / (await widthOf(bar));
+}

@@ -10,7 +10,7 @@ import { TableDelta } from '../../../adapters/dashboard/feed.ts';
 import { fromColumns } from '../../../adapters/dashboard/page-messages.ts';
 import type { Client } from '../../../adapters/client/index.ts';
 import { ask, startCluster } from './bench.ts';
-import { fail, spin } from './fixtures/tasks.mjs';
+import { blob, fail, spin } from './fixtures/tasks.mjs';
 import { TestViewer } from './viewer.ts';
 
 describe('the feed of the pages', () => {
@@ -72,6 +72,22 @@ describe('the feed of the pages', () => {
     }
     await expect.poll(() => viewer.streams.at(-1)?.id).toBe(500);
     expect(viewer.streams.length).toBeLessThan(100);
+    viewer.close();
+  });
+
+  it('counts bytes that were produced, also of tasks that are forgotten', async () => {
+    const viewer = await TestViewer.open(at);
+    const produced = (): number | undefined =>
+      viewer.frames
+        .flatMap(({ prefixes }) => prefixes.changed.filter(({ name }) => name === 'made'))
+        .findLast(({ producedBytes }) => producedBytes !== undefined)?.producedBytes;
+    const first = client.with({ key: 'made-1' }).submit(blob, 1000);
+    await first.result();
+    await expect.poll(produced).toBeGreaterThanOrEqual(1000);
+    first.release();
+    await expect.poll(() => cluster.scheduler.cluster.tasks.has('made-1')).toBe(false);
+    await client.with({ key: 'made-2' }).submit(blob, 2000).result();
+    await expect.poll(produced).toBeGreaterThanOrEqual(3000);
     viewer.close();
   });
 

@@ -215,6 +215,31 @@ describe('the metrics of a cluster', () => {
     await cluster.close();
   });
 
+  it('say how late timers are, without the time for which they wait anyhow', async () => {
+    const { cluster, at } = await startCluster();
+    const median = async (): Promise<number> => {
+      const text = await (await fetch(`${at}/metrics`)).text();
+      const found = /event_loop_delay_seconds\{quantile="0.5"\} ([\d.e-]+)/.exec(text);
+      return Number(found?.[1] ?? Infinity);
+    };
+    await expect.poll(median).toBeLessThan(0.015);
+    await cluster.close();
+  });
+
+  it('tell the tasks and the memory of each worker', async () => {
+    const { cluster, at } = await startCluster();
+    const client = await cluster.client();
+    const future = client.submit(spin, 1);
+    await future.result();
+    const text = await (await fetch(`${at}/metrics`)).text();
+    const held = text.match(/^dask_worker_tasks\{worker="worker-\d",state="memory"\} \d/gm);
+    expect(held?.map((line) => line.at(-1)).toSorted()).toEqual(['0', '1']);
+    expect(text).toContain('dask_worker_threads{worker="worker-1"} 1');
+    expect(text).toMatch(/dask_worker_memory_bytes\{worker="worker-0",type="managed"\} \d/);
+    expect(text).toMatch(/yardmaster_worker_occupancy_seconds\{worker="worker-0"\} 0/);
+    await cluster.close();
+  });
+
   it('name at most two hundred prefixes and sum the others', async () => {
     const { cluster, at } = await startCluster();
     const client = await cluster.client();

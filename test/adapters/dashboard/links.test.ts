@@ -33,11 +33,21 @@ describe('the addresses of the dashboard', () => {
     expect(response.url).toBe(at + to);
   });
 
-  it.each(['/profile', '/system', '/groups', '/individual-cpu', '/individual-profile'])(
-    'have a page at %s, as the dashboard of Dask does',
+  it.each([
+    '/groups',
+    '/exceptions',
+    '/system',
+    '/individual-cpu',
+    '/individual-workers-cpu-timeseries',
+  ])('have a page at %s, as the dashboard of Dask does', async (path) => {
+    expect((await fetch(at + path)).headers.get('content-type')).toContain('text/html');
+    expect(pageAt(path)).toBeDefined();
+  });
+
+  it.each(['/gpu', '/shuffle', '/counters', '/profile-server', '/individual-rmm-memory'])(
+    'answer 404 at %s, which no page here shows',
     async (path) => {
-      expect((await fetch(at + path)).headers.get('content-type')).toContain('text/html');
-      expect(pageAt(path)).toBeDefined();
+      expect((await fetch(at + path)).status).toBe(404);
     },
   );
 
@@ -49,7 +59,7 @@ describe('the addresses of the dashboard', () => {
       'Individual Workers Memory': '/individual-workers-memory',
     });
     const paths = Object.values(plots).map(String);
-    expect(new Set(paths.map(pageAt)).size).toBe(7);
+    expect(new Set(paths.map(pageAt)).size).toBe(8);
     for (const path of paths) {
       const response = await fetch(at + path);
       expect(response.status).toBe(200);

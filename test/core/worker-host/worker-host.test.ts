@@ -120,6 +120,14 @@ it('a heartbeat tells the CPU that process and machine have used since the one b
   expect(shared?.['metrics']).not.toHaveProperty('cpuPercent');
 });
 
+it('a heartbeat tells how late timers were', async () => {
+  const world = await bench();
+  const worker = await world.startWorker('alice', { takeLoopDelayMs: () => 7 });
+  await world.pass(500);
+  const [beat] = world.take(worker);
+  expect(beat).toMatchObject({ op: 'heartbeat-worker', metrics: { loopDelayMs: 7 } });
+});
+
 describe('tasks', () => {
   it('a result stays on the worker; the scheduler hears of size, type and times in its own clock', async () => {
     const world = await bench(2);

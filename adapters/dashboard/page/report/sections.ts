@@ -2,7 +2,7 @@ import type { ReportData } from '../../../report/report-data.ts';
 import { Bar, legend } from '../bar.ts';
 import { Chart, type Series } from '../chart.ts';
 import { prefixColour } from '../colours.ts';
-import { h, section, Table } from '../dom.ts';
+import { figure, h, section, Table } from '../dom.ts';
 import { bytes, count, preciseClock, seconds } from '../format.ts';
 import type { StreamSource } from '../link.ts';
 import { taskLink } from '../task-link.ts';
@@ -38,7 +38,7 @@ export function timeSection({ analysis, path }: ReportData): HTMLElement {
       })),
       words.length === 0 ? 'no time' : words.join(', '),
     );
-    return { key: name, cells: [name, bar.element, seconds(total)] };
+    return { key: name, cells: [name, bar.element, figure(seconds, total)] };
   });
   const table = new Table('Time of tasks', ['of', 'where it went', 'in all'], '');
   table.show(rows);
@@ -66,8 +66,9 @@ export function prefixSection({ analysis }: ReportData): HTMLElement {
         key: String(one.prefix),
         cells: [
           h('span', {}, colour, one.name),
-          ...[count(one.runs), count(one.failed), seconds(one.runS), seconds(one.medianS)],
-          ...[seconds(one.maxS), seconds(one.transferS), bytes(one.resultBytes)],
+          ...[one.runs, one.failed, figure(seconds, one.runS), figure(seconds, one.medianS)],
+          ...[figure(seconds, one.maxS), figure(seconds, one.transferS)],
+          figure(bytes, one.resultBytes),
         ],
       };
     }),
@@ -95,7 +96,7 @@ export function pathSection(
         cells: [
           h('span', {}, colour, taskLink(around, key)),
           history.workers[worker]?.name ?? '',
-          ...[seconds(queuedS), seconds(waitedS), seconds(transferS), seconds(runS)],
+          ...[queuedS, waitedS, transferS, runS].map((spentS) => figure(seconds, spentS)),
         ],
       };
     }),
@@ -116,7 +117,7 @@ export function pathSection(
 /** The section about the workers. */
 export function workerSection({ analysis, history }: ReportData): HTMLElement {
   const titles = ['worker', 'threads', 'runs', 'busy', 'idle', 'fetching', 'memory at most'];
-  const table = new Table('Workers', [...titles, 'spilled', 'there'], 'There was none.', '');
+  const table = new Table('Workers', [...titles, 'spilled', 'connected'], 'There was none.', '');
   table.show(
     analysis.workers.map(
       ({ worker, name, threads, runs, busyS, idleShare, capacityS, transferS }) => {
@@ -135,11 +136,14 @@ export function workerSection({ analysis, history }: ReportData): HTMLElement {
           key: String(worker),
           cells: [
             h('span', { title: address }, name),
-            ...[count(threads), count(runs), bar.element],
-            isMeasured ? `${Math.round(100 * idleShare)} %` : '–',
-            seconds(transferS),
-            `${bytes(peakBytes)}${limit > 0 ? ` of ${bytes(limit)}` : ''}`,
-            bytes(peakSpilledBytes),
+            ...[threads, runs, bar.element],
+            isMeasured ? figure(percent, idleShare) : '–',
+            figure(seconds, transferS),
+            {
+              shown: `${bytes(peakBytes)}${limit > 0 ? ` of ${bytes(limit)}` : ''}`,
+              value: peakBytes,
+            },
+            figure(bytes, peakSpilledBytes),
             `${preciseClock(1000 * fromS)} ${end}${lost}`,
           ],
         };
@@ -152,6 +156,8 @@ export function workerSection({ analysis, history }: ReportData): HTMLElement {
     table.element,
   );
 }
+
+const percent = (share: number): string => `${Math.round(100 * share)} %`;
 
 /** A chart, and what fills it once it is on the page. */
 interface FilledChart {

@@ -1,6 +1,6 @@
 import type { PoliciesAnswer } from '../../page-messages.ts';
-import { button, h, on, section, Table } from '../dom.ts';
-import { bytes, count, seconds } from '../format.ts';
+import { button, figure, h, on, section, Table } from '../dom.ts';
+import { bytes, seconds } from '../format.ts';
 import { get, post } from '../link.ts';
 import { poll } from '../task-link.ts';
 import { type Around, canChange, complain, isConfirmed, type View } from '../view.ts';
@@ -75,10 +75,10 @@ export class Decisions implements View {
         cells: [
           slot,
           shadow,
-          count(decisions),
-          count(differing),
-          seconds(Math.max(0, gainS)),
-          bytes(Math.max(0, savedBytes)),
+          decisions,
+          differing,
+          figure(seconds, Math.max(0, gainS)),
+          figure(bytes, Math.max(0, savedBytes)),
         ],
       })),
     );

@@ -41,8 +41,8 @@ export class Log implements View {
       'div',
       {},
       fields,
-      section('Transitions', this.story.element),
       around.past === undefined && section('Log of the scheduler', this.lines.element),
+      section('Transitions', this.story.element),
     );
     const refresh = async (): Promise<void> => {
       this.show(
@@ -59,14 +59,14 @@ export class Log implements View {
 
   private show({ lines, story }: LogAnswer): void {
     this.story.show(
-      story.map(({ atMs, key, start, finish, stimulusId }, k) => ({
-        key: `${k} ${key} ${atMs}`,
+      story.map(({ atMs, key, start, finish, stimulusId }) => ({
+        key: `${atMs} ${key} ${start} ${finish}`,
         cells: [preciseClock(atMs), taskLink(this.around, key), start, finish, stimulusId],
       })),
     );
     this.lines.show(
-      lines.map(({ atMs = 0, level = '', message = '' }, k) => ({
-        key: `${k} ${atMs}`,
+      lines.map(({ atMs = 0, level = '', message = '' }) => ({
+        key: `${atMs} ${message}`,
         cells: [preciseClock(atMs), level, message],
       })),
     );

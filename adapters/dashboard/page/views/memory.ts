@@ -1,8 +1,8 @@
 import { countOf } from '../../../../core/util/values.ts';
-import { Bar, legend } from '../bar.ts';
+import { legend, MemoryBars } from '../bar.ts';
 import { MEMORY } from '../colours.ts';
-import { h, section, setText, Table } from '../dom.ts';
-import { bytes, count } from '../format.ts';
+import { figure, h, patch, section, setText, Table } from '../dom.ts';
+import { bytes, seconds } from '../format.ts';
 import type { MemoryAnswer } from '../../page-messages.ts';
 import { get } from '../link.ts';
 import { poll, taskLink } from '../task-link.ts';
@@ -12,7 +12,7 @@ import type { Around, View } from '../view.ts';
 export class Memory implements View {
   private readonly workers = new Table(
     'Memory of the workers',
-    ['worker', 'memory', 'results', 'bytes of results', 'limit'],
+    ['worker', 'memory', 'results', 'bytes of results'],
     'No worker is connected.',
   );
   private readonly results = new Table(
@@ -22,12 +22,13 @@ export class Memory implements View {
   );
   private readonly prefixes = new Table(
     'Results by prefix',
-    ['prefix', 'results now', 'bytes produced in all'],
+    ['prefix', 'results now', 'bytes now', 'bytes produced ever'],
     'No results are held.',
   );
   private readonly amm = h('div');
   private readonly note = h('p', { class: 'note', role: 'status' });
-  private readonly bars = new Map<string, Bar>();
+  private readonly bars = new MemoryBars();
+  private held: MemoryAnswer['heldBytes'] = {};
   private readonly links = new Map<string, HTMLElement>();
   private readonly stop: () => void;
   readonly element: HTMLElement;
@@ -52,71 +53,49 @@ export class Memory implements View {
 
   update(): void {
     const { workers, prefixes } = this.around.link.state;
+    this.bars.setScale(workers.values());
     this.workers.show(
       [...workers.values()].map((row) => {
-        const { address, name, results, managed, memoryLimit } = row;
-        const parts = MEMORY.map(([kind]) => row[kind]);
-        const sum = parts.reduce((total, part) => total + part, 0);
-        const scale = Math.max(memoryLimit, sum, 1);
-        let bar = this.bars.get(address);
-        if (bar === undefined) this.bars.set(address, (bar = new Bar()));
-        bar.show(
-          MEMORY.map(([kind, colour]) => ({ name: kind, colour, share: row[kind] / scale })),
-          MEMORY.map(([kind, , text]) => `${bytes(row[kind])} ${text}`).join(', '),
-        );
-        const shownLimit = memoryLimit > 0 ? bytes(memoryLimit) : 'none';
-        return { key: address, cells: [name, bar.element, results, bytes(managed), shownLimit] };
+        const { address, name, results, managed } = row;
+        const cells = [name, this.bars.show(address, row), results, figure(bytes, managed)];
+        return { key: address, cells };
       }),
     );
+    const { held } = this;
     this.prefixes.show(
       [...prefixes.values()]
         .filter(({ memory }) => memory > 0)
-        .toSorted((a, b) => b.nbytes - a.nbytes)
-        .map(({ name, memory, nbytes }) => ({
+        .toSorted((a, b) => (held[b.name] ?? 0) - (held[a.name] ?? 0))
+        .map(({ name, memory, producedBytes }) => ({
           key: name,
-          cells: [name, count(memory), bytes(nbytes)],
+          cells: [name, memory, figure(bytes, held[name] ?? -1), figure(bytes, producedBytes)],
         })),
     );
   }
 
-  private show({ results, isPart, replicated, amm }: MemoryAnswer): void {
+  private show({ results, heldBytes, isPart, replicated, amm }: MemoryAnswer): void {
+    this.held = heldBytes;
     const { workers } = this.around.link.state;
     const name = (address: string): string => workers.get(address)?.name ?? address;
     this.results.show(
       results.map(({ key, nbytes, workers: holders }) => ({
         key,
-        cells: [this.link(key), bytes(nbytes), holders.length, holders.map(name).join(', ')],
+        cells: [
+          this.link(key),
+          figure(bytes, nbytes),
+          holders.length,
+          holders.map(name).join(', '),
+        ],
       })),
     );
-    const part = isPart ? ' Only a part of all results was searched.' : '';
+    const part = isPart
+      ? ' Only a part of all results was searched: bytes now are of that part.'
+      : '';
     setText(
       this.note,
       `${countOf(replicated, 'result has', 'results have')} two or more copies.${part}`,
     );
-    this.amm.replaceChildren(...this.describe(amm));
-  }
-
-  private describe(amm: MemoryAnswer['amm']): HTMLElement[] {
-    if (amm === null) return [h('p', {}, 'It is not there.')];
-    const entries = Object.entries(amm).filter(([, value]) => typeof value !== 'object');
-    const { policies, lastRound } = amm as {
-      policies?: readonly { readonly id?: unknown; readonly name?: string }[];
-      lastRound?: Readonly<Record<string, unknown>> | null;
-    };
-    const list = h(
-      'dl',
-      {},
-      ...entries.flatMap(([title, value]) => [h('dt', {}, title), h('dd', {}, String(value))]),
-    );
-    const names = (policies ?? []).map(({ name = '' }) => name);
-    const parts: HTMLElement[] = [
-      list,
-      h('p', {}, names.length === 0 ? 'It has no policies.' : `Policies: ${names.join(', ')}.`),
-    ];
-    if (lastRound !== undefined && lastRound !== null) {
-      parts.push(h('h3', {}, 'Last round'), h('pre', {}, JSON.stringify(lastRound, undefined, 2)));
-    }
-    return parts;
+    patch(this.amm, ...describe(amm));
   }
 
   private link(key: string): HTMLElement {
@@ -124,4 +103,23 @@ export class Memory implements View {
     if (link === undefined) this.links.set(key, (link = taskLink(this.around, key)));
     return link;
   }
+}
+
+/** Sentences about the Active Memory Manager. */
+function describe(amm: MemoryAnswer['amm']): HTMLElement[] {
+  if (amm === null) return [h('p', {}, 'It is not there.')];
+  const { running, intervalMs, policies, lastRound } = amm;
+  const names = policies.map(({ name }) => name).join(', ') || 'none';
+  const lines = [
+    running ? `It runs every ${seconds(intervalMs / 1000)}.` : 'It does not run.',
+    `Policies: ${names}.`,
+  ];
+  if (lastRound !== undefined) {
+    const { suggested, accepted, underWay, refused, failures } = lastRound;
+    lines.push(
+      `Last round: ${countOf(suggested, 'suggestion')}, ${accepted} accepted, ${refused} refused; ${underWay} under way.`,
+    );
+    for (const { policy, message } of failures) lines.push(`${policy} failed: ${message}`);
+  }
+  return lines.map((line) => h('p', {}, line));
 }

@@ -1,9 +1,10 @@
-import { Bar, legend } from '../bar.ts';
+import { Bar, legend, MemoryBars } from '../bar.ts';
 import { Chart } from '../chart.ts';
 import { MEMORY, prefixColour, STATES } from '../colours.ts';
-import { type Cell, h, section, setText, Table } from '../dom.ts';
+import { button, type Cell, figure, h, on, patch, section, setText, Table } from '../dom.ts';
 import { bytes, clock, count, seconds } from '../format.ts';
 import {
+  doneTasks,
   type PastSeries,
   type PrefixRow,
   waitingTasks,
@@ -13,23 +14,41 @@ import { get } from '../link.ts';
 import { linked, taskLink, viewLink } from '../task-link.ts';
 import { type Around, complain, type View } from '../view.ts';
 
+/** Prefixes and workers that are shown at first. */
+const ROWS = 10;
+
+/** The figures at the top: rates and counts, then the states of tasks. */
+const TILES = [
+  ...['tasks/s', 'workers', 'threads', 'processing', 'queued', 'waiting', 'no-worker', 'memory'],
+  'erred',
+];
+
 /** The overview: what the cluster does, why it waits, and what failed. */
 export class Overview implements View {
   private readonly tiles = new Map<string, HTMLElement>();
   private readonly waiting = h('ul', { class: 'sentences', 'aria-live': 'polite' });
   private readonly failures = h('ul', { class: 'sentences' });
   private readonly failed = section('What failed first', this.failures);
+  private readonly whole = h('p', { class: 'note', role: 'status' });
+  private readonly filter = h('input', {
+    ...{ id: 'prefix-filter', type: 'search', autocomplete: 'off' },
+  });
   private readonly prefixes = new Table(
     'Tasks by prefix',
-    ['prefix', 'now', 'computed', 'one takes', 'bytes produced'],
-    'No tasks yet.',
+    ['prefix', 'now', 'done', 'time left', 'duration', 'computed ever', 'bytes produced ever'],
+    'No tasks.',
+    '; search for them, or show all',
   );
+  private readonly all = button('Show all', () => this.showAll(), { 'aria-pressed': 'false' });
   private readonly workers = new Table(
     'Workers',
-    ['worker', 'status', 'tasks / threads', 'work ahead', 'CPU', 'memory'],
+    ['worker', 'status', 'tasks', 'threads', 'work ahead', 'CPU', 'memory'],
     'No worker is connected: start one with yardmaster worker and the address of this scheduler.',
+    ': see Workers',
   );
   private readonly bars = new Map<string, Bar>();
+  private readonly memory = new MemoryBars();
+  private readonly cluster = h('div', { class: 'cluster' }, h('span', {}, 'memory of all'));
   private readonly marks = new Map<string, HTMLElement>();
   private readonly rate = new Chart(
     'Tasks finished each second',
@@ -37,10 +56,10 @@ export class Overview implements View {
     count,
   );
   private readonly load = new Chart(
-    'Tasks on workers and waiting',
+    'Tasks on workers, and not begun',
     [
       { label: 'processing', colour: '#009e73' },
-      { label: 'waiting', colour: '#e69f00' },
+      { label: 'not begun', colour: '#e69f00' },
     ],
     count,
   );
@@ -50,35 +69,33 @@ export class Overview implements View {
   readonly element: HTMLElement;
 
   constructor(private readonly around: Around) {
-    const names = [
-      'tasks/s',
-      'processing',
-      'waiting',
-      'in memory',
-      'failed',
-      'workers',
-      'threads',
-      'clients',
-    ];
-    const tiles = names.map((name) => {
+    const tiles = TILES.map((name) => {
       const value = h('strong', {}, '–');
       this.tiles.set(name, value);
       return h('div', { class: 'tile' }, value, h('span', {}, name));
     });
+    on(this.filter, { input: () => this.showPrefixes() });
+    const label = h('label', { for: 'prefix-filter' }, 'Search');
     this.element = h(
       'div',
       {},
       h('div', { class: 'tiles' }, ...tiles),
       section('What waits, and why', this.waiting),
       this.failed,
-      section('Progress', legend(STATES), this.prefixes.element),
+      section(
+        'Progress',
+        h('p', { class: 'toolbar' }, label, this.filter, this.all),
+        legend(STATES),
+        this.whole,
+        this.prefixes.element,
+      ),
       h(
         'div',
         { class: 'columns' },
         section('Throughput', this.rate.element),
-        section('Tasks on workers and waiting', this.load.element),
+        section('Tasks on workers, and not begun', this.load.element),
       ),
-      section('Workers', legend(MEMORY), this.workers.element),
+      section('Workers', legend(MEMORY), this.cluster, this.workers.element),
     );
   }
 
@@ -87,34 +104,24 @@ export class Overview implements View {
     this.showTotals();
     const nothing = [{ text: 'Nothing waits.', keys: [] }];
     const waiting = state.waiting.length === 0 ? nothing : state.waiting;
-    if (this.waiting.textContent !== waiting.map(({ text }) => text).join('')) {
-      this.waiting.replaceChildren(
-        ...waiting.map(({ text, keys }) => h('li', {}, ...linked(this.around, text, keys))),
-      );
-    }
+    patch(
+      this.waiting,
+      ...waiting.map(({ text, keys }) => h('li', {}, ...linked(this.around, text, keys))),
+    );
     this.showFailures();
-    this.prefixes.show(
-      [...state.prefixes.values()].map((row) => ({ key: row.name, cells: this.prefixCells(row) })),
-    );
-    this.workers.show(
-      [...state.workers.values()].map((row) => ({
-        key: row.address,
-        cells: this.workerCells(row),
-      })),
-    );
+    this.showPrefixes();
+    this.showWorkers();
+  }
+
+  private sum(of: (row: PrefixRow) => number): number {
+    let total = 0;
+    for (const row of this.around.link.state.prefixes.values()) total += of(row);
+    return total;
   }
 
   private showTotals(): void {
-    const { state } = this.around.link;
-    const { totals, nowS } = state;
+    const { totals, nowS } = this.around.link.state;
     if (totals === undefined) return;
-    const sum = (of: (row: PrefixRow) => number): number => {
-      let total = 0;
-      for (const row of state.prefixes.values()) total += of(row);
-      return total;
-    };
-    const processing = sum((row) => row.processing);
-    const waiting = sum(waitingTasks);
     const { finished } = totals;
     const { last } = this;
     if (this.around.past !== undefined) this.showHistory(nowS);
@@ -122,16 +129,12 @@ export class Overview implements View {
       const rate = last === undefined ? 0 : (finished - last.finished) / (nowS - last.atS);
       this.last = { atS: nowS, finished };
       this.rate.add(nowS, [Math.max(0, rate)]);
-      this.load.add(nowS, [processing, waiting]);
+      this.load.add(nowS, [this.sum((row) => row.processing), this.sum(waitingTasks)]);
       this.tile('tasks/s', count(Math.max(0, rate)));
     }
-    this.tile('processing', count(processing));
-    this.tile('waiting', count(waiting));
-    this.tile('in memory', count(sum((row) => row.memory)));
-    this.tile('failed', count(sum((row) => row.erred)));
+    for (const [state] of STATES) this.tile(state, count(this.sum((row) => row[state])));
     this.tile('workers', count(totals.workers));
     this.tile('threads', count(totals.threads));
-    this.tile('clients', count(totals.clients));
   }
 
   /** The charts show the whole time, and the tiles the moment. */
@@ -160,24 +163,64 @@ export class Overview implements View {
   }
 
   private showFailures(): void {
-    const { first, count: all } = this.around.link.state.failures;
+    const { first, count: ever } = this.around.link.state.failures;
     this.failed.hidden = first.length === 0;
-    if (this.failures.dataset['count'] === String(all)) return;
-    this.failures.dataset['count'] = String(all);
-    const items = first.slice(0, 5).map(({ key, text, atMs }) => {
-      return h('li', {}, `${clock(atMs / 1000)} `, taskLink(this.around, key), ` ${text}`);
-    });
-    const more = all - items.length;
-    if (more > 0) items.push(h('li', {}, `and ${count(more)} more, which failed of their own`));
-    this.failures.replaceChildren(...items);
+    const { workers } = this.around.link.state;
+    const items = first
+      .slice(0, 5)
+      .map(({ key, worker, text, atMs }) =>
+        h(
+          'li',
+          {},
+          `${clock(atMs / 1000)} `,
+          taskLink(this.around, key),
+          `${worker === '' ? '' : ` on ${workers.get(worker)?.name ?? worker}`}: ${text}`,
+        ),
+      );
+    const now = `${count(this.sum((row) => row.erred))} are erred now, with those that needed one`;
+    const all = `${count(ever)} failed of their own since the scheduler began; ${now}.`;
+    patch(this.failures, ...items, h('li', {}, all));
+  }
+
+  private showAll(): void {
+    const isAll = this.all.getAttribute('aria-pressed') === 'true';
+    this.all.setAttribute('aria-pressed', String(!isAll));
+    this.showPrefixes();
+  }
+
+  /** Those with tasks that are not done come first, then those with failures. */
+  private showPrefixes(): void {
+    const { prefixes, totals } = this.around.link.state;
+    const wanted = this.filter.value.toLowerCase();
+    const isAll = wanted !== '' || this.all.getAttribute('aria-pressed') === 'true';
+    const found = [...prefixes.values()].filter(({ name }) => name.toLowerCase().includes(wanted));
+    const activity = (row: PrefixRow): number =>
+      row.processing > 0 ? 3 : waitingTasks(row) > 0 ? 2 : row.erred > 0 ? 1 : 0;
+    const rows = found
+      .toSorted((a, b) => activity(b) - activity(a))
+      .map((row) => ({ key: row.name, cells: this.prefixCells(row) }));
+    this.prefixes.show(rows, isAll ? undefined : ROWS);
+    this.all.hidden = prefixes.size <= ROWS;
+    const done = this.sum(doneTasks);
+    const known = totals?.tasks ?? 0;
+    const leftS = this.sum((row) => this.leftS(row));
+    const left = leftS > 0 ? `; at least ${seconds(leftS)} left on all threads` : '';
+    setText(this.whole, known === 0 ? '' : `Done: ${progress(done, known)}${left}.`);
+  }
+
+  /** Seconds for what is not done, if all threads compute nothing else; 0: nothing is left, or it is not known. */
+  private leftS(row: PrefixRow): number {
+    const threads = this.around.link.state.totals?.threads ?? 0;
+    const left = row.processing + waitingTasks(row);
+    return threads === 0 ? 0 : (left * Math.max(0, row.durationS)) / threads;
   }
 
   private prefixCells(row: PrefixRow): Cell[] {
-    const { name, number, finished, durationS, nbytes } = row;
+    const { name, number, finished, durationS, producedBytes } = row;
     const known = STATES.map(([state]) => row[state]);
     const total = known.reduce((sum, n) => sum + n, 0);
-    const words = STATES.flatMap(([, , text], k) =>
-      known[k] === 0 ? [] : [`${count(known[k] ?? 0)} ${text}`],
+    const words = STATES.flatMap(([state], k) =>
+      known[k] === 0 ? [] : [`${count(known[k] ?? 0)} ${state}`],
     );
     const bar = this.bar(`prefix ${name}`);
     bar.show(
@@ -188,38 +231,51 @@ export class Overview implements View {
       })),
       words.length === 0 ? 'none left' : words.join(', '),
     );
+    const done = doneTasks(row);
+    const leftS = this.leftS(row);
     return [
       this.mark(name, number),
       bar.element,
-      count(finished),
-      seconds(durationS),
-      bytes(nbytes),
+      { shown: total === 0 ? '–' : progress(done, total), value: total === 0 ? -1 : done / total },
+      { shown: leftS > 0 ? seconds(leftS) : '–', value: leftS },
+      figure(seconds, durationS),
+      figure(count, finished),
+      figure(bytes, producedBytes),
     ];
   }
 
-  private workerCells(row: WorkerRow): Cell[] {
-    const { address, name, status, threads, processing, cpuPercent, memoryLimit } = row;
-    const parts = MEMORY.map(([kind]) => row[kind]);
-    const sum = parts.reduce((total, part) => total + part, 0);
-    const scale = memoryLimit > 0 ? Math.max(memoryLimit, sum) : sum;
-    const bar = this.bar(`worker ${address}`);
-    const words = MEMORY.map(([, , text], k) => `${bytes(parts[k] ?? 0)} ${text}`).join(', ');
-    const of = memoryLimit > 0 ? ` of ${bytes(memoryLimit)}` : '';
-    bar.show(
-      MEMORY.map(([kind, colour], k) => ({
-        name: kind,
-        colour,
-        share: scale === 0 ? 0 : (parts[k] ?? 0) / scale,
-      })),
-      `${bytes(sum)}${of}: ${words}`,
+  private showWorkers(): void {
+    const workers = [...this.around.link.state.workers.values()];
+    this.memory.setScale(workers);
+    const all = { managed: 0, unmanagedOld: 0, unmanagedRecent: 0, spilled: 0, memoryLimit: 0 };
+    for (const row of workers)
+      for (const field of Object.keys(all) as (keyof typeof all)[]) all[field] += row[field];
+    if (workers.some(({ memoryLimit }) => memoryLimit === 0)) all.memoryLimit = 0;
+    const { shown } = this.memory.show('', all);
+    if (this.cluster.lastChild !== shown) this.cluster.append(shown);
+    this.cluster.hidden = workers.length === 0;
+    this.workers.show(
+      workers.map((row) => ({ key: row.address, cells: this.workerCells(row) })),
+      ROWS,
     );
+  }
+
+  private workerCells(row: WorkerRow): Cell[] {
+    const { address, name, status, threads, processing, cpuPercent, occupancyS } = row;
     let link = this.marks.get(`worker ${address}`);
     if (link === undefined) {
       link = viewLink(this.around, `workers?worker=${encodeURIComponent(address)}`, name);
       this.marks.set(`worker ${address}`, link);
     }
-    const used = cpuPercent < 0 ? '–' : `${cpuPercent} %`;
-    return [link, status, `${processing} / ${threads}`, seconds(row.occupancyS), used, bar.element];
+    return [
+      link,
+      status,
+      processing,
+      threads,
+      figure(seconds, occupancyS),
+      { shown: cpuPercent < 0 ? '–' : `${cpuPercent} %`, value: cpuPercent },
+      this.memory.show(address, row),
+    ];
   }
 
   private bar(key: string): Bar {
@@ -237,4 +293,9 @@ export class Overview implements View {
     }
     return element;
   }
+}
+
+/** 3 of 12 · 25 % */
+function progress(done: number, all: number): string {
+  return `${count(done)} of ${count(all)} · ${Math.floor((100 * done) / all)} %`;
 }

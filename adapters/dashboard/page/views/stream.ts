@@ -1,6 +1,6 @@
 import { countOf } from '../../../../core/util/values.ts';
 import { ACTION_COLOURS, prefixColour, themed } from '../colours.ts';
-import { button, h, on, section, setText, Table } from '../dom.ts';
+import { button, figure, h, on, section, setText, Table } from '../dom.ts';
 import { clock, seconds } from '../format.ts';
 import { type Bin, fromColumns, type Span, type StreamWindow } from '../../page-messages.ts';
 import type { StreamPart, StreamSource } from '../link.ts';
@@ -238,7 +238,7 @@ export class Stream implements View {
         cells: [
           names.get(prefix) ?? String(prefix),
           bins === undefined ? tasks : '–',
-          seconds(ms / 1000),
+          figure(seconds, ms / 1000),
         ],
       })),
     );

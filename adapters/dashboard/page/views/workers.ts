@@ -1,5 +1,8 @@
+import type { TaskStack } from '../../../../core/api/executor.ts';
 import type { Line, WorkerAnswer } from '../../page-messages.ts';
-import { button, h, on, section, setText, Table } from '../dom.ts';
+import { legend, MemoryBars } from '../bar.ts';
+import { MEMORY } from '../colours.ts';
+import { button, figure, h, on, patch, section, setText, Table } from '../dom.ts';
 import { bytes, clock, seconds } from '../format.ts';
 import { get, post } from '../link.ts';
 import { poll, taskLink, viewLink } from '../task-link.ts';
@@ -13,7 +16,8 @@ export class Workers implements View {
       'worker',
       'address',
       'status',
-      'tasks / threads',
+      'tasks',
+      'threads',
       'results',
       'CPU',
       'memory',
@@ -29,6 +33,7 @@ export class Workers implements View {
   });
   private readonly detail = h('div');
   private readonly links = new Map<string, HTMLElement>();
+  private readonly memory = new MemoryBars();
   private stop: () => void = () => undefined;
   readonly element: HTMLElement;
 
@@ -41,7 +46,7 @@ export class Workers implements View {
     this.element = h(
       'div',
       {},
-      section('Workers', h('p', {}, label, this.filter), this.table.element),
+      section('Workers', h('p', {}, label, this.filter), legend(MEMORY), this.table.element),
       this.detail,
     );
     if (worker !== undefined) this.open(worker);
@@ -54,34 +59,32 @@ export class Workers implements View {
   update(): void {
     const wanted = this.filter.value.toLowerCase();
     const rows = [...this.around.link.state.workers.values()];
+    this.memory.setScale(rows);
     this.table.show(
       rows
         .filter(({ address, name, status }) =>
           `${address} ${name} ${status}`.toLowerCase().includes(wanted),
         )
         .map((row) => {
-          const { address, name, status, threads, processing, cpuPercent, memoryLimit, silentS } =
-            row;
+          const { address, name, status, threads, processing, cpuPercent, silentS } = row;
           let link = this.links.get(address);
           if (link === undefined) {
             link = viewLink(this.around, `workers?worker=${encodeURIComponent(address)}`, name);
             this.links.set(address, link);
           }
-          const used = row.managed + row.unmanagedOld + row.unmanagedRecent;
-          const of = memoryLimit > 0 ? ` of ${bytes(memoryLimit)}` : '';
-          const heard = silentS < 2 ? 'now' : `${silentS} s ago`;
           return {
             key: address,
             cells: [
               link,
               address,
               status,
-              `${processing} / ${threads}`,
+              processing,
+              threads,
               row.results,
-              cpuPercent < 0 ? '–' : `${cpuPercent} %`,
-              bytes(used) + of,
-              seconds(row.occupancyS),
-              heard,
+              { shown: cpuPercent < 0 ? '–' : `${cpuPercent} %`, value: cpuPercent },
+              this.memory.show(address, row),
+              figure(seconds, row.occupancyS),
+              { shown: silentS < 2 ? 'now' : `${silentS} s ago`, value: silentS },
             ],
           };
         }),
@@ -111,7 +114,7 @@ export class Workers implements View {
       { class: 'toolbar', role: 'toolbar', 'aria-label': 'Worker' },
       button(
         'Call stacks',
-        ask('api/stacks', (answer) => JSON.stringify(answer, undefined, 2)),
+        ask('api/stacks', (answer) => stacksText(answer, worker)),
       ),
       button(
         'Log',
@@ -169,9 +172,7 @@ export class Workers implements View {
         ],
         ['results', `${details.results}, ${bytes(details.nbytes)}`],
       ];
-      facts.replaceChildren(
-        ...entries.flatMap(([term, text]) => [h('dt', {}, term), h('dd', {}, text)]),
-      );
+      patch(facts, ...entries.flatMap(([term, text]) => [h('dt', {}, term), h('dd', {}, text)]));
       tasks.show(details.processing.map((key) => ({ key, cells: [taskLink(this.around, key)] })));
       const more = details.processingCount - details.processing.length;
       setText(note, more > 0 ? `and ${more} more` : '');
@@ -179,11 +180,36 @@ export class Workers implements View {
   }
 }
 
+/** The part of an answer of several workers that is about one of them. */
+function answerOf(answers: unknown, worker: string): Readonly<Record<string, unknown>> {
+  const pairs = answers as readonly (readonly [string, Readonly<Record<string, unknown>>])[];
+  return pairs.find(([address]) => address === worker)?.[1] ?? {};
+}
+
+/** The calls of each running task, innermost first. */
+function stacksText(answer: unknown, worker: string): string {
+  const { running = [], error } = answerOf(answer, worker) as {
+    readonly running?: readonly (Partial<TaskStack> & {
+      readonly key: string;
+      readonly seconds: number;
+    })[];
+    readonly error?: unknown;
+  };
+  if (error !== undefined) return JSON.stringify(error, undefined, 2);
+  const stacks = running.map(({ key, seconds: ranS, frames = [], unseen }) => {
+    const calls = frames.map(
+      ({ name, url, line, column }) => `    at ${name || '(anonymous)'} (${url}:${line}:${column})`,
+    );
+    const none = unseen ?? 'it waits, and computes nothing';
+    return [`${key}, for ${seconds(ranS)}`, ...(calls.length > 0 ? calls : [`    ${none}`])];
+  });
+  return stacks.length === 0 ? 'No task runs.' : stacks.flat().join('\n');
+}
+
 /** Lines of a log, oldest first. */
 function logText(answer: unknown, worker: string): string {
-  const { workers = [] } = answer as { workers?: readonly (readonly [string, unknown])[] };
-  const [, found] = workers.find(([address]) => address === worker) ?? ['', {}];
-  const { lines = [] } = found as { lines?: readonly Line[] };
+  const { workers = [] } = answer as { readonly workers?: unknown };
+  const { lines = [] } = answerOf(workers, worker) as { lines?: readonly Line[] };
   return lines.length === 0 ? 'It has written nothing.' : lines.map(lineText).join('\n');
 }
 

@@ -5,6 +5,7 @@ import { Access, isLoopback } from './access.ts';
 import { Feed } from './feed.ts';
 import { countsOf, Metrics } from './metrics.ts';
 import type { DashboardOptions } from './options.ts';
+import { profileOf } from './profile.ts';
 import { addApi, addChanges, addData, addFeed, addPages, Answers } from './routes.ts';
 import {
   createServer,
@@ -46,6 +47,9 @@ export class Dashboard {
     await addPages(app, answers, context.cluster, access);
     addFeed(app, feed);
     addApi(app, answers, () => context);
+    addData(app, answers, '/api/profile', ({ prefix }) => profileOf(context, prefix), {
+      names: ['prefix'],
+    });
     addChanges(app, answers, context);
     const server = await startServer(app, host, wanted);
     const { port } = server;

@@ -3,6 +3,7 @@
  * of a field that changes.
  */
 import type { AmmStatus } from '../../core/api/amm-manager.ts';
+import type { CallTree } from '../../core/api/executor.ts';
 import type { ShadowReport, Why } from '../../core/api/insight.ts';
 
 /** Figures of the whole cluster. */
@@ -343,4 +344,18 @@ export interface PoliciesAnswer {
   readonly policies: Readonly<Record<string, string>>;
   readonly shadows: readonly ShadowReport[];
   readonly known: Readonly<Record<string, readonly string[]>>;
+}
+
+/** The answer about what running tasks compute. */
+export interface ProfileAnswer {
+  /** Of all prefixes, or of one. Calls with a very small share are left out. */
+  readonly tree: CallTree;
+  readonly intervalMs: number;
+  /** The time since which workers sample. */
+  readonly sinceS: number;
+  /** Prefixes with samples, the most first. */
+  readonly prefixes: readonly string[];
+  /** Workers that sample, and those that cannot. */
+  readonly workers: number;
+  readonly silent: number;
 }

@@ -3,6 +3,7 @@ export const PAGES = [
   'status',
   'tasks',
   'graph',
+  'profile',
   'system',
   'memory',
   'decisions',
@@ -24,6 +25,7 @@ export const SINGLE_PAGES: Readonly<Record<string, PageName>> = {
   progress: 'status',
   'task-stream': 'tasks',
   graph: 'graph',
+  profile: 'profile',
   'workers-memory': 'memory',
   'workers-cpu-timeseries': 'system',
   workers: 'workers',
@@ -42,7 +44,7 @@ export const SINGLE_PAGES: Readonly<Record<string, PageName>> = {
 };
 
 /** The number of {@link SINGLE_PAGES}, from the first on, that are listed for JupyterLab: one for each page. */
-const LISTED = 8;
+const LISTED = 9;
 
 const SINGLE = 'individual-';
 

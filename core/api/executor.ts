@@ -121,6 +121,26 @@ export interface StackFrame {
   readonly column: number;
 }
 
+/** Calls that were seen in samples of stacks, with what they call. */
+export interface CallTree {
+  readonly name: string;
+  readonly url: string;
+  /** Counted from 1; 0: unknown. */
+  readonly line: number;
+  /** Samples in it, and in what it calls. */
+  readonly count: number;
+  readonly children: readonly CallTree[];
+}
+
+/** Samples of what running tasks computed. */
+export interface TaskProfile {
+  readonly intervalMs: number;
+  /** The time at which sampling began. */
+  readonly sinceMs: number;
+  /** Calls by the prefix of the task, which is the root. */
+  readonly prefixes: Readonly<Record<string, CallTree>>;
+}
+
 /** Makes a run stop: aborts its signal, or has it returned when it has not begun. */
 export type AbortRun = (reason?: RunAborted) => void;
 
@@ -167,6 +187,8 @@ export interface Executor {
   ): Promise<readonly ExecutionResult[]>;
   /** The call stacks of running tasks, as far as they can be seen. */
   callStacks?(): Promise<ReadonlyMap<string, TaskStack>>;
+  /** The calls of its tasks, sampled from the first reading on, as long as it is read at least every half minute. */
+  profile?(): Promise<TaskProfile>;
   /** Bytes that its threads occupy besides results, as last known. Default 0. */
   readonly memoryBytes?: number;
   /** Asks idle threads to give back what is garbage. Does not wait for it. */

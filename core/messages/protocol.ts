@@ -245,7 +245,8 @@ export interface LogLine {
 
 /** Served by workers to their scheduler: a look inside. */
 export interface InspectRequest {
-  readonly what: 'versions' | 'logs' | 'state' | 'identity' | 'connections' | 'call-stacks';
+  readonly what:
+    'versions' | 'logs' | 'state' | 'identity' | 'connections' | 'call-stacks' | 'profile';
   /** With `call-stacks`: of these tasks. Default: of all that run. */
   readonly keys?: readonly string[];
   /** Newest lines of the log. Default: all that are kept. */

@@ -555,7 +555,7 @@ const EXECUTOR: Rules<keyof Executor> = {
   },
   ...{ apiVersion: ANY, hasEventLoops: FLAG, memoryBytes: ANY, onActorLost: ANY },
   ...{ run: FUNCTION, begin: FUNCTION, runAside: FUNCTION, close: FUNCTION },
-  ...{ callActor: FUNCTION, releaseActor: FUNCTION, callStacks: FUNCTION },
+  ...{ callActor: FUNCTION, releaseActor: FUNCTION, callStacks: FUNCTION, profile: FUNCTION },
   collectGarbage: FUNCTION,
 };
 

@@ -53,6 +53,8 @@ export class WorkerInspection {
         return this.serving.connections();
       case 'call-stacks':
         return this.callStacks(Array.isArray(keys) ? (keys as readonly unknown[]) : undefined);
+      case 'profile':
+        return this.profile();
       case 'state':
         return {
           ...this.description.describe(),
@@ -64,7 +66,7 @@ export class WorkerInspection {
       default:
         throw new YardmasterError(
           'ERR_PROTOCOL',
-          `a worker can be inspected for versions, logs, identity, connections, call-stacks or state, not for ${String(what)}`,
+          `a worker can be inspected for versions, logs, identity, connections, call-stacks, profile or state, not for ${String(what)}`,
           { what },
         );
     }
@@ -89,6 +91,13 @@ export class WorkerInspection {
         return { key, seconds, hasSeceded, isCancelled: task?.state !== 'executing', ...stack };
       }),
     };
+  }
+
+  private async profile(): Promise<InspectReply> {
+    const { executor } = this;
+    const failed = `${executorName(executor)} threw in profile`;
+    const profile = await named(failed, 'ERR_EXECUTOR', () => executor.profile?.());
+    return { profile: profile ?? null };
   }
 
   private async run({ key, runSpec, place }: WireMessage): Promise<InspectReply> {

@@ -10,6 +10,7 @@ import {
   type Executor,
   type Logger,
   RunAborted,
+  type TaskProfile,
   type TaskSlot,
   type TaskStack,
   type Timer,
@@ -24,6 +25,7 @@ import { ActorThreads, ThreadPool } from './thread-pool.ts';
 import { RunDispatcher } from './run-queue.ts';
 import { Job } from './task-thread.ts';
 import { closedResult } from './thread-errors.ts';
+import { ThreadProfiler } from './thread-profiler.ts';
 import { stacksOf } from './thread-run.ts';
 
 /** The options of a thread executor: what a worker says of its executor, and how the threads are used. */
@@ -53,6 +55,7 @@ export class ThreadExecutor implements Executor {
   onActorLost: ((key: string) => void) | undefined;
   private readonly actors: ActorThreads;
   private readonly crew: ThreadPool;
+  private profiler: ThreadProfiler | undefined;
   private readonly dealer: RunDispatcher;
   private readonly surroundings: Reach | undefined;
   private closing: Promise<void> | undefined;
@@ -176,6 +179,11 @@ export class ThreadExecutor implements Executor {
     return stacks;
   }
 
+  profile(): Promise<TaskProfile> {
+    this.profiler ??= new ThreadProfiler(this.crew.threads);
+    return this.profiler.read();
+  }
+
   /**
    * The sum of the values that the threads reported last; the memory of running tasks is not known.
    */
@@ -191,6 +199,7 @@ export class ThreadExecutor implements Executor {
   }
 
   close(): Promise<void> {
+    this.profiler?.stop();
     this.surroundings?.close();
     this.closing ??= Promise.all([this.actors.close(), this.crew.close()]).then(() => undefined);
     this.dealer.close();

@@ -55,6 +55,8 @@ export class TaskThread {
   private usedBytes = 0;
   /** It was asked to collect garbage and has not answered. */
   private isCollecting = false;
+  /** Runs that have ended, in their order, while a profiler wants them; its reader empties it. */
+  ranTasks: { readonly key: string; readonly startMs: number; stopMs: number }[] | undefined;
   private isClosed = false;
   private uncaught: unknown = undefined;
 
@@ -190,6 +192,10 @@ export class TaskThread {
     job.giveGrace(clock.setTimer(job.graceMs, () => this.endByForce(job)));
   }
 
+  get threadId(): number {
+    return this.worker.threadId;
+  }
+
   /** The tasks that it runs. */
   get running(): readonly Running[] {
     const { threadId, performance } = this.worker;
@@ -256,6 +262,12 @@ export class TaskThread {
     let ended = 0;
     readResults(columns, offsetMs, (number, result) => {
       const job = this.line[ended];
+      if (this.ranTasks !== undefined && result.kind === 'success')
+        this.remember(
+          job?.number === number ? job : this.waiting.get(number),
+          result.startMs - offsetMs,
+          result.stopMs - offsetMs,
+        );
       if (job?.number === number) {
         ended++;
         job.end(result);
@@ -268,6 +280,13 @@ export class TaskThread {
     this.endWhenAbandoned();
     if (this.isExtra !== wasExtra) this.settings.onSlotChange(this);
     this.settings.onProgress(this);
+  }
+
+  /** Of many short runs one in a millisecond is remembered, which stands for its neighbours. */
+  private remember(job: Job | undefined, startMs: number, stopMs: number): void {
+    const last = this.ranTasks?.at(-1);
+    if (last !== undefined && stopMs - last.startMs < 1) last.stopMs = stopMs;
+    else if (job !== undefined) this.ranTasks?.push({ key: job.key, startMs, stopMs });
   }
 
   private jobOf(number: number): Job | undefined {

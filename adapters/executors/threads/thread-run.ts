@@ -246,7 +246,7 @@ class Inspection {
 }
 
 /** Neither Node's own nor what runs tasks. */
-function isOfTask(url: string): boolean {
+export function isOfTask(url: string): boolean {
   return url !== '' && !url.startsWith('node:') && !url.startsWith(bundleFolder());
 }
 

@@ -7,7 +7,17 @@ import { startCluster } from './bench.ts';
 import { hasBrowser, misdeedsOf, startBrowser, violationsIn, openPage } from './browser.ts';
 import { add, blob, fail, spin } from './fixtures/tasks.mjs';
 
-const PAGES = ['status', 'tasks', 'graph', 'system', 'memory', 'decisions', 'workers', 'log'];
+const PAGES = [
+  'status',
+  'tasks',
+  'graph',
+  'profile',
+  'system',
+  'memory',
+  'decisions',
+  'workers',
+  'log',
+];
 
 describe.skipIf(!hasBrowser)('the dashboard in a browser', () => {
   let cluster: LocalCluster;

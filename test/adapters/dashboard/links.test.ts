@@ -34,6 +34,7 @@ describe('the addresses of the dashboard', () => {
   });
 
   it.each([
+    '/profile',
     '/groups',
     '/exceptions',
     '/system',
@@ -59,7 +60,7 @@ describe('the addresses of the dashboard', () => {
       'Individual Workers Memory': '/individual-workers-memory',
     });
     const paths = Object.values(plots).map(String);
-    expect(new Set(paths.map(pageAt)).size).toBe(8);
+    expect(new Set(paths.map(pageAt)).size).toBe(9);
     for (const path of paths) {
       const response = await fetch(at + path);
       expect(response.status).toBe(200);

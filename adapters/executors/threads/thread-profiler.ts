@@ -1,0 +1,195 @@
+import type { Profiler, Session } from 'node:inspector';
+import { type CallTree, prefixOfKey, type TaskProfile } from '../../../core/api/index.ts';
+import { epochMs } from '../../clocks/system-clock.ts';
+import type { TaskThread } from './task-thread.ts';
+import { isOfTask } from './thread-run.ts';
+
+/** Between two samples of a thread. */
+const INTERVAL_MS = 20;
+/** Without a reader for so long, nothing is sampled any more. */
+const LEASE_MS = 30_000;
+/** Threads answer within this, or with the next reading. */
+const ANSWER_MS = 2000;
+/** Calls that are told apart; further ones count for their callers. */
+const NODES_MAX = 20_000;
+
+/** Calls of one function by its callers, as they are counted. */
+class Calls {
+  count = 0;
+  readonly byFrame = new Map<string, Calls>();
+
+  constructor(
+    private readonly name: string,
+    private readonly url = '',
+    private readonly line = 0,
+  ) {}
+
+  toTree(): CallTree {
+    const { name, url, line, count } = this;
+    return {
+      name,
+      url,
+      line,
+      count,
+      children: Array.from(this.byFrame.values(), (one) => one.toTree()),
+    };
+  }
+}
+
+/**
+ * Samples the call stacks of threads while they run tasks, by V8's profiler, which also sees a task that never gives
+ * way. It runs while somebody reads what was seen, and half a minute longer.
+ */
+export class ThreadProfiler {
+  private session: Session | undefined;
+  /** Threads by the id of their session. */
+  private readonly attached = new Map<string, TaskThread>();
+  private readonly asked = new Map<number, (profile: Profiler.Profile | undefined) => void>();
+  private readonly prefixes = new Map<string, Calls>();
+  private nodes = 0;
+  private nextId = 0;
+  private sinceMs = 0;
+  private timer: NodeJS.Timeout | undefined;
+  private reading: Promise<TaskProfile> | undefined;
+
+  constructor(private readonly threads: ReadonlySet<TaskThread>) {}
+
+  /**
+   * All that was seen since the first reading. Readers at the same time get the same.
+   * @throws Error when Node's inspector cannot be used
+   */
+  read(): Promise<TaskProfile> {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.stop(), LEASE_MS).unref();
+    this.reading ??= this.collect().finally(() => (this.reading = undefined));
+    return this.reading;
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    this.session?.disconnect(); // Ends the profilers of all threads.
+    this.session = undefined;
+    for (const thread of this.attached.values()) thread.ranTasks = undefined;
+    for (const answer of this.asked.values()) answer(undefined);
+    this.attached.clear();
+    this.asked.clear();
+    this.prefixes.clear();
+    this.nodes = 0;
+  }
+
+  private async collect(): Promise<TaskProfile> {
+    if (this.session === undefined) await this.start();
+    await Promise.all([...this.attached].map((entry) => this.collectFrom(...entry)));
+    const trees = [...this.prefixes].map(([prefix, tree]) => [prefix, tree.toTree()] as const);
+    return { intervalMs: INTERVAL_MS, sinceMs: this.sinceMs, prefixes: Object.fromEntries(trees) };
+  }
+
+  private async start(): Promise<void> {
+    const { Session: Inspector } = await import('node:inspector');
+    const session = new Inspector();
+    session.connect();
+    this.session = session;
+    this.sinceMs = epochMs();
+    session.on('NodeWorker.attachedToWorker', ({ params: { sessionId, workerInfo } }) => {
+      const id = Number(/^\[worker (\d+)\]/.exec(workerInfo.title)?.[1]);
+      const thread = [...this.threads].find(({ threadId }) => threadId === id);
+      if (thread === undefined) return;
+      this.attached.set(sessionId, thread);
+      thread.ranTasks = [];
+      this.send(sessionId, 'Profiler.enable');
+      this.send(sessionId, 'Profiler.setSamplingInterval', { interval: 1000 * INTERVAL_MS });
+      this.send(sessionId, 'Profiler.start');
+    });
+    session.on('NodeWorker.detachedFromWorker', ({ params: { sessionId } }) => {
+      this.attached.delete(sessionId);
+    });
+    session.on('NodeWorker.receivedMessageFromWorker', ({ params: { message } }) => {
+      const { id = 0, result } = JSON.parse(message) as {
+        readonly id?: number;
+        readonly result?: { readonly profile?: Profiler.Profile };
+      };
+      this.asked.get(id)?.(result?.profile);
+      this.asked.delete(id);
+    });
+    session.post('NodeWorker.enable', { waitForDebuggerOnStart: false });
+  }
+
+  /** Takes what a thread has seen, and lets it go on. */
+  private async collectFrom(sessionId: string, thread: TaskThread): Promise<void> {
+    const id = this.send(sessionId, 'Profiler.stop');
+    const answer = new Promise<Profiler.Profile | undefined>((resolve) => {
+      this.asked.set(id, resolve);
+      setTimeout(() => resolve(undefined), ANSWER_MS).unref();
+    });
+    this.send(sessionId, 'Profiler.start');
+    const profile = await answer;
+    if (profile !== undefined && thread.ranTasks !== undefined) this.add(profile, thread);
+  }
+
+  private send(sessionId: string, method: string, params: object = {}): number {
+    const id = ++this.nextId;
+    const message = JSON.stringify({ id, method, params });
+    // A thread that has ended meanwhile answers nothing.
+    this.session?.post('NodeWorker.sendMessageToWorker', { sessionId, message }, () => undefined);
+    return id;
+  }
+
+  /** O(samples · depth). */
+  private add(
+    { nodes, samples = [], timeDeltas = [], startTime }: Profiler.Profile,
+    thread: TaskThread,
+  ): void {
+    const ran = thread.ranTasks ?? [];
+    const [present] = thread.running;
+    thread.ranTasks = [];
+    const frames = new Map(nodes.map((node) => [node.id, node.callFrame]));
+    const callers = new Map(
+      nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id])),
+    );
+    const stacks = new Map<number, readonly Profiler.ProfileNode['callFrame'][]>();
+    const stackOf = (leaf: number): readonly Profiler.ProfileNode['callFrame'][] => {
+      let found = stacks.get(leaf);
+      if (found !== undefined) return found;
+      const calls = [];
+      for (let id: number | undefined = leaf; id !== undefined; id = callers.get(id)) {
+        const frame = frames.get(id);
+        if (frame !== undefined) calls.push(frame);
+      }
+      calls.reverse();
+      const first = calls.findIndex(({ url }) => isOfTask(url));
+      found = first < 0 ? calls.slice(-1) : calls.slice(first);
+      stacks.set(leaf, found);
+      return found;
+    };
+    // The profiler counts microseconds of the clock of `hrtime`.
+    const offsetMs = epochMs() - Number(process.hrtime.bigint()) / 1e6;
+    let atMs = startTime / 1000 + offsetMs;
+    let next = 0;
+    samples.forEach((leaf, k) => {
+      atMs += (timeDeltas[k] ?? 0) / 1000;
+      if (frames.get(leaf)?.functionName === '(idle)') return;
+      while (next < ran.length && (ran[next]?.stopMs ?? 0) < atMs) next++;
+      const run = ran[next];
+      const key = run === undefined ? present?.key : run.startMs <= atMs ? run.key : undefined;
+      if (key !== undefined) this.count(prefixOfKey(key), stackOf(leaf));
+    });
+  }
+
+  private count(prefix: string, stack: readonly Profiler.ProfileNode['callFrame'][]): void {
+    let node = this.prefixes.get(prefix);
+    if (node === undefined) this.prefixes.set(prefix, (node = new Calls(prefix)));
+    node.count++;
+    for (const { functionName, url, lineNumber } of stack) {
+      const frame = `${functionName} ${url} ${lineNumber}`;
+      let callee: Calls | undefined = node.byFrame.get(frame);
+      if (callee === undefined) {
+        if (this.nodes >= NODES_MAX) return;
+        this.nodes++;
+        callee = new Calls(functionName || '(anonymous)', url, lineNumber + 1);
+        node.byFrame.set(frame, callee);
+      }
+      callee.count++;
+      node = callee;
+    }
+  }
+}

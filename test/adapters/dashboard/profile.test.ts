@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
+import type { ProfileAnswer } from '../../../adapters/dashboard/page-messages.ts';
+import type { Client } from '../../../adapters/client/index.ts';
+import { startCluster } from './bench.ts';
+import { outer, spin } from './fixtures/tasks.mjs';
+
+describe('the profile of running tasks', () => {
+  let cluster: LocalCluster;
+  let client: Client;
+  let at: string;
+  beforeAll(async () => {
+    ({ cluster, at } = await startCluster({}, { mode: 'threads', workers: 2 }));
+    client = await cluster.client();
+  });
+  afterAll(() => cluster.close());
+
+  const profile = async (prefix = ''): Promise<ProfileAnswer> =>
+    (await (await fetch(`${at}/api/profile?prefix=${prefix}`)).json()) as ProfileAnswer;
+  /** Names of the calls below a root, each with its caller. */
+  const callsIn = async (prefix: string): Promise<readonly string[]> => {
+    const { tree } = await profile(prefix);
+    const found: string[] = [];
+    const visit = (node: typeof tree): void => {
+      for (const child of node.children) {
+        found.push(`${node.name} > ${child.name}`);
+        visit(child);
+      }
+    };
+    visit(tree);
+    return found;
+  };
+
+  it('names the functions in which a task computes, also while it does not give way', async () => {
+    const { tree, workers } = await profile();
+    expect(workers).toBe(2);
+    expect(tree.name).toBe('all tasks');
+    const long = client.with({ key: 'long-1' }).submit(outer, 60_000);
+    await expect.poll(() => callsIn('long')).toContain('outer > inner');
+    expect(await callsIn('long')).toContain('long > outer');
+    expect(long.status).toBe('pending');
+  });
+
+  it('tells the tasks of prefixes apart', async () => {
+    const more = (): void => void client.with({ key: 'short-1', pure: false }).submit(spin, 200);
+    more();
+    await expect.poll(() => callsIn('short')).toContain('short > spin');
+    expect((await callsIn('short')).join()).not.toContain('outer');
+    expect((await profile()).prefixes).toContain('short');
+  });
+});

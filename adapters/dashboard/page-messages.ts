@@ -333,7 +333,12 @@ export interface TaskAnswer {
   readonly task: {
     readonly nbytes: number;
     readonly type: string | null;
+    /** With the stack, where it has one. */
     readonly error: string | null;
+    /** Addresses of the workers on which it failed. */
+    readonly workers: readonly string[];
+    /** The task because of which it failed; null: it failed of its own, or did not. */
+    readonly cause: string | null;
     readonly dependencies: readonly string[];
     readonly dependents: readonly string[];
   } | null;

@@ -167,13 +167,22 @@ function taskOf(context: ApiSource, key: string): TaskAnswer {
   const why = context.run('why', { key }) as Why;
   const task = context.cluster.tasks.get(key);
   if (task === undefined) return { why, task: null };
-  const { nbytes, type = null, failure, dependencies, dependents } = task;
+  const { nbytes, type = null, failure, dependencies, dependents, exceptionBlame: blame } = task;
   const keys = (tasks: typeof dependencies): readonly string[] =>
     tasks.slice(0, NEIGHBOURS_MAX).map((one) => one.key);
-  const error = failure?.exceptionText ?? null;
+  const { exceptionText = '', tracebackText = '' } = failure ?? {};
+  // The stack of JavaScript begins with the message.
+  const text = tracebackText.includes(exceptionText)
+    ? tracebackText
+    : `${exceptionText}\n${tracebackText}`;
+  const error = failure === undefined ? null : text.trim();
+  const cause = blame === undefined || blame.key === key ? null : blame.key;
   return {
     why,
-    task: { nbytes, type, error, dependencies: keys(dependencies), dependents: keys(dependents) },
+    task: {
+      ...{ nbytes, type, error, cause, workers: [...task.erredOn] },
+      ...{ dependencies: keys(dependencies), dependents: keys(dependents) },
+    },
   };
 }
 

@@ -1,13 +1,13 @@
-/** Okabe and Ito's colours, which the colour-blind tell apart, without black and the yellow that vanishes on white. */
+/** Paul Tol's colours for prefixes. States, transfers and disk have those of Okabe and Ito: none of them is the same. */
 const PALETTE = [
-  '#0072b2',
-  '#e69f00',
-  '#009e73',
-  '#cc79a7',
-  '#56b4e9',
-  '#d55e00',
-  '#8c6d1f',
-  '#7f7f7f',
+  '#4477aa',
+  '#ccbb44',
+  '#228833',
+  '#aa3377',
+  '#66ccee',
+  '#ee6677',
+  '#44aa99',
+  '#999933',
 ];
 
 /** The colour of a prefix, by its number. Later ones are shades of the first. */

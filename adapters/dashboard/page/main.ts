@@ -46,6 +46,8 @@ class App implements Around {
   private readonly links = new Map<string, HTMLAnchorElement>();
   private readonly panel = new TaskPanel(this);
   private view: View | undefined;
+  /** The reader looks at a moment: nothing that is shown changes. */
+  isPaused = false;
 
   start(): void {
     const skip = h('a', { href: '#main', class: 'skip' }, 'Skip to the content');
@@ -54,6 +56,7 @@ class App implements Around {
     addEventListener('popstate', () => this.open());
     const moment = this.momentBar();
     this.link.onState = () => {
+      if (this.isPaused) return;
       moment?.show(this.link.state.nowS);
       if (moment === undefined) this.system.add(this.link.state);
       this.view?.update?.();
@@ -126,6 +129,12 @@ class App implements Around {
       this.links.set(path, link);
       return link;
     });
+    const pause = button('Pause', () => {
+      this.isPaused = !this.isPaused;
+      pause.setAttribute('aria-pressed', String(this.isPaused));
+      if (!this.isPaused) this.view?.update?.();
+    });
+    pause.setAttribute('aria-pressed', 'false');
     const theme = button('Theme', () => switchTheme(), {
       'aria-label': 'Theme: light or dark',
     });
@@ -135,6 +144,7 @@ class App implements Around {
       h('strong', { class: 'brand' }, 'Yardmaster'),
       h('nav', { 'aria-label': 'Pages' }, ...links),
       this.status,
+      this.past === undefined && pause,
       theme,
     );
   }

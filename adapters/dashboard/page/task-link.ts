@@ -56,7 +56,7 @@ export function poll(
   if (around.past !== undefined) return eachMoment(around, run);
   const turn = async (): Promise<void> => {
     try {
-      await run();
+      if (around.isPaused !== true) await run();
       failed = '';
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);

@@ -14,6 +14,7 @@ export class TaskPanel {
       click: (event) => {
         if (event.target === this.element) this.element.close();
       },
+      close: () => showInAddress(undefined),
     });
   }
 
@@ -22,6 +23,7 @@ export class TaskPanel {
       const answer = await get<TaskAnswer>('api/task', { key });
       this.element.replaceChildren(...this.content(answer));
       if (!this.element.open) this.element.showModal();
+      showInAddress(key);
     } catch (error) {
       complain(this.around, error);
     }
@@ -51,7 +53,7 @@ export class TaskPanel {
   }
 
   private facts(task: NonNullable<TaskAnswer['task']>): HTMLElement[] {
-    const { nbytes, type, error, dependencies, dependents } = task;
+    const { nbytes, type, error, workers, cause, dependencies, dependents } = task;
     const keys = (title: string, all: readonly string[]): HTMLElement =>
       h(
         'p',
@@ -61,6 +63,8 @@ export class TaskPanel {
       );
     return [
       ...(error === null ? [] : [h('pre', { class: 'error' }, error)]),
+      ...(workers.length === 0 ? [] : [h('p', {}, `It failed on ${workers.join(', ')}.`)]),
+      ...(cause === null ? [] : [keys('The first cause', [cause])]),
       ...(nbytes >= 0
         ? [h('p', {}, `Result: ${bytes(nbytes)}${type === null ? '' : ` (${type})`}`)]
         : []),
@@ -98,4 +102,12 @@ export class TaskPanel {
       return [title, h('p', {}, `${preciseClock(atMs)} ${policy}: ${rule}`), table.element];
     });
   }
+}
+
+/** The address of the page says which task is open, so that it can be shared. */
+function showInAddress(key: string | undefined): void {
+  const address = new URL(location.href);
+  if (key === undefined) address.searchParams.delete('task');
+  else address.searchParams.set('task', key);
+  history.replaceState(null, '', address);
 }

@@ -6,6 +6,8 @@ export interface Around<Link extends StreamSource = Source> {
   readonly link: Link;
   /** The scheduler that is gone, if the pages show one: nothing can be changed or asked of workers. */
   readonly past?: PastDescription | undefined;
+  /** True while the reader wants to see nothing new. */
+  readonly isPaused?: boolean;
   /** Opens the story of a task. */
   showTask(key: string): void;
   /** Opens another view. */

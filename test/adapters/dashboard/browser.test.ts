@@ -108,8 +108,38 @@ describe.skipIf(!hasBrowser)('the dashboard in a browser', () => {
     const dialog = page.getByRole('dialog');
     await dialog.getByText('erred').first().waitFor();
     expect(await dialog.innerText()).toContain('onerror=alert(1)');
+    expect(await dialog.innerText()).toMatch(/at .*tasks\.mjs[^]*It failed on inmemory:/);
+    expect(page.url()).toBe(`${at}/status?task=parse-1`);
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'hidden' });
+    await expect.poll(() => page.url()).toBe(`${at}/status`);
+  });
+
+  it('changes nothing while it is paused', async () => {
+    await page.goto(`${at}/status`);
+    await expect.poll(text).toContain('load');
+    const pause = page.getByRole('button', { name: 'Pause' });
+    await pause.click();
+    const client = await cluster.client();
+    held.push(client.with({ key: 'unseen-1' }).submit(spin, 1));
+    const other = await openPage(browser);
+    await other.goto(`${at}/status`);
+    await expect.poll(() => other.innerText('main')).toContain('unseen');
+    await other.context().close();
+    expect(await text()).not.toContain('unseen');
+    await pause.click();
+    await expect.poll(text).toContain('unseen');
+  });
+
+  it('finds tasks in the graph by name and state', async () => {
+    await page.goto(`${at}/graph`);
+    await expect.poll(text).toMatch(/tasks with all dependencies/);
+    await page.getByLabel('State').selectOption('erred');
+    await expect.poll(text).toMatch(/1 of \d+ fit the search/);
+    await page.getByLabel('Search').fill('load');
+    await expect.poll(text).toMatch(/0 of \d+ fit the search/);
+    await page.getByLabel('State').selectOption('memory');
+    await expect.poll(text).toMatch(/4 of \d+ fit the search/);
   });
 
   it('shows what ran, zooms and moves with the keyboard', async () => {

@@ -14,6 +14,9 @@ const FIT_MAX = 24;
 /** The ratio of width to height of a graph. */
 const WIDE = 2.6;
 
+/** The opacity of what does not fit the search. */
+const FAINT = 0.15;
+
 /** A place in units of the distance between two nodes. */
 interface Point {
   readonly x: number;
@@ -27,6 +30,11 @@ export class Graph implements View {
     role: 'img',
     'aria-label': 'Graph of tasks',
   });
+  private readonly filter = h('input', {
+    ...{ id: 'graph-filter', type: 'search', autocomplete: 'off' },
+  });
+  private readonly state = h('select', { id: 'graph-state' });
+  private readonly found = h('p', { class: 'note', role: 'status' });
   private readonly note = h('p', { class: 'note', role: 'status' });
   private readonly tip = h('div', { class: 'tip', hidden: true });
   private answer: GraphAnswer | undefined;
@@ -47,7 +55,16 @@ export class Graph implements View {
       button('Zoom out', () => this.zoom(1 / 1.4)),
     );
     const plot = h('div', { class: 'plot' }, this.canvas, this.tip);
-    this.element = section('Graph', bar, legend(STATES), plot, this.note);
+    this.state.append(h('option', { value: '' }, 'any state'));
+    for (const [state] of STATES) this.state.append(h('option', { value: state }, state));
+    for (const field of [this.filter, this.state]) on(field, { input: () => this.draw() });
+    bar.append(
+      h('label', { for: 'graph-filter' }, 'Search'),
+      this.filter,
+      h('label', { for: 'graph-state' }, 'State'),
+      this.state,
+    );
+    this.element = section('Graph', bar, legend(STATES), plot, this.note, this.found);
     this.listen();
     this.resized.observe(this.canvas);
     this.stop = poll(around, 1000, async () => {
@@ -100,6 +117,7 @@ export class Graph implements View {
     view.x = x - (x - view.x) * factor;
     view.y = y - (y - view.y) * factor;
     view.scale *= factor;
+    this.tip.hidden = true;
     this.draw();
   }
 
@@ -172,15 +190,32 @@ export class Graph implements View {
     context.strokeStyle = themed('edge');
     context.lineWidth = 1;
     context.beginPath();
+    const fits = answer.nodes.map((node) => this.fits(node));
+    const count = fits.filter(Boolean).length;
+    const isPart = count < fits.length;
+    setText(
+      this.found,
+      isPart ? `${count} of ${fits.length} fit the search; the others are faint.` : '',
+    );
+    context.globalAlpha = isPart ? FAINT : 1;
     for (const { from, to } of answer.edges) {
       const [a, b] = [at(from), at(to)];
       context.moveTo(a.x, a.y);
       context.bezierCurveTo((a.x + b.x) / 2, a.y, (a.x + b.x) / 2, b.y, b.x, b.y);
     }
     context.stroke();
-    answer.nodes.forEach(({ name, states }, index) =>
-      this.drawNode(context, { ...at(index), index, name, states }),
-    );
+    answer.nodes.forEach(({ name, states }, index) => {
+      context.globalAlpha = fits[index] === true ? 1 : FAINT;
+      this.drawNode(context, { ...at(index), index, name, states });
+    });
+    context.globalAlpha = 1;
+  }
+
+  /** True when a node has what is searched for in its name, and a task in the wanted state. */
+  private fits({ name, states }: GraphAnswer['nodes'][number]): boolean {
+    const state = this.state.value;
+    const isWanted = state === '' || (states[state] ?? 0) > 0;
+    return isWanted && name.toLowerCase().includes(this.filter.value.toLowerCase());
   }
 
   private drawNode(

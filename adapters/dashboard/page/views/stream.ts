@@ -1,7 +1,7 @@
 import { countOf } from '../../../../core/util/values.ts';
 import { ACTION_COLOURS, prefixColour, themed } from '../colours.ts';
 import { button, figure, h, on, section, setText, Table } from '../dom.ts';
-import { clock, seconds } from '../format.ts';
+import { clock, preciseClock, seconds } from '../format.ts';
 import { type Bin, fromColumns, type Span, type StreamWindow } from '../../page-messages.ts';
 import type { StreamPart, StreamSource } from '../link.ts';
 import { poll } from '../task-link.ts';
@@ -168,6 +168,7 @@ export class Stream implements View {
   }
 
   private look(fromS: number, toS: number): void {
+    this.tip.hidden = true;
     this.isLive = false;
     this.live.setAttribute('aria-pressed', 'false');
     this.window = { fromS, toS };
@@ -345,19 +346,24 @@ export class Stream implements View {
   private drawNames(context: CanvasRenderingContext2D): void {
     context.fillStyle = themed('muted');
     context.textAlign = 'left';
-    const { workers } = this.around.link.state;
     const { rowHeight } = this;
     let last = '';
     this.order.forEach((row, index) => {
-      const { worker = '', name: leftAs = '' } = this.shown?.rows[row] ?? {};
+      const { worker = '' } = this.shown?.rows[row] ?? {};
       if (worker === last) return;
       last = worker;
       context.fillText(
-        (workers.get(worker)?.name ?? (leftAs || worker)).slice(-17),
+        this.workerOf(row).slice(-17),
         2,
         index * rowHeight + Math.max(6, rowHeight / 2),
       );
     });
+  }
+
+  /** The name of the worker of a row, also of one that has left. */
+  private workerOf(row: number): string {
+    const { worker = '', name = '' } = this.shown?.rows[row] ?? {};
+    return this.around.link.state.workers.get(worker)?.name ?? (name || worker);
   }
 
   private spanAt({ offsetX, offsetY }: PointerEvent): Span | undefined {
@@ -379,9 +385,10 @@ export class Stream implements View {
     const span = this.spanAt(event);
     this.tip.hidden = span === undefined;
     if (span === undefined) return;
+    const start = preciseClock(1000 * (this.shown?.fromS ?? 0) + span.startMs);
     setText(
       this.tip,
-      `${span.key} · ${seconds((span.stopMs - span.startMs) / 1000)}${span.isError ? ' · failed' : ''}`,
+      `${span.key} · ${seconds((span.stopMs - span.startMs) / 1000)} from ${start} on ${this.workerOf(span.row)}${span.isError ? ' · failed' : ''}`,
     );
     this.tip.style.left = `${Math.min(event.offsetX + 12, this.canvas.clientWidth - 220)}px`;
     this.tip.style.top = `${event.offsetY + 14}px`;

@@ -7,7 +7,7 @@ const TIMEOUT_MS = 5000;
 /** Calls with a smaller share of all samples are not shown. */
 const SHARE_MIN = 0.002;
 
-/** What running tasks compute, over all workers: those of JavaScript, and Dask's. */
+/** Merges the samples of the calls of running tasks over all workers: those of JavaScript, and Dask's. */
 export async function profileOf(source: ApiSource, prefix: string): Promise<ProfileAnswer> {
   const request = { method: 'inspect', parameters: { what: 'profile' }, timeoutMs: TIMEOUT_MS };
   const [answers, ofDask] = await Promise.all([

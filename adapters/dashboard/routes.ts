@@ -6,6 +6,7 @@ import {
   type ShadowReport,
   SLOT_NAMES,
   type SlotName,
+  type TaskView,
   type Why,
   YardmasterError,
 } from '../../core/api/index.ts';
@@ -144,7 +145,7 @@ export function addApi(
       { names: [...names, 'at'] as const },
     );
   answer('/api/task', ['key'], (source, { key }) => taskOf(source, given('key', key)));
-  answer('/api/graph', [], ({ cluster }) => graphOf(cluster));
+  answer('/api/graph', ['name'], ({ cluster }, { name }) => graphOf(cluster, name));
   answer('/api/memory', [], (source) => memoryOf(source));
   answer('/api/policies', [], (source) => policiesOf(source));
   answer('/api/worker', ['worker'], (source, { worker }) => workerOf(source, worker));
@@ -326,34 +327,52 @@ export function addFeed(app: FastifyInstance, feed: PageFeed): void {
   });
 }
 
-/** Tasks that are drawn one by one. */
-const GRAPH_TASKS_MAX = 2000;
+/** Graphs of more tasks are drawn by groups or prefixes. */
+const GRAPH_TASKS_MAX = 500;
+
+/** Tasks of one group or prefix that are drawn, with their neighbours, and those that are looked at to find them. */
+const OPENED_MAX = 300;
+const OPENED_FROM = 200_000;
 
 /** Groups that are drawn; beyond that, prefixes are. */
-const GROUPS_MAX = 400;
+const GROUPS_MAX = 60;
 
-/** The graph, grouped when it has too many tasks to be drawn. */
-function graphOf(cluster: ClusterView): GraphAnswer {
+/**
+ * The graph, grouped when it has too many tasks to be drawn.
+ * @param name - the group or prefix whose tasks are wanted one by one; '': all
+ */
+function graphOf(cluster: ClusterView, name: string): GraphAnswer {
   const total = cluster.tasks.size;
-  if (total <= GRAPH_TASKS_MAX) return { kind: 'tasks', total, ...tasksOf(cluster) };
+  if (name !== '') return { kind: 'tasks', total, ...tasksOf(tasksNamed(cluster, name)) };
+  if (total <= GRAPH_TASKS_MAX) return { kind: 'tasks', total, ...tasksOf(cluster.tasks.values()) };
   const isFine = cluster.groups.size <= GROUPS_MAX;
   return { kind: isFine ? 'groups' : 'prefixes', total, ...groupsOf(cluster, isFine) };
 }
 
-function tasksOf({ tasks }: ClusterView): Pick<GraphAnswer, 'nodes' | 'edges'> {
-  const numbers = new Map([...tasks.keys()].map((key, number) => [key, number]));
-  const nodes = Array.from(tasks.values(), ({ key, state }) => ({
-    name: key,
-    states: { [state]: 1 },
-  }));
-  const edges: { readonly from: number; readonly to: number }[] = [];
+/** The first tasks of a group or prefix, with what they need and what needs them. */
+function tasksNamed({ tasks }: ClusterView, name: string): Iterable<TaskView> {
+  const found = new Set<TaskView>();
+  let looked = 0;
   for (const task of tasks.values()) {
-    const to = numbers.get(task.key);
-    for (const { key } of task.dependencies) {
-      const from = numbers.get(key);
-      if (from !== undefined && to !== undefined) edges.push({ from, to });
-    }
+    if (looked++ >= OPENED_FROM || found.size >= OPENED_MAX) break;
+    if (task.group.name !== name && task.prefix.name !== name) continue;
+    found.add(task);
+    for (const other of [...task.dependencies, ...task.dependents].slice(0, NEIGHBOURS_MAX))
+      found.add(other);
   }
+  return found;
+}
+
+function tasksOf(tasks: Iterable<TaskView>): Pick<GraphAnswer, 'nodes' | 'edges'> {
+  const all = [...tasks];
+  const numbers = new Map(all.map(({ key }, number) => [key, number]));
+  const nodes = all.map(({ key, state }) => ({ name: key, states: { [state]: 1 } }));
+  const edges = all.flatMap(({ dependencies }, to) =>
+    dependencies.flatMap(({ key }) => {
+      const from = numbers.get(key);
+      return from === undefined ? [] : [{ from, to }];
+    }),
+  );
   return { nodes, edges };
 }
 

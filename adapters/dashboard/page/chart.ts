@@ -57,7 +57,10 @@ export class Chart {
     }
     this.plot ??= this.make();
     this.plot?.setData([this.times, ...this.values]);
-    const now = this.series.map(({ label }, k) => `${label} ${this.format(values[k] ?? 0)}`);
+    const now = this.series.map(({ label }, k) => {
+      const value = values[k] ?? null;
+      return `${label} ${value === null ? '–' : this.format(value)}`;
+    });
     this.element.setAttribute('aria-label', `${this.title}: ${now.join(', ')}`);
   }
 

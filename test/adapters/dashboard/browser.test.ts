@@ -2,6 +2,7 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
+import type { GraphAnswer } from '../../../adapters/dashboard/page-messages.ts';
 import type { Future } from '../../../adapters/client/index.ts';
 import { startCluster } from './bench.ts';
 import { hasBrowser, misdeedsOf, startBrowser, violationsIn, openPage } from './browser.ts';
@@ -187,6 +188,43 @@ describe.skipIf(!hasBrowser)('the dashboard in a browser', () => {
 
   it('has written no error, and fetched nothing from elsewhere', () => {
     expect(misdeeds).toEqual([]);
+  });
+});
+
+describe.skipIf(!hasBrowser)('the graph of many tasks', () => {
+  it('is folded, and a click shows the tasks of one with their neighbours', async () => {
+    const { cluster, at } = await startCluster();
+    const client = await cluster.client();
+    const parts = Array.from({ length: 600 }, (_, k) =>
+      client.with({ key: `part-${k}-${k}` }).submit(spin, 0),
+    );
+    const pair = client.with({ key: 'pair-1' }).submit(add, parts.slice(0, 2));
+    await Promise.all([...parts, pair].map((future) => future.settled()));
+    const answer = async (name: string): Promise<GraphAnswer> =>
+      (await (await fetch(`${at}/api/graph?name=${name}`)).json()) as GraphAnswer;
+    const { kind, nodes, edges } = await answer('');
+    expect(kind).toBe('groups');
+    expect(nodes.map(({ name }) => name)).toEqual(['part', 'pair']);
+    expect(edges).toEqual([{ from: 0, to: 1 }]);
+    const opened = await answer('pair');
+    expect(opened.nodes.map(({ name }) => name).toSorted()).toEqual([
+      'pair-1',
+      'part-0-0',
+      'part-1-1',
+    ]);
+    expect(opened.edges).toHaveLength(2);
+    const browser = await startBrowser();
+    const page = await openPage(browser, { viewport: { width: 1280, height: 800 } });
+    await page.goto(`${at}/graph`);
+    await expect.poll(() => page.innerText('main')).toMatch(/601 tasks/);
+    const canvas = page.getByRole('img', { name: 'Graph of tasks' });
+    const { height = 0 } = (await canvas.boundingBox()) ?? {};
+    // The first node stands at the left, in the middle.
+    await canvas.click({ position: { x: 30, y: Math.round(height / 2) } });
+    await page.getByRole('button', { name: 'Whole graph' }).click();
+    await expect.poll(() => page.getByRole('button', { name: 'Whole graph' }).count()).toBe(0);
+    await browser.close();
+    await cluster.close();
   });
 });
 

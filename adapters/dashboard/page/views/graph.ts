@@ -6,7 +6,7 @@ import { count } from '../format.ts';
 import type { GraphAnswer, TasksByState } from '../../page-messages.ts';
 import { get } from '../link.ts';
 import { poll } from '../task-link.ts';
-import type { Around, View } from '../view.ts';
+import { type Around, complain, type View } from '../view.ts';
 
 /** Pixels between two neighbours of a graph that is fitted, at most. */
 const FIT_MAX = 24;
@@ -41,9 +41,14 @@ export class Graph implements View {
   private shape = '';
   private points: readonly Point[] = [];
   private view = { x: 0, y: 0, scale: 1 };
-  private isFitted = false;
+  /** True when the reader has chosen what is seen: a graph that grows is fitted no more. */
+  private isMoved = false;
+  /** The group or prefix whose tasks are shown; '': all. */
+  private opened = '';
+  private readonly whole = button('Whole graph', () => this.open(''), { hidden: true });
+  private readonly refresh: () => Promise<void>;
   private readonly stop: () => void;
-  private readonly resized = new ResizeObserver(() => this.draw());
+  private readonly resized = new ResizeObserver(() => (this.isMoved ? this.draw() : this.fit()));
   readonly element: HTMLElement;
 
   constructor(private readonly around: Around) {
@@ -54,11 +59,12 @@ export class Graph implements View {
       button('Zoom in', () => this.zoom(1.4)),
       button('Zoom out', () => this.zoom(1 / 1.4)),
     );
-    const plot = h('div', { class: 'plot' }, this.canvas, this.tip);
+    const plot = h('div', { class: 'plot tall' }, this.canvas, this.tip);
     this.state.append(h('option', { value: '' }, 'any state'));
     for (const [state] of STATES) this.state.append(h('option', { value: state }, state));
     for (const field of [this.filter, this.state]) on(field, { input: () => this.draw() });
     bar.append(
+      this.whole,
       h('label', { for: 'graph-filter' }, 'Search'),
       this.filter,
       h('label', { for: 'graph-state' }, 'State'),
@@ -67,9 +73,10 @@ export class Graph implements View {
     this.element = section('Graph', bar, legend(STATES), plot, this.note, this.found);
     this.listen();
     this.resized.observe(this.canvas);
-    this.stop = poll(around, 1000, async () => {
-      this.show(await get<GraphAnswer>('api/graph'));
-    });
+    this.refresh = async () => {
+      this.show(await get<GraphAnswer>('api/graph', { name: this.opened }));
+    };
+    this.stop = poll(around, 1000, this.refresh);
   }
 
   leave(): void {
@@ -84,7 +91,7 @@ export class Graph implements View {
     if (shape !== this.shape) {
       this.shape = shape;
       this.points = layered(nodes.length, edges);
-      if (!this.isFitted) this.fit();
+      if (!this.isMoved) this.fit();
     }
     const what =
       kind === 'tasks'
@@ -98,13 +105,21 @@ export class Graph implements View {
     this.draw();
   }
 
+  /** Shows the tasks of a group or prefix with their neighbours; '': the whole graph. */
+  private open(name: string): void {
+    this.opened = name;
+    this.whole.hidden = name === '';
+    this.isMoved = false;
+    this.refresh().catch((error: unknown) => complain(this.around, error));
+  }
+
   private fit(): void {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     const right = Math.max(1, ...this.points.map(({ x }) => x));
     const bottom = Math.max(1, ...this.points.map(({ y }) => y));
     const scale = Math.min(FIT_MAX, (width - 60) / (right + 1), (height - 40) / (bottom + 1));
     this.view = { scale, x: 30, y: (height - bottom * scale) / 2 };
-    this.isFitted = this.points.length > 0 && width > 0;
+    this.isMoved = false;
     this.draw();
   }
 
@@ -117,6 +132,7 @@ export class Graph implements View {
     view.x = x - (x - view.x) * factor;
     view.y = y - (y - view.y) * factor;
     view.scale *= factor;
+    this.isMoved = true;
     this.tip.hidden = true;
     this.draw();
   }
@@ -144,12 +160,15 @@ export class Graph implements View {
         this.view.x += x - drag.x;
         this.view.y += y - drag.y;
         drag = { x, y, moved: true };
+        this.isMoved = true;
         this.draw();
       },
       pointerup: (event) => {
         const name = drag?.moved === false ? this.nodeAt(event as PointerEvent) : undefined;
         drag = undefined;
-        if (name !== undefined && this.answer?.kind === 'tasks') this.around.showTask(name);
+        if (name === undefined) return;
+        if (this.answer?.kind === 'tasks') this.around.showTask(name);
+        else this.open(name);
       },
       pointerleave: () => (this.tip.hidden = true),
       keydown: (event) => {
@@ -159,6 +178,7 @@ export class Graph implements View {
         else if (key === 'Home') this.fit();
         else if (key.startsWith('Arrow')) {
           this.view.x += key === 'ArrowLeft' ? 40 : key === 'ArrowRight' ? -40 : 0;
+          this.isMoved = true;
           this.view.y += key === 'ArrowUp' ? 40 : key === 'ArrowDown' ? -40 : 0;
           this.draw();
         } else return;
@@ -171,7 +191,9 @@ export class Graph implements View {
     const states = this.answer?.nodes[index]?.states ?? {};
     const tasks = Object.values(states).reduce((sum, n) => sum + n, 0);
     const unit = Math.min(9, Math.max(2.5, this.view.scale * 0.36));
-    return this.answer?.kind === 'tasks' ? unit : Math.min(26, 6 + 3 * Math.log2(1 + tasks));
+    if (this.answer?.kind === 'tasks') return unit;
+    // Neighbours do not touch.
+    return Math.min(26, 6 + 3 * Math.log2(1 + tasks), Math.max(3, 0.45 * this.view.scale));
   }
 
   private draw(): void {
@@ -243,7 +265,7 @@ export class Graph implements View {
       context.lineWidth = 1.5;
       context.stroke();
     }
-    const hasLabel = this.answer?.kind !== 'tasks' || this.view.scale > 22;
+    const hasLabel = this.view.scale > (this.answer?.kind === 'tasks' ? 22 : 14);
     if (!hasLabel) return;
     context.fillStyle = themed('text');
     context.font = '11px system-ui, sans-serif';

@@ -7,7 +7,7 @@ import { get } from '../link.ts';
 import { poll } from '../task-link.ts';
 import type { Around, View } from '../view.ts';
 
-/** What running tasks compute, over all workers or of one prefix. */
+/** Shows samples of the calls of running tasks, over all workers or of one prefix. */
 export class Profile implements View {
   private readonly prefix = h('select', { id: 'profile-prefix' });
   private readonly note = h('p', { class: 'note', role: 'status' }, 'Sampling begins.');

@@ -53,17 +53,30 @@ export class System implements View {
   private rebuild(): void {
     const { lines, samples } = this.history;
     this.lines = lines.join();
+    const isPast = this.around.past !== undefined;
+    const isKnown = (k: number, line: number): boolean =>
+      samples.some(({ values }) => (values[k]?.[line] ?? null) !== null);
+    // Of a scheduler that is gone some figures are not known, and others will not come.
+    const shown = CHARTS.map((chart, k) => ({
+      ...{ chart, k },
+      lines: lines.flatMap((_, line) => (!isPast || isKnown(k, line) ? [line] : [])),
+    })).filter(({ lines: { length } }) => length > 0);
     const series = lines.map((label, k) => ({ label, colour: prefixColour(k) }));
-    this.charts = CHARTS.map(([title, format]) => new Chart(title, series, format));
+    this.charts = shown.map(({ chart: [title, format], lines: of }) => {
+      return new Chart(
+        title,
+        series.filter((_, line) => of.includes(line)),
+        format,
+      );
+    });
     const times = samples.map(({ atS }) => atS);
-    const sections = this.charts.map(({ element }, k) => section(CHARTS[k]?.[0] ?? '', element));
-    this.grid.replaceChildren(...sections);
-    this.charts.forEach((chart, k) =>
-      chart.showAll(
-        times,
-        lines.map((_, line) => samples.map(({ values }) => values[k]?.[line] ?? null)),
-        this.around.past !== undefined,
-      ),
+    this.grid.replaceChildren(
+      ...this.charts.map(({ element }, n) => section(shown[n]?.chart[0] ?? '', element)),
     );
+    this.charts.forEach((chart, n) => {
+      const { k = 0, lines: of = [] } = shown[n] ?? {};
+      const values = of.map((line) => samples.map(({ values: at }) => at[k]?.[line] ?? null));
+      chart.showAll(times, values, isPast);
+    });
   }
 }

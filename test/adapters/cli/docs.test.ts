@@ -146,6 +146,20 @@ describe('the code in', () => {
     expect([other.stdout, other.stderr]).toEqual(['25\n', '']);
   });
 
+  test('the page of questions runs, each program by itself', async () => {
+    const { files } = codeOf('docs/questions.md');
+    const cwd = install('questions', files);
+    const programs = [...files].filter(([file]) => file !== 'tasks.js');
+    expect(programs).toHaveLength(6);
+    for (const [file, code] of programs) {
+      const { stdout, stderr } = await run(process.execPath, [file], { cwd });
+      // Beside each line that prints stands what it prints.
+      const printed = [...code.matchAll(/^console\.log\(.*\);(?: \/\/ (\w+(?:\.\d+)?).*)?$/gm)];
+      const expected = printed.map(([, value]) => `${value ?? 'passed'}\n`).join('');
+      expect([file, stdout, stderr]).toEqual([file, expected, '']);
+    }
+  });
+
   test('the guide to executors runs', async () => {
     const { files } = codeOf('docs/transports.md');
     files.set('tasks.js', SQUARE);

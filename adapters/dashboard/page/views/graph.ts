@@ -8,8 +8,9 @@ import { get } from '../link.ts';
 import { poll } from '../task-link.ts';
 import { type Around, complain, type View } from '../view.ts';
 
-/** Pixels between two neighbours of a graph that is fitted, at most. */
+/** Pixels between two neighbours of a graph that is fitted, at most: of tasks, and of groups, whose names stand below. */
 const FIT_MAX = 24;
+const FIT_GROUPS_MAX = 80;
 
 /** The ratio of width to height of a graph. */
 const WIDE = 2.6;
@@ -117,7 +118,8 @@ export class Graph implements View {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     const right = Math.max(1, ...this.points.map(({ x }) => x));
     const bottom = Math.max(1, ...this.points.map(({ y }) => y));
-    const scale = Math.min(FIT_MAX, (width - 60) / (right + 1), (height - 40) / (bottom + 1));
+    const most = this.answer?.kind === 'tasks' ? FIT_MAX : FIT_GROUPS_MAX;
+    const scale = Math.min(most, (width - 60) / (right + 1), (height - 40) / (bottom + 1));
     this.view = { scale, x: 30, y: (height - bottom * scale) / 2 };
     this.isMoved = false;
     this.draw();

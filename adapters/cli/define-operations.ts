@@ -1,6 +1,8 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 
 import { hint } from '../../core/shared/words.ts';
+
+import { TOP_SORTS } from './terminal.ts';
 
 import type { AmmFlags } from './commands/operations.ts';
 import {
@@ -67,6 +69,12 @@ function defineTop(program: Command): void {
   asking(program.command('top'))
     .description('Show workers, prefixes, throughput and what waits, again and again. q ends it.')
     .option('--interval <time>', 'pause between two looks, as 2s (default: 1s)', time)
+    .addOption(
+      new Option(
+        '--sort <column>',
+        'of workers (default: tasks); t, c, m and n while it runs',
+      ).choices(TOP_SORTS),
+    )
     .option('--once', 'one look, without clearing the screen (default where there is no terminal)')
     .addHelpText('after', examples('top -s tls://127.0.0.1:8786'))
     .action(running(async () => (await import('./commands/top.ts')).topCommand));

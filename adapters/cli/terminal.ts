@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import type * as Pino from 'pino';
+import stringWidth from 'string-width';
 import { type Logger, YardmasterError } from '../../core/api/index.ts';
 import { printable, printableLines } from '../../core/util/values.ts';
 import { LOG_LEVELS, type LogLevel, textLogger } from '../app/text-log.ts';
@@ -23,7 +24,7 @@ export function textTable(
   );
   const lines = [titles, ...rows];
   const widths = titles.map((_, column) =>
-    Math.max(...lines.map((line) => String(line[column]).length)),
+    Math.max(...lines.map((line) => stringWidth(String(line[column])))),
   );
   const isNumber = titles.map((_, column) =>
     rows.every((row) => typeof row[column] === 'number' || row[column] === ''),
@@ -34,13 +35,18 @@ export function textTable(
         .map((cell, column) => {
           const width = widths[column] as number;
           const text = String(cell);
-          return isNumber[column] === true ? text.padStart(width) : text.padEnd(width);
+          const space = ' '.repeat(width - stringWidth(text));
+          return isNumber[column] === true ? space + text : text + space;
         })
         .join('  ')
         .trimEnd(),
     )
     .join('\n');
 }
+
+/** Columns by which `top` sorts workers; the first letter of each is a key while it runs. */
+export const TOP_SORTS = ['tasks', 'cpu', 'memory', 'name'] as const;
+export type TopSort = (typeof TOP_SORTS)[number];
 
 /** A size for people: `1.5 GiB`. */
 export function sizeText(bytes: number): string {

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import stringWidth from 'string-width';
 import type { TaskSummary } from '../../../core/api/index.ts';
 import { countOf, printableLines } from '../../../core/util/values.ts';
 import type { Client, SchedulerIdentity } from '../../client/index.ts';
-import { sizeText, textTable } from '../terminal.ts';
+import { sizeText, textTable, TOP_SORTS, type TopSort } from '../terminal.ts';
 import { type ClientFlags, print, withClient } from '../with-client.ts';
 
 /** Flags of `top`. */
@@ -10,6 +11,8 @@ export interface TopFlags extends ClientFlags {
   /** Milliseconds. Default 1000. */
   readonly interval?: number;
   readonly once?: boolean;
+  /** The column by which workers are sorted. Default: by tasks for each thread. */
+  readonly sort?: TopSort;
 }
 
 /** One look at a cluster. */
@@ -47,21 +50,25 @@ const PREFIX_TITLES = ['prefix', 'waiting', 'processing', 'memory', 'erred', 'do
 
 /** `yardmaster top`. */
 export function topCommand(flags: TopFlags): Promise<number> {
-  const { interval = INTERVAL_MS, once, json } = flags;
+  const { interval = INTERVAL_MS, once, json, sort } = flags;
   return withClient(flags, 'top', async (client) => {
     if (once === true || json === true || !process.stdout.isTTY) {
       const look = await lookAt(client);
-      print(look, topText(flags.scheduler, look, undefined), flags);
+      print(look, topText(flags.scheduler, look, undefined, { sort }), flags);
       return 0;
     }
-    using stop = untilKey();
+    let sortedBy = sort;
+    using stop = untilKey((letter) => {
+      sortedBy = TOP_SORTS.find((name) => name.startsWith(letter)) ?? sortedBy;
+    });
     let before: Look | undefined;
     while (!stop.signal.aborted) {
       const look = await lookAt(client);
       const { rows, columns } = process.stdout;
       const linesMax = Math.max(4, Math.floor((rows - OTHER_LINES) / 2));
-      const text = printableLines(topText(flags.scheduler, look, before, linesMax));
-      process.stdout.write(`${CLEAR}${clipped(text, rows - 1, columns)}\n`);
+      const shown = topText(flags.scheduler, look, before, { linesMax, sort: sortedBy });
+      const text = clipped(printableLines(shown), rows - 1, columns);
+      process.stdout.write(`${CLEAR}${process.stdout.hasColors() ? coloured(text) : text}\n`);
       before = look;
       await pause(interval, undefined, { signal: stop.signal }).catch(() => undefined);
     }
@@ -83,23 +90,32 @@ async function lookAt(client: Client): Promise<Look> {
   return { atMs: performance.now(), workers, prefixes, waiting };
 }
 
+interface TopView {
+  /** Workers, and prefixes, that are shown at most. */
+  readonly linesMax?: number;
+  readonly sort?: TopSort;
+}
+
 /**
  * A look as text for people.
  * @param before - the look before it, from which what is done a second follows
- * @param linesMax - workers, and prefixes, that are shown at most
  */
 export function topText(
   address: string,
   look: Look,
   before: Look | undefined,
-  linesMax = Infinity,
+  { linesMax = Infinity, sort = 'tasks' }: TopView = {},
 ): string {
   const { workers, prefixes, waiting } = look;
   const rates = ratesOf(look, before);
   const threads = workers.reduce((sum, { threadCount }) => sum + threadCount, 0);
   const rate = [...rates.values()].reduce((sum, each) => sum + each, 0);
   const speed = before === undefined ? '' : `, ${rateText(rate)} tasks done a second`;
-  const fullest = workers.toSorted((a, b) => loadOf(b) - loadOf(a));
+  const fullest = workers.toSorted(
+    sort === 'name'
+      ? (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true })
+      : (a, b) => LOADS[sort](b) - LOADS[sort](a),
+  );
   const busiest = prefixes
     .filter(({ states, prefix }) => Object.keys(states).length > 0 || (rates.get(prefix) ?? 0) > 0)
     .sort((a, b) => activityOf(b) - activityOf(a));
@@ -124,8 +140,19 @@ export function topText(
 export function clipped(text: string, rows: number, columns: number): string {
   const lines = text.split('\n').slice(0, rows);
   return lines
-    .map((line) => (line.length > columns ? `${line.slice(0, columns - 1)}…` : line))
+    .map((line) => (stringWidth(line) > columns ? `${cut(line, columns - 1)}…` : line))
     .join('\n');
+}
+
+/** The beginning of a line that is at most so many columns wide; characters may take two or none. */
+function cut(line: string, columns: number): string {
+  let [shown, width] = ['', 0];
+  for (const { segment } of new Intl.Segmenter().segment(line)) {
+    width += stringWidth(segment);
+    if (width > columns) break;
+    shown += segment;
+  }
+  return shown;
 }
 
 function tableOf(
@@ -152,8 +179,32 @@ function ratesOf({ prefixes, atMs }: Look, before: Look | undefined): Map<string
   );
 }
 
-function loadOf({ processingCount, threadCount }: Look['workers'][number]): number {
-  return processingCount / threadCount;
+type WorkerLook = Look['workers'][number];
+
+/** Figures by which workers are sorted, the largest first. */
+const LOADS: Readonly<Record<Exclude<TopSort, 'name'>, (worker: WorkerLook) => number>> = {
+  tasks: ({ processingCount, threadCount }) => processingCount / threadCount,
+  cpu: ({ metrics }) => metrics.cpuPercent ?? 0,
+  memory: ({ metrics }) => metrics.memoryBytes,
+};
+
+const BAR_LENGTH = 8;
+
+/** A bar that is filled to a share from 0 to 1. */
+function barOf(share: number): string {
+  const filled = Math.round(BAR_LENGTH * Math.max(0, Math.min(1, share)));
+  return '█'.repeat(filled) + '░'.repeat(BAR_LENGTH - filled);
+}
+
+const ESCAPE = '\u001b[';
+
+/** Colours for a terminal: titles, bars, and words for what is wrong. Other text is as it was. */
+export function coloured(text: string): string {
+  return text
+    .replace(/^(?:worker|prefix) .*$/gm, `${ESCAPE}1m$&${ESCAPE}0m`)
+    .replace(/█{7,}░*/g, `${ESCAPE}31m$&${ESCAPE}0m`)
+    .replace(/(?<!█)█{1,6}░+/g, `${ESCAPE}32m$&${ESCAPE}0m`)
+    .replace(/(?<= )(?:paused|closing|closing-gracefully)(?= )/g, `${ESCAPE}33m$&${ESCAPE}0m`);
 }
 
 function activityOf({ states }: PrefixLook): number {
@@ -164,8 +215,10 @@ function activityOf({ states }: PrefixLook): number {
 function workerRow(worker: Look['workers'][number]): (string | number)[] {
   const { name, status, threadCount, processingCount, resultCount, nbytes, metrics } = worker;
   const { memoryLimitBytes } = worker;
-  const limit = memoryLimitBytes > 0 ? ` of ${sizeText(memoryLimitBytes)}` : '';
-  const memory = `${sizeText(metrics.memoryBytes)}${limit}`;
+  const isLimited = memoryLimitBytes > 0;
+  const bar = isLimited ? `${barOf(metrics.memoryBytes / memoryLimitBytes)} ` : '';
+  const limit = isLimited ? ` of ${sizeText(memoryLimitBytes)}` : '';
+  const memory = `${bar}${sizeText(metrics.memoryBytes)}${limit}`;
   const cpu = metrics.cpuPercent === undefined ? '' : `${Math.round(metrics.cpuPercent)} %`;
   return [name, status, threadCount, processingCount, resultCount, sizeText(nbytes), memory, cpu];
 }
@@ -184,14 +237,17 @@ function rateText(rate: number): string {
   return rate >= 10 || rate === 0 ? String(Math.round(rate)) : rate.toFixed(1);
 }
 
-/** Ends with `q`, Ctrl-C or SIGTERM. */
-function untilKey(): Disposable & { readonly signal: AbortSignal } {
+/** Ends with `q`, Ctrl-C or SIGTERM. @param onLetter - called with other keys */
+function untilKey(
+  onLetter: (letter: string) => void,
+): Disposable & { readonly signal: AbortSignal } {
   const { stdin } = process;
   const controller = new AbortController();
   const stop = (): void => controller.abort();
   const onKey = (bytes: Buffer): void => {
     // In raw mode Ctrl-C is a byte.
     if (bytes.includes('q') || bytes.includes(3)) stop();
+    else if (bytes.length === 1) onLetter(bytes.toString('latin1'));
   };
   const isRaw = stdin.isTTY;
   if (isRaw) stdin.setRawMode(true);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { clipped, type Look, topText } from '../../../adapters/cli/commands/top.ts';
+import { clipped, coloured, type Look, topText } from '../../../adapters/cli/commands/top.ts';
 
 function worker(name: string, processingCount: number): Look['workers'][number] {
   return {
@@ -52,7 +52,7 @@ it('what is done a second is measured between two looks', () => {
 });
 
 it('what does not fit on the screen is counted', () => {
-  const text = topText('tcp://s:1', look(0, 10), undefined, 1);
+  const text = topText('tcp://s:1', look(0, 10), undefined, { linesMax: 1 });
   expect(text).toContain('and 1 more worker');
   expect(text).toContain('and 1 more prefix');
   expect(text).not.toContain('ann');
@@ -65,4 +65,27 @@ it('a text is cut to the screen, so that no line wraps and the first ones stay',
 it('one worker with one thread is not plural', () => {
   const alone = { ...look(0, 10), workers: [{ ...worker('ann', 1), threadCount: 1 }] };
   expect(topText('tcp://s:1', alone, undefined)).toMatch(/^tcp:\/\/s:1: 1 worker, 1 thread\n/);
+});
+
+it('workers are sorted by the column that was chosen', () => {
+  const first = (sort: 'name' | 'cpu' | 'tasks'): string | undefined =>
+    topText('tcp://s:1', look(0, 10), undefined, { sort }).split('\n')[3]?.slice(0, 3);
+  expect([first('tasks'), first('cpu'), first('name')]).toEqual(['bob', 'bob', 'ann']);
+});
+
+it('memory beside its limit has a bar, which is coloured where it is full', () => {
+  const limited = (memoryBytes: number): string => {
+    const one = { ...worker('ann', 1), memoryLimitBytes: 2048, metrics: { memoryBytes } };
+    return topText('tcp://s:1', { ...look(0, 10), workers: [one] }, undefined);
+  };
+  expect(limited(1024)).toContain('████░░░░ 1.0 KiB of 2.0 KiB');
+  expect(coloured(limited(1024))).toContain('\u001b[32m████░░░░\u001b[0m');
+  expect(coloured(limited(2000))).toContain('\u001b[31m████████\u001b[0m');
+});
+
+it('characters that take two columns keep the columns aligned, and are cut as such', () => {
+  const wide = { ...look(0, 10), workers: [worker('工人', 1), worker('bobo', 4)] };
+  const rows = topText('tcp://s:1', wide, undefined).split('\n').slice(3, 5);
+  expect(rows.map((row) => row.slice(0, row.indexOf('running')))).toEqual(['bobo    ', '工人    ']);
+  expect(clipped('工人工人', 1, 6)).toBe('工人…');
 });

@@ -15,6 +15,10 @@ export async function profileOf(source: ApiSource, prefix: string): Promise<Prof
     daskProfile(source, prefix),
   ]);
   const profiles = answers.flatMap(([, answer]) => answer.profile ?? []);
+  const { workers } = source.cluster;
+  const inPython = answers.filter(
+    ([address]) => workers.get(address)?.language === 'python',
+  ).length;
   const trees = profiles.flatMap(({ prefixes }) => Object.values(prefixes));
   const samples = new Map<string, number>();
   for (const { name, count } of trees) samples.set(name, (samples.get(name) ?? 0) + count);
@@ -27,8 +31,8 @@ export async function profileOf(source: ApiSource, prefix: string): Promise<Prof
     intervalMs: profiles[0]?.intervalMs ?? 10,
     sinceS: profiles.reduce((sinceMs, one) => Math.min(sinceMs, one.sinceMs), Date.now()) / 1000,
     prefixes: [...samples].toSorted(([, a], [, b]) => b - a).map(([name]) => name),
-    workers: profiles.length,
-    silent: answers.length - profiles.length,
+    workers: profiles.length + inPython,
+    silent: answers.length - profiles.length - inPython,
   };
 }
 

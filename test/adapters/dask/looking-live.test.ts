@@ -18,6 +18,7 @@ describe.skipIf(found === undefined)(`what users of Dask look at${skipReason(fou
   const folder = mkdtempSync(join(tmpdir(), 'looking-'));
   let runs: DaskRuns;
   let seen: Readonly<Record<string, unknown>>;
+  let profile: unknown;
 
   beforeAll(async () => {
     runs = new DaskRuns(found!.command);
@@ -30,6 +31,9 @@ describe.skipIf(found === undefined)(`what users of Dask look at${skipReason(fou
     const line = client.stdout.trim().split('\n').at(-1) ?? '';
     if (!line.startsWith('{')) throw new Error(client.stderr + scheduler.run.stderr);
     seen = JSON.parse(line) as typeof seen;
+    const page = new URL(/http:\/\/[\w.:/?=-]+/.exec(scheduler.run.stderr)?.[0] ?? '');
+    page.pathname = '/api/profile';
+    profile = await (await fetch(page)).json();
   });
   afterAll(async () => {
     await runs.end();
@@ -51,6 +55,12 @@ describe.skipIf(found === undefined)(`what users of Dask look at${skipReason(fou
       fields: ['children', 'count', 'description', 'identifier'],
       ...{ children: true, apart: true, 'of one': true, key: true, server: true },
     });
+  });
+
+  it('is a flame graph of their workers on the page Profile', () => {
+    expect(profile).toMatchObject({ workers: 2, silent: 0, tree: { name: 'all tasks' } });
+    const { tree } = profile as { readonly tree: { readonly children: readonly unknown[] } };
+    expect(tree.children).toMatchObject([{ name: 'tasks of Dask' }]);
   });
 
   it('is a file of the task stream and of the profile, where the client has bokeh', () => {

@@ -555,7 +555,7 @@ export function checkOutcome(
   return { isPassed: true, lines };
 }
 
-/** Two workers on two quiet processors are faster by this factor at least. */
+/** Below this factor the reason is given, where it is known. */
 const CLEAR_WIN = 1.5;
 /** Processors that others may use meanwhile on a quiet machine. */
 const QUIET = 0.3;
@@ -572,8 +572,8 @@ export function slownessLines(
   if (othersBusy === undefined || othersBusy < QUIET) return [];
   const used = `${othersBusy.toFixed(1)} of ${processors} processors`;
   return [
-    `Load       your machine was busy: other programs used ${used};`,
-    '           on a quiet one two workers are 1.5 times as fast, or more',
+    `Load       your machine was busy: other programs used ${used},`,
+    '           which two workers feel more than one thread',
   ];
 }
 

@@ -150,7 +150,7 @@ describe('the demo', () => {
     expect(slownessLines(1.2, 2, 0.1, 2)).toEqual([]);
     expect(slownessLines(0.8, 1, 1.5, 2)).toEqual([]);
     expect(slownessLines(0.8, 2, 1.26, 2)[0]).toBe(
-      'Load       your machine was busy: other programs used 1.3 of 2 processors;',
+      'Load       your machine was busy: other programs used 1.3 of 2 processors,',
     );
     expect(slownessLines(0.8, 2, 0, 1)).toEqual([
       '           There is one processor, which the workers shared.',

@@ -117,13 +117,16 @@ export class ThreadProfiler {
   /** Takes what a thread has seen, and lets it go on. */
   private async collectFrom(sessionId: string, thread: TaskThread): Promise<void> {
     const id = this.send(sessionId, 'Profiler.stop');
-    const answer = new Promise<Profiler.Profile | undefined>((resolve) => {
-      this.asked.set(id, resolve);
-      setTimeout(() => resolve(undefined), ANSWER_MS).unref();
+    const answer = new Promise<void>((resolve) => {
+      // Also an answer that comes too late for this reading counts.
+      this.asked.set(id, (profile) => {
+        if (profile !== undefined && thread.ranTasks !== undefined) this.add(profile, thread);
+        resolve();
+      });
+      setTimeout(resolve, ANSWER_MS).unref();
     });
     this.send(sessionId, 'Profiler.start');
-    const profile = await answer;
-    if (profile !== undefined && thread.ranTasks !== undefined) this.add(profile, thread);
+    await answer;
   }
 
   private send(sessionId: string, method: string, params: object = {}): number {

@@ -43,9 +43,15 @@ describe('the profile of running tasks', () => {
   });
 
   it('tells the tasks of prefixes apart', async () => {
-    const more = (): void => void client.with({ key: 'short-1', pure: false }).submit(spin, 200);
-    more();
-    await expect.poll(() => callsIn('short')).toContain('short > spin');
+    let runs = 0;
+    const callsWithMore = async (): Promise<readonly string[]> => {
+      await client
+        .with({ key: `short-${runs++}` })
+        .submit(spin, 200)
+        .result();
+      return callsIn('short');
+    };
+    await expect.poll(callsWithMore).toContain('short > spin');
     expect((await callsIn('short')).join()).not.toContain('outer');
     expect((await profile()).prefixes).toContain('short');
   });

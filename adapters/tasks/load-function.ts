@@ -101,9 +101,12 @@ function isPermitted(url: string, modules: ModuleLimit | undefined): boolean {
   }
 }
 
+/** Modules that are being imported: several at once when several tasks need one. */
+const importing = new Set<string>();
+
 async function importModule(module: string): Promise<Record<string, unknown>> {
   const holder = globalThis as { [IMPORTING]?: string };
-  const outer = holder[IMPORTING];
+  importing.add(module);
   holder[IMPORTING] = module;
   try {
     return (await import(/* @vite-ignore */ /* webpackIgnore: true */ module)) as Record<
@@ -124,7 +127,8 @@ async function importModule(module: string): Promise<Record<string, unknown>> {
       { cause },
     );
   } finally {
-    holder[IMPORTING] = outer;
+    importing.delete(module);
+    holder[IMPORTING] = [...importing].at(-1);
   }
 }
 

@@ -71,7 +71,7 @@ describe.skipIf(!hasBrowser)('the dashboard in a browser', () => {
 
   it('fills no bar of memory that has no limit', async () => {
     await page.goto(`${at}/memory`);
-    const bar = page.getByRole('row', { name: 'worker-0' }).getByRole('img');
+    const bar = page.getByRole('row', { name: /^worker-0/ }).getByRole('img');
     await expect.poll(() => bar.getAttribute('aria-label')).toContain('no limit');
     expect(await filledShare(bar)).toBeLessThan(0.8);
   });
@@ -240,7 +240,7 @@ describe.skipIf(!hasBrowser)('the bar of the memory of a worker', () => {
     const browser = await startBrowser();
     const page = await openPage(browser);
     await page.goto(`${at}/memory`);
-    const row = page.getByRole('row', { name: 'worker-0' });
+    const row = page.getByRole('row', { name: /^worker-0/ });
     await expect.poll(() => row.innerText()).toMatch(/of 40\.0 MiB \+ 30\.0 MiB on disk/);
     expect(await filledShare(row.getByRole('img'))).toBeLessThan(0.5);
     await browser.close();

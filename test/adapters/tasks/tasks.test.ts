@@ -203,6 +203,23 @@ describe('runTask', () => {
     expect(importingTaskModule()).toBeUndefined();
   });
 
+  it('no module is known to be imported after several were at once, whichever began or ended first', async () => {
+    const runOf = (name: string, source: string): ReturnType<typeof run> => {
+      const module = moduleFile(name, source);
+      return run({
+        ...spec(fixture['add']!, [4]),
+        module,
+        name: 'x',
+        version: sourceVersion(module),
+      });
+    };
+    const pause = `await new Promise((resolve) => setTimeout(resolve, 100));`;
+    const quick = runOf('quick.mjs', 'export const x = (n) => n;');
+    const slow = runOf('slow.mjs', `${pause} export const x = (n) => n;`);
+    await Promise.all([quick, slow]);
+    expect(importingTaskModule()).toBeUndefined();
+  });
+
   it('a module is known to be imported for a task while it is', async () => {
     const module = moduleFile(
       'watch.mjs',

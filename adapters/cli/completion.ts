@@ -60,28 +60,39 @@ function wordsOf({ commands, options }: Place): string {
   return [...commands.map((each) => each.name()), ...options.flatMap(names)].join(' ');
 }
 
-function bashScript(name: string, at: string, places: readonly Place[]): string {
-  const choosing = values(places).map(
-    ({ flags, choices }) =>
-      `    ${flags.map((flag) => `'${flag}'`).join('|')}) ${
-        choices.length === 0
-          ? 'COMPREPLY=($(compgen -f -- "$current"))'
-          : `COMPREPLY=($(compgen -W '${choices.join(' ')}' -- "$current"))`
-      }; return ;;`,
-  );
-  return `# ${name} completion for bash: source <(${name} completion bash)
-${at}() {
+/** The function by which bash and zsh find the place that the words before lead to. */
+function posixPlace(at: string, places: readonly Place[]): string {
+  return `${at}() {
   local word place=''
   for word in "$@"; do
     case "$place/$word" in ${patterns(places, '|')}) place="$place/$word" ;; esac
   done
   printf '%s' "$place"
+}`;
 }
+
+/** The branches of a `case` of bash and zsh for flags that take a value. */
+function posixValues(places: readonly Place[], of: (choices: readonly string[]) => string): string {
+  return values(places)
+    .map(
+      ({ flags, choices }) =>
+        `    ${flags.map((flag) => `'${flag}'`).join('|')}) ${of(choices)}; return ;;`,
+    )
+    .join('\n');
+}
+
+function bashScript(name: string, at: string, places: readonly Place[]): string {
+  const choosing = posixValues(places, (choices) => {
+    const found = choices.length === 0 ? '-f' : `-W '${choices.join(' ')}'`;
+    return `COMPREPLY=($(compgen ${found} -- "$current"))`;
+  });
+  return `# ${name} completion for bash: source <(${name} completion bash)
+${posixPlace(at, places)}
 _${name}() {
   local current="\${COMP_WORDS[COMP_CWORD]}" place
   place="$(${at} "\${COMP_WORDS[@]:1:COMP_CWORD-1}")"
   case "$place \${COMP_WORDS[COMP_CWORD-1]}" in
-${choosing.join('\n')}
+${choosing}
   esac
   case "$place" in
 ${places.map((place) => `    '${place.path}') COMPREPLY=($(compgen -W '${wordsOf(place)}' -- "$current")) ;;`).join('\n')}
@@ -94,9 +105,8 @@ complete -o filenames -F _${name} ${name}
 
 function zshScript(name: string, at: string, places: readonly Place[]): string {
   const entry = (word: string, text: string): string => `'${word}:${words(text)}'`;
-  const choosing = values(places).map(
-    ({ flags, choices }) =>
-      `    ${flags.map((flag) => `'${flag}'`).join('|')}) ${choices.length === 0 ? '_files' : `compadd ${choices.join(' ')}`}; return ;;`,
+  const choosing = posixValues(places, (choices) =>
+    choices.length === 0 ? '_files' : `compadd ${choices.join(' ')}`,
   );
   const lists = places.map(({ path, commands, options }) => {
     const entries = [
@@ -107,18 +117,12 @@ function zshScript(name: string, at: string, places: readonly Place[]): string {
   });
   return `#compdef ${name}
 # ${name} completion for zsh: source <(${name} completion zsh)
-${at}() {
-  local word place=''
-  for word in "$@"; do
-    case "$place/$word" in ${patterns(places, '|')}) place="$place/$word" ;; esac
-  done
-  printf '%s' "$place"
-}
+${posixPlace(at, places)}
 _${name}() {
   local place="$(${at} "\${words[@]:1:$((CURRENT - 2))}")"
   local -a found
   case "$place \${words[CURRENT-1]}" in
-${choosing.join('\n')}
+${choosing}
   esac
   case "$place" in
 ${lists.join('\n')}

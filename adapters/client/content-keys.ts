@@ -146,10 +146,7 @@ function keyFor(
   if (isOpen) {
     // The keys of its inputs may follow from what is left out here.
     const { version } = task.runSpec as FunctionSpec;
-    const key = createHash('sha256')
-      .update(`${callHashOf(item)}${version}`)
-      .digest('hex');
-    return { key, inputs, store };
+    return { key: completedKey(callHashOf(item), [version]), inputs, store };
   }
   const key = hashing.digest('hex');
   return contentKey === undefined ? key : { key, store };

@@ -1,4 +1,4 @@
-import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
+import { performance } from 'node:perf_hooks';
 import { Counter, Gauge, Registry } from 'prom-client';
 import {
   BRIDGE,
@@ -11,7 +11,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 
-import { LOOP_MS } from './process-figures.ts';
+import { LoopDelay } from './process-figures.ts';
 
 // Figures of the cluster under the names that Dask's scheduler gives them. O(groups + workers).
 
@@ -103,7 +103,7 @@ export class Metrics {
   private readonly totals: PrefixTotals;
   private readonly errors = new Map<string, number>();
   private readonly joined = { workers: 0, workersGone: 0, clients: 0, clientsGone: 0 };
-  private delay: ReturnType<typeof monitorEventLoopDelay> | undefined;
+  private delay: LoopDelay | undefined;
   private utilization = performance.eventLoopUtilization();
 
   constructor(
@@ -128,7 +128,7 @@ export class Metrics {
   }
 
   close(): void {
-    this.delay?.disable();
+    this.delay?.stop();
   }
 
   private countEvents(): void {
@@ -358,21 +358,16 @@ export class Metrics {
 
   /** Measured from the first reading on, because it wakes the process regularly. */
   private loopDelay(): Sample[] {
-    const { delay } = this;
-    if (delay === undefined) {
-      this.delay = monitorEventLoopDelay({ resolution: LOOP_MS });
-      this.delay.enable();
+    if (this.delay === undefined) {
+      this.delay = new LoopDelay();
+      this.delay.start();
       return [];
     }
-    const samples = [0.5, 0.99, 1].map(
-      (quantile) =>
-        [
-          Math.max(0, delay.percentile(quantile * 100) - 1e6 * LOOP_MS) / 1e9,
-          { quantile: String(quantile) },
-        ] as const,
+    const quantiles = [0.5, 0.99, 1];
+    const delays = this.delay.take(...quantiles);
+    return quantiles.map(
+      (quantile, at) => [(delays[at] ?? 0) / 1000, { quantile: String(quantile) }] as const,
     );
-    delay.reset();
-    return samples;
   }
 }
 

@@ -79,9 +79,7 @@ function completed(persist: PersistSpec, { inputs: results }: ExecutableTask): P
 
 /** The content key of a task with open inputs. */
 export function completedKey(key: string, hashes: readonly string[]): string {
-  return createHash('sha256')
-    .update(`${key}${hashes.join('')}`)
-    .digest('hex');
+  return sha256(`${key}${hashes.join('')}`);
 }
 
 const NO_PREFIX = new Uint8Array(0);
@@ -96,12 +94,16 @@ function digestOf(result: Uint8Array | undefined): string {
 
 /** The key under which a store has the digest of a result. */
 export function digestKey(key: string): string {
-  return createHash('sha256').update(`digest\0${key}`).digest('hex');
+  return sha256(`digest\0${key}`);
 }
 
 /** The key under which a store has the record of the last run of a task. */
 export function traceKey(task: string): string {
-  return createHash('sha256').update(`trace\0${task}`).digest('hex');
+  return sha256(`trace\0${task}`);
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }
 
 /** The first of these that differs from the computation before. */

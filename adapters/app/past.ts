@@ -1,3 +1,4 @@
+import { ModuleFiles } from '../../core/plugin-host/module-files.ts';
 import { basename, resolve } from 'node:path';
 import {
   HOOK_NAMES,
@@ -312,7 +313,12 @@ class LogPlayer {
       this.startMs = frame.timeMs;
       const { policies, allowPolicies } = this.options;
       const { folder } = frame.payload;
-      this.policies = new RecordedPolicies(builtins, folder, policies, allowPolicies);
+      this.policies = new RecordedPolicies(
+        builtins,
+        new ModuleFiles(folder),
+        policies,
+        allowPolicies,
+      );
       return true;
     }
     const { replay, parts } = this;

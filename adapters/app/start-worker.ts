@@ -22,6 +22,7 @@ import {
   LocalPlugins,
   RemotePlugins,
 } from '../../core/plugin-host/plugin-host.ts';
+import { ModuleFiles } from '../../core/plugin-host/module-files.ts';
 import { PluginResolver } from '../../core/plugin-host/plugin-resolver.ts';
 import { loadExecutor, loadTransports, Preloads } from '../../core/plugin-host/load-extensions.ts';
 import {
@@ -219,7 +220,10 @@ async function storeOf(
 export function configuredStore(option: ResultStoreOption, folder = '.'): StoreSpec {
   const spec = storeSpec(option, folder);
   if (!('use' in spec)) return spec;
-  return { ...spec, use: new PluginResolver({}, resolve(folder)).pathOf(spec.use, 'store') };
+  return {
+    ...spec,
+    use: new PluginResolver({}, new ModuleFiles(resolve(folder))).pathOf(spec.use, 'store'),
+  };
 }
 
 function executorOf(
@@ -227,7 +231,7 @@ function executorOf(
   { folder = process.cwd() }: WorkerParts,
 ): ReturnType<typeof loadExecutor> {
   const place = { origin: IN_CODE, optionsAt: ['worker', 'executor', 'options'] };
-  return loadExecutor(executor, new PluginResolver(builtins, folder), place);
+  return loadExecutor(executor, new PluginResolver(builtins, new ModuleFiles(folder)), place);
 }
 
 /** @param close - to be called when the worker has closed */
@@ -261,7 +265,11 @@ async function loadPreloads(
   log: Logger,
 ): Promise<Preloads | undefined> {
   if (preload.length === 0) return undefined;
-  return Preloads.load(preload, new PluginResolver({}, folder), { role: 'worker', clock, log });
+  return Preloads.load(preload, new PluginResolver({}, new ModuleFiles(folder)), {
+    role: 'worker',
+    clock,
+    log,
+  });
 }
 
 /** The address at which it listens: a free port of the given host, or of the address by which it reaches its scheduler. */
@@ -319,7 +327,11 @@ async function transportsFor(
   clock: Clock,
 ): Promise<Map<string, Transport>> {
   const scheme = schemeOf(scheduler);
-  const transports = await loadTransports(given, new PluginResolver(builtins, folder), clock);
+  const transports = await loadTransports(
+    given,
+    new PluginResolver(builtins, new ModuleFiles(folder)),
+    clock,
+  );
   if (scheme === 'tls') {
     const { TlsTransport } = await import('../transports/tls.ts');
     const known = transports.get(scheme);
@@ -506,7 +518,7 @@ export class NannyPlugins {
    */
   static async start(options: NannyPluginsOptions): Promise<NannyPlugins> {
     const { name: worker, folder, clock, log } = options;
-    const resolver = new PluginResolver({}, folder);
+    const resolver = new PluginResolver({}, new ModuleFiles(folder));
     const preloads = await Preloads.load(options.preload, resolver, { role: 'nanny', clock, log });
     const made: { self?: NannyPlugins } = {};
     const plugins = new LocalPlugins<NannyPluginContext, NannyHooks>({

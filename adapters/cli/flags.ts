@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { type Logger, YardmasterError } from '../../core/api/index.ts';
-import type { ConfigLayers } from '../../core/config/load.ts';
+import type { ConfigLayers } from '../../core/config/check.ts';
 import { type DaskSettings, readDaskSettings } from '../app/dask-settings.ts';
 import { hostOfInterface } from '../dask/wire/listener.ts';
 import { fromHere } from './command-line.ts';

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../core/api/index.ts';
-import { MEASURED_BYTES_MIN } from '../../core/worker-host/worker-activities.ts';
+import { MEASURED_BYTES_MIN } from '../../core/shared/limits.ts';
 import type { Gather, WorkerEvent } from '../../core/worker/events.ts';
 import type { NetworkModel } from './options.ts';
 import type { SimulatedStore } from './worker.ts';

@@ -1,5 +1,5 @@
-import { type AsyncHook, createHook } from 'node:async_hooks';
-import { pluginPhase } from '../../core/plugin-host/plugin-host.ts';
+import { type AsyncHook, AsyncLocalStorage, createHook } from 'node:async_hooks';
+import { phases } from '../../core/plugin-host/plugin-host.ts';
 import { callingRun } from '../tasks/index.ts';
 
 /** Files, by Node's names: reads and writes of whatever in this thread, since one that a hook began may end in `close`. */
@@ -12,6 +12,10 @@ const KINDS: ReadonlySet<string> = new Set([
   'PIPECONNECTWRAP',
   'PROCESSWRAP',
 ]);
+
+/** Set within the phases of plugins. */
+const pluginPhase = new AsyncLocalStorage<true>();
+phases.call = (phase) => pluginPhase.run(true, phase);
 
 /** The real-time work that is under way, while it is being watched. */
 const pending = new Map<number, object>();

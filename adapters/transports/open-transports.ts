@@ -31,7 +31,8 @@ export async function openTransports(
 ): Promise<readonly Transport[]> {
   if (given === undefined) return [];
   const { loadTransports } = await import('../../core/plugin-host/load-extensions.ts');
+  const { ModuleFiles } = await import('../../core/plugin-host/module-files.ts');
   const { PluginResolver } = await import('../../core/plugin-host/plugin-resolver.ts');
-  const resolver = new PluginResolver({}, process.cwd());
+  const resolver = new PluginResolver({}, new ModuleFiles(process.cwd()));
   return [...(await loadTransports(given, resolver, clock)).values()];
 }

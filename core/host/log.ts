@@ -1,4 +1,3 @@
-import { inspect } from 'node:util';
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { Logger } from '../api/plugin.ts';
@@ -19,6 +18,7 @@ export class LogBook implements Logger {
   constructor(
     private readonly log: Logger,
     private readonly clock: Clock,
+    private readonly inspect: Inspect,
   ) {}
 
   /** The newest lines, oldest first. */
@@ -51,7 +51,7 @@ export class LogBook implements Logger {
       atMs: this.clock.nowMs(),
       level,
       message: wellFormed(message),
-      fields: textOf(fields),
+      fields: textOf(fields, this.inspect),
     };
     if (this.ring.length < LINES_MAX) {
       this.ring.push(line);
@@ -62,8 +62,14 @@ export class LogBook implements Logger {
   }
 }
 
+/** Shows objects to people; `inspect` of `node:util` where there is Node. */
+export type Inspect = (
+  value: object,
+  options: { readonly depth: number; readonly breakLength: number },
+) => string;
+
 /** As text at once, so that nothing is kept alive and all of it can travel. */
-function textOf(fields: object): string {
+function textOf(fields: object, inspect: Inspect): string {
   let text: string;
   try {
     text = inspect(fields, { depth: 4, breakLength: Infinity });

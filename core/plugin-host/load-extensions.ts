@@ -1,5 +1,4 @@
 /** Loads what a configuration, or a call at run time, names: policies, plugins, transports, executors. Nothing is set up here. */
-import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../api/clock.ts';
 import { isObject, isPlain, messageOf, named, YardmasterError } from '../api/errors.ts';
 import { HOOK_NAMES } from '../api/hooks.ts';
@@ -32,16 +31,18 @@ import type { Provider } from '../api/token.ts';
 import type { ResultStore, StoreContext } from '../api/result-store.ts';
 import type { Transport, TransportInput } from '../api/transport.ts';
 import { type ConfigOrigin, IN_CODE } from '../config/problems.ts';
-import type { LoadedConfig } from '../config/load.ts';
+import type { LoadedConfig } from '../config/check.ts';
 import { DEFAULT_POLICIES } from '../config/schema.ts';
 import type { OnError } from '../config/types.ts';
 import { withTimeout } from '../host/answers.ts';
 import { namedLogger } from '../host/log.ts';
+import type { ModuleSource } from '../host/tokens.ts';
 import type { HookCalls, KernelPorts, Named, NamedRule } from '../kernel/ports.ts';
 import type { ModuleLimit } from '../shared/limits.ts';
 import { isTrusted } from '../shared/read-only.ts';
 import { pathText, type Segment } from '../shared/schema.ts';
 import { show } from '../shared/words.ts';
+import { isEqual } from '../util/values.ts';
 import {
   checkDefinition,
   checkExecutor,
@@ -396,18 +397,19 @@ function wantedPlugins({ config, origin, plugins }: LoadedConfig, builtins: Buil
  * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
  */
 export async function checkWorkerExtensions(
-  { config, origin, folder }: LoadedConfig,
+  { config, origin }: LoadedConfig,
   builtins: Builtins,
+  modules: ModuleSource,
   around: { readonly clock: Clock; readonly log: Logger },
 ): Promise<void> {
   const { worker } = config;
-  const resolver = new PluginResolver({}, folder);
+  const resolver = new PluginResolver({}, modules);
   const problems = new ProblemList(origin);
   const { executor, resultStore } = worker;
   const attempt = (at: readonly string[], load: (place: Place) => unknown): Promise<unknown> =>
     problems.attempt(at, () => load({ origin, optionsAt: [...at, 'options'] }));
   if (executor !== undefined) {
-    const named = new PluginResolver(builtins, folder);
+    const named = new PluginResolver(builtins, modules);
     await attempt(['worker', 'executor'], async (place) => {
       const make = await loadExecutor(executor, named, place);
       if (typeof executor.use === 'string' && !named.isBuiltin(executor.use, 'executor')) {
@@ -730,16 +732,16 @@ export class RecordedPolicies {
   private readonly loaded = new Map<string, LoadedRole>();
 
   /**
-   * @param folder - that relative paths are resolved from
+   * @param modules - where the policies that are not built in are
    * @param allowsModules - false: of what the recording names, only built-in policies are loaded
    */
   constructor(
     builtins: Builtins,
-    private readonly folder: string,
+    private readonly modules: ModuleSource,
     private readonly given: GivenPolicies = {},
     private readonly allowsModules = false,
   ) {
-    this.resolver = new PluginResolver(builtins, folder);
+    this.resolver = new PluginResolver(builtins, modules);
   }
 
   /**
@@ -782,14 +784,14 @@ export class RecordedPolicies {
     if (recorded === undefined) throw missing(slot, 'no policy');
     const { name, entry } = recorded;
     const before = this.loaded.get(key);
-    if (before?.name === name && isSame(before.entry, entry)) return before;
+    if (before?.name === name && isEqual(before.entry, entry)) return before;
     let policy: LoadedRole;
     if (given !== undefined) {
       const { policy: made } = await loadPolicy(this.resolver, role, { use: given }, AT_RUN_TIME);
       policy = { name, policy: made };
     } else if (entry === undefined) throw missing(slot, `"${name}", an object in code`);
     else if (!this.allowsModules && !this.resolver.isBuiltin(entry.use, role)) {
-      throw refused(slot, show(entry.use), this.folder);
+      throw refused(slot, show(entry.use), this.modules.folder);
     } else policy = await loadPolicy(this.resolver, role, entry, AT_RUN_TIME);
     this.loaded.set(key, policy);
     return policy;
@@ -797,10 +799,6 @@ export class RecordedPolicies {
 }
 
 const NO_HOOKS = Object.fromEntries(HOOK_NAMES.map((name) => [name, []])) as unknown as HookCalls;
-
-function isSame(a: UseEntry | undefined, b: UseEntry | undefined): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
-}
 
 function refused(slot: string, use: string, folder: string): YardmasterError {
   return new YardmasterError(
@@ -865,7 +863,7 @@ export class Preloads {
         const module = preloadModule(exported, source);
         // With other options it is another preload: nothing replaces anything.
         const duplicate = loaded.findIndex(
-          (other) => other.source === source && isDeepStrictEqual(other.options, options),
+          (other) => other.source === source && isEqual(other.options, options),
         );
         unique.add(
           source,

@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Clock, elapsedMs, every, type Timer } from '../api/clock.ts';
 import { messageOf, YardmasterError } from '../api/errors.ts';
 import type { HookName } from '../api/hooks.ts';
@@ -37,8 +36,8 @@ import type { PluginResolver } from './plugin-resolver.ts';
 /** Time that a plugin has for each phase of its life. */
 const PHASE_TIMEOUT_MS = 10_000;
 
-/** Set within the phases of a plugin: virtual time stands still while they wait for files, connections or real timers. */
-export const pluginPhase = new AsyncLocalStorage<Phase>();
+/** Calls the phases of all plugins. Virtual clocks replace it: their time stands still while a phase does real work. */
+export const phases = { call: <T>(phase: () => T): T => phase() };
 
 type Phase = 'setup' | 'start' | 'beforeClose' | 'close';
 
@@ -217,9 +216,7 @@ export class PluginHost<Plugin extends HostedPlugin> {
     const seconds = timeoutMs / 1000;
     const shown = `plugin "${name}" (${blueprint.source})`;
     try {
-      const running = pluginPhase.run(phase, () => Promise.resolve().then(run)) as Promise<
-        Awaited<T>
-      >;
+      const running = phases.call(() => Promise.resolve().then(run)) as Promise<Awaited<T>>;
       if (timeoutMs === Infinity) return await running;
       return await withTimeout(clock, running, timeoutMs, () => {
         return new YardmasterError(

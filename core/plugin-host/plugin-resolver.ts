@@ -1,7 +1,3 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
 import { messageOf, YardmasterError } from '../api/errors.ts';
 import type { Builtins, Logger } from '../api/plugin.ts';
 import type { ModuleLimit } from '../shared/limits.ts';
@@ -10,10 +6,7 @@ import { hint, show } from '../shared/words.ts';
 import { isPlainObject } from '../util/values.ts';
 import { HookRegistry } from './hooks.ts';
 import { collaborator, inject } from './injection.ts';
-import { BUILTINS, CONFIG_FOLDER, LOGGER } from '../host/tokens.ts';
-
-/** Of files with modules. */
-const ENDINGS = ['.js', '.mjs', '.cjs', '.ts'];
+import { BUILTINS, LOGGER, MODULES, type ModuleSource } from '../host/tokens.ts';
 
 /** Milliseconds of real time that a module, and what a plugin loads, has; also where time is virtual. */
 const LOAD_TIMEOUT_MS = 10_000;
@@ -34,7 +27,7 @@ export interface Resolved {
 export class PluginResolver {
   constructor(
     @inject(BUILTINS) private readonly builtins: Builtins,
-    @inject(CONFIG_FOLDER) private readonly folder: string,
+    @inject(MODULES) private readonly modules: ModuleSource,
     /** For what it loads. Default: none. */
     @inject(LOGGER) readonly log?: Logger,
     /** Times the calls of policies that it loads. Default: nobody does. */
@@ -67,15 +60,10 @@ export class PluginResolver {
   /**
    * @param what - what it is expected to be, for messages: `plugin`, `policy`
    * @param slot - the policy slot that it is for: built-in names are looked up as `slot/name` first
-   * @param modules - where it may be, when a client names it. Default: everywhere
+   * @param limit - where it may be, when a client names it. Default: everywhere
    * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_MODULE_REFUSED`
    */
-  async resolve(
-    use: unknown,
-    what: string,
-    slot?: string,
-    modules?: ModuleLimit,
-  ): Promise<Resolved> {
+  async resolve(use: unknown, what: string, slot?: string, limit?: ModuleLimit): Promise<Resolved> {
     if (typeof use !== 'string') return givenInCode(use, what);
     const { module, name } = splitUse(use);
     if (Object.hasOwn(this.builtins, `${slot ?? ''}/${module}`) && name === undefined) {
@@ -88,9 +76,12 @@ export class PluginResolver {
       return { exported: await this.loadBuiltin(module), source: `built-in ${module}` };
     }
     const path = this.locate(module, what);
-    modules?.check(path);
+    limit?.check(path);
     const namespace = await this.importModule(path, use, what);
-    return { exported: pickExport(namespace, name, use, what), source: this.sourceOf(path, use) };
+    return {
+      exported: pickExport(namespace, name, use, what),
+      source: this.modules.sourceOf(path, use),
+    };
   }
 
   /** True when what `use` names is part of this package, so that no other module is imported for it. */
@@ -106,7 +97,10 @@ export class PluginResolver {
   async resolveModule(use: unknown, what: string): Promise<Resolved> {
     if (typeof use !== 'string') return givenInCode(use, what);
     const path = this.locate(use, what);
-    return { exported: await this.importModule(path, use, what), source: this.sourceOf(path, use) };
+    return {
+      exported: await this.importModule(path, use, what),
+      source: this.modules.sourceOf(path, use),
+    };
   }
 
   /** A `use` by the path of its module, which means the same from every folder. @throws YardmasterError `ERR_PLUGIN_LOAD` */
@@ -122,10 +116,15 @@ export class PluginResolver {
     what: string,
   ): Promise<Readonly<Record<string, unknown>>> {
     return this.inTime(
-      importModule(path, use, what),
+      this.modules.import(path, use, what),
       `the ${what} "${use}" did not load`,
       'a top-level await of it, or of a module that it imports, probably never settles',
     );
+  }
+
+  private locate(module: string, what: string): string {
+    const names = Object.keys(this.builtins).map((key) => key.slice(key.lastIndexOf('/') + 1));
+    return this.modules.locate(module, what, names);
   }
 
   private async loadBuiltin(name: string): Promise<unknown> {
@@ -137,41 +136,6 @@ export class PluginResolver {
       throw loadError(`the built-in "${name}" cannot be loaded: ${messageOf(cause)}`, name, cause);
     }
   }
-
-  private locate(named: string, what: string): string {
-    const module = named.startsWith('file:') ? fileURLToPath(named) : named;
-    if (module.startsWith('.') || isAbsolute(module)) {
-      const path = resolve(this.folder, module);
-      if (existsSync(path)) return path;
-      throw loadError(
-        `the ${what} "${module}" does not exist: there is no file ${path}${this.fileOf(module) ?? ''}; paths are relative to the configuration file, or to the current folder if there is none`,
-        module,
-      );
-    }
-    const path = resolvePackage(module, this.folder);
-    if (path !== undefined) return path;
-    const names = Object.keys(this.builtins).map((key) => key.slice(key.lastIndexOf('/') + 1));
-    const suggestion =
-      this.fileOf(module) ?? (hint(module, names) || '; a package has to be installed there');
-    throw loadError(
-      `unknown ${what} "${module}": nothing of that name is built in, and no package of that name can be imported from ${this.folder}${suggestion}`,
-      module,
-    );
-  }
-
-  /** The mistake of beginners: a file beside the configuration, named as if it were a package. */
-  private fileOf(module: string): string | undefined {
-    const file = ['', ...ENDINGS]
-      .map((ending) => `${module}${ending}`)
-      .find((name) => statSync(resolve(this.folder, name), { throwIfNoEntry: false })?.isFile());
-    return file && `; to name the file, write "./${normalize(file)}"`;
-  }
-
-  private sourceOf(path: string, use: string): string {
-    const isPath = use.startsWith('.') || isAbsolute(use);
-    const shown = isPath ? `./${relative(this.folder, path)}` : use;
-    return shown.startsWith('./../') ? shown.slice(2) : shown;
-  }
 }
 
 /** `./policies.js#Name` → the module and the export. */
@@ -179,77 +143,6 @@ function splitUse(use: string): { module: string; name: string | undefined } {
   const hash = use.lastIndexOf('#');
   if (hash <= 0) return { module: use, name: undefined };
   return { module: use.slice(0, hash), name: use.slice(hash + 1) };
-}
-
-async function importUrl(path: string): Promise<Readonly<Record<string, unknown>>> {
-  return (await import(
-    /* @vite-ignore */ /* webpackIgnore: true */ pathToFileURL(path).href
-  )) as Record<string, unknown>;
-}
-
-async function importModule(
-  path: string,
-  use: string,
-  what: string,
-): Promise<Readonly<Record<string, unknown>>> {
-  try {
-    return await importUrl(path);
-  } catch (cause) {
-    const why = `${messageOf(cause)}${await adviceOn(cause, path)}`;
-    throw loadError(`the ${what} "${use}" cannot be loaded: ${why}`, use, cause);
-  }
-}
-
-const PACKAGE = 'yardmaster';
-/** The message of Node that a module has no such export. */
-const NO_EXPORT =
-  /module '(?<entry>yardmaster(?:\/[\w-]+)?)' does not provide an export named '(?<name>\w+)'/;
-
-/** The message of Node that a package has no such entry. */
-const NO_ENTRY = /subpath '\.(?<subpath>\/[\w./-]+)' is not defined by "exports" in .*yardmaster/;
-
-/** The advice on a module that cannot be imported. */
-async function adviceOn(thrown: unknown, path: string): Promise<string> {
-  const message = messageOf(thrown);
-  const { name } = NO_EXPORT.exec(message)?.groups ?? {};
-  if (name !== undefined) return adviceOnName(name, dirname(path));
-  const { subpath } = NO_ENTRY.exec(message)?.groups ?? {};
-  if (subpath !== undefined) {
-    return `; the entries of the package are ${entriesOf(PACKAGE, dirname(path)).join(', ')}`;
-  }
-  const known = MISTAKES.find(([pattern]) => pattern.test(message));
-  if (known !== undefined) return known[1];
-  // Node reports the position of a syntax error only on its own error stream.
-  if ((thrown as Error | undefined)?.name === 'SyntaxError')
-    return `; "node --check ${path}" shows where`;
-  const isTypeScript = /\.[cm]?tsx?$/.test(path);
-  return (thrown as { code?: unknown } | undefined)?.code === 'ERR_UNKNOWN_FILE_EXTENSION' &&
-    isTypeScript
-    ? '; run with "--import tsx", or compile it to JavaScript first'
-    : '';
-}
-
-/** Mistakes by Node's message, with the advice on them. */
-const MISTAKES: readonly (readonly [message: RegExp, advice: string])[] = [
-  [/outside a module/, '; name the file .mjs, or set "type": "module" in its package.json'],
-  [/ in ES module scope/, '; write import and export default, or name the file .cjs'],
-  [/^Cannot find package/, '; install it where that module is'],
-  [/^Cannot find module/, '; a path of an import needs the ending of the file'],
-  [/not an Error was thrown/, '; throw an Error, which says where'],
-];
-
-/** The entry of a name of this package, which was imported from elsewhere. */
-async function adviceOnName(name: string, folder: string): Promise<string> {
-  const entries = entriesOf(PACKAGE, folder);
-  const known = new Set<string>();
-  for (const entry of entries) {
-    const path = resolvePackage(entry, folder);
-    if (path === undefined) continue;
-    const namespace = await importUrl(path).catch(() => ({}));
-    if (Object.hasOwn(namespace, name)) return `; import ${name} from "${entry}"`;
-    for (const each of Object.keys(namespace)) known.add(each);
-  }
-  return `; no entry of the package has ${name}${hint(name, [...known])} A type is imported with "import type"`;
 }
 
 function pickExport(
@@ -316,142 +209,12 @@ function describe(value: unknown): string {
   return constructor?.name ?? show(value);
 }
 
-function loadError(message: string, use: string, cause?: unknown): YardmasterError {
+/** An extension that cannot be had; `use` is what names it. */
+export function loadError(message: string, use: string, cause?: unknown): YardmasterError {
   return new YardmasterError(
     'ERR_PLUGIN_LOAD',
     message,
     { use },
     cause === undefined ? {} : { cause },
   );
-}
-
-/**
- * The path of the module of a package, as seen from a folder: Node's rules for `import`.
- *
- * `import.meta.resolve` of Node 20 cannot look from another folder, and `require.resolve` refuses
- * packages that export for `import` alone. So the package's own `exports` is read first, and
- * `require.resolve` is left for packages without one.
- *
- * @returns the path of a file, or undefined when there is no such package or it does not export that
- */
-function resolvePackage(specifier: string, fromFolder: string): string | undefined {
-  const { name, subpath } = splitSpecifier(specifier);
-  const found = findPackage(name, fromFolder);
-  if (found?.manifest.exports !== undefined) {
-    const target = resolveExports(found.manifest.exports, subpath);
-    return target === undefined ? undefined : join(found.folder, target);
-  }
-  try {
-    const path = createRequire(join(fromFolder, 'resolve.js')).resolve(specifier);
-    return isAbsolute(path) ? path : undefined; // A module of Node itself is not an extension.
-  } catch {
-    return undefined;
-  }
-}
-
-/** The entries of a package, as they are imported: `yardmaster/plugin`. Those with a pattern are left out. */
-function entriesOf(name: string, fromFolder: string): readonly string[] {
-  const exports = findPackage(name, fromFolder)?.manifest.exports;
-  if (typeof exports !== 'object' || exports === null || Array.isArray(exports)) return [];
-  const subpaths = Object.keys(exports).filter((key) => key.startsWith('.') && !key.includes('*'));
-  return subpaths.map((subpath) => name + subpath.slice(1));
-}
-
-type Exports = string | null | readonly Exports[] | { readonly [key: string]: Exports };
-
-interface Manifest {
-  readonly name?: string;
-  readonly exports?: Exports;
-}
-
-/** Conditions under which `import` reads `exports`; the package's own order decides between them. */
-const CONDITIONS = new Set(['node', 'import', 'module-sync', 'default']);
-
-function splitSpecifier(specifier: string): { name: string; subpath: string } {
-  const parts = specifier.split('/');
-  const length = specifier.startsWith('@') ? 2 : 1;
-  const rest = parts.slice(length).join('/');
-  return { name: parts.slice(0, length).join('/'), subpath: rest === '' ? '.' : `./${rest}` };
-}
-
-/** The nearest package of that name, which may be the one that the folder itself belongs to. */
-function findPackage(
-  name: string,
-  fromFolder: string,
-): { folder: string; manifest: Manifest } | undefined {
-  let isOwnScope = true;
-  for (let folder = fromFolder; ; folder = dirname(folder)) {
-    const own = isOwnScope ? readManifest(folder) : undefined;
-    if (own !== undefined) {
-      if (own.name === name && own.exports !== undefined) return { folder, manifest: own };
-      isOwnScope = false;
-    }
-    const installed = join(folder, 'node_modules', name);
-    if (isFolder(installed)) return { folder: installed, manifest: readManifest(installed) ?? {} };
-    if (dirname(folder) === folder) return undefined;
-  }
-}
-
-function readManifest(folder: string): Manifest | undefined {
-  const path = join(folder, 'package.json');
-  if (!existsSync(path)) return undefined;
-  try {
-    return JSON.parse(readFileSync(path, 'utf8')) as Manifest;
-  } catch {
-    return undefined; // Loading the package will say what is wrong with it.
-  }
-}
-
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-}
-
-function resolveExports(exports: Exports, subpath: string): string | undefined {
-  const isMap =
-    typeof exports === 'object' &&
-    exports !== null &&
-    !Array.isArray(exports) &&
-    Object.keys(exports).some((key) => key.startsWith('.'));
-  if (!isMap) return subpath === '.' ? pick(exports, '') : undefined;
-  const map = exports as Readonly<Record<string, Exports>>;
-  const exact = map[subpath];
-  if (exact !== undefined && !subpath.includes('*')) return pick(exact, '');
-  const patterns = Object.keys(map)
-    .filter((key) => key.includes('*'))
-    .map((key) => ({ key, parts: key.split('*') as [string, string] }))
-    .filter(
-      ({ parts: [before, after] }) =>
-        subpath.startsWith(before) &&
-        subpath.endsWith(after) &&
-        subpath.length > before.length + after.length,
-    )
-    .sort((a, b) => b.parts[0].length - a.parts[0].length || b.key.length - a.key.length);
-  const best = patterns[0];
-  if (best === undefined) return undefined;
-  const [before, after] = best.parts;
-  const middle = subpath.slice(before.length, subpath.length - after.length);
-  return pick(map[best.key] as Exports, middle);
-}
-
-/** The first target whose conditions hold. */
-function pick(target: Exports, star: string): string | undefined {
-  if (typeof target === 'string') {
-    const path = target.replaceAll('*', star);
-    return path.startsWith('./') && !path.split('/').includes('..') ? path : undefined;
-  }
-  if (target === null) return undefined;
-  if (Array.isArray(target)) {
-    for (const item of target as readonly Exports[]) {
-      const found = pick(item, star);
-      if (found !== undefined) return found;
-    }
-    return undefined;
-  }
-  for (const [condition, inner] of Object.entries(target)) {
-    if (!CONDITIONS.has(condition)) continue;
-    if (inner === null) return undefined;
-    const found = pick(inner, star);
-    if (found !== undefined) return found;
-  }
-  return undefined;
 }

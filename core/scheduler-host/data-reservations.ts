@@ -11,7 +11,6 @@ import type { WorkerState } from '../state/task.ts';
 import { ClusterState } from '../state/cluster.ts';
 import { approximateBytes } from '../util/bytes.ts';
 import { builtin, type BuiltinCommand, type Given } from './commands.ts';
-import { NAMES_BYTES_MAX, tooManyNames } from './message-checks.ts';
 import { Sessions } from './sessions.ts';
 
 /**
@@ -412,4 +411,16 @@ export class GraphParts {
     this.isTooLarge = false;
     return all;
   }
+}
+
+/** The memory for the names that the scheduler remembers for one client, of each kind. */
+const NAMES_BYTES_MAX = 64 * 1024 * 1024;
+
+/** @param what - for people: `of what the client has scattered` */
+function tooManyNames(client: string, what: string): YardmasterError {
+  return new YardmasterError(
+    'ERR_QUOTA',
+    `the names ${what} by the client ${client} occupy more than ${NAMES_BYTES_MAX} bytes; release what is not needed, or use fewer or shorter names`,
+    { client, limitBytes: NAMES_BYTES_MAX },
+  );
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../api/clock.ts';
 import type { YardmasterError } from '../api/errors.ts';
 import { type Builtins, type Logger } from '../api/plugin.ts';
 import type { KernelSlotName, KernelSlots, PolicySlots, SlotName } from '../api/policies.ts';
-import type { LoadedConfig } from '../config/load.ts';
+import type { LoadedConfig } from '../config/check.ts';
 import type { Named } from '../kernel/ports.ts';
 import { EventBus, HookRegistry } from '../plugin-host/hooks.ts';
 import { AT_RUN_TIME, ProblemList } from '../plugin-host/extension-options.ts';

@@ -6,16 +6,19 @@ import { collaborator, inject } from '../plugin-host/injection.ts';
 import { LOGGER } from '../host/tokens.ts';
 import { listenBy } from '../shared/channels.ts';
 import { TransportTable } from './transport-table.ts';
+import { checkStimulus } from './message-checks.ts';
 import { Session, SessionServices } from './session.ts';
 import { LocalConnection, type Peer } from './sessions.ts';
 import { closedError, Shutdown } from './shutdown.ts';
+import type { Ingress } from './tokens.ts';
 
 /** Time for a connection to send what is queued when the scheduler closes. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
 /** The addresses at which a scheduler listens, and the end of its connections. */
 @collaborator
-export class Listeners {
+export class Listeners implements Ingress {
+  readonly check = checkStimulus;
   private readonly listeners: Listener[] = [];
   private readonly handshakes: Handshakes;
   private isClosing = false;
@@ -29,7 +32,6 @@ export class Listeners {
     this.handshakes = new Handshakes(host.clock);
   }
 
-  /** @throws YardmasterError `ERR_CONNECT`, `ERR_CLOSED` */
   async listen(address: string): Promise<string> {
     const transport = await this.transports.for(address);
     this.shutdown.checkOpen();
@@ -48,7 +50,6 @@ export class Listeners {
     return listener.address;
   }
 
-  /** A connection within this process. */
   connectLocal(from: string, open: (connection: Connection) => ConnectionHandlers): Connection {
     this.shutdown.checkOpen();
     const [here, there] = LocalConnection.pair([from, this.host.serverId]);
@@ -57,15 +58,10 @@ export class Listeners {
     return here;
   }
 
-  /** Stops accepting connections: new ones are closed at once. */
   stopAccepting(): void {
     this.isClosing = true;
   }
 
-  /**
-   * Stops listening, notifies the workers, and closes all connections, by force if they do not end
-   * in time.
-   */
   async close(): Promise<void> {
     const { all, workers } = this.host.sessions;
     await Promise.all(this.listeners.map((listener) => this.attempt(() => listener.close())));

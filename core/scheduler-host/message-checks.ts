@@ -220,15 +220,3 @@ export function closedOn(peer: string, cause: unknown): YardmasterError {
   const message = `${closed}, whose message could not be handled: ${String(cause)}`;
   return new YardmasterError('ERR_PROTOCOL', message, { peer }, { cause });
 }
-
-/** The memory for the names that the scheduler remembers for one client, of each kind. */
-export const NAMES_BYTES_MAX = 64 * 1024 * 1024;
-
-/** @param what - for people: `of what the client has scattered` */
-export function tooManyNames(client: string, what: string): YardmasterError {
-  return new YardmasterError(
-    'ERR_QUOTA',
-    `the names ${what} by the client ${client} occupy more than ${NAMES_BYTES_MAX} bytes; release what is not needed, or use fewer or shorter names`,
-    { client, limitBytes: NAMES_BYTES_MAX },
-  );
-}

@@ -28,11 +28,9 @@ import { ClusterState, type LanguageOf } from '../state/cluster.ts';
 import { Commands, type DeclaredCommand, readCommand } from './commands.ts';
 import { ErrorReports } from './error-reports.ts';
 import { PortsReplacement } from './kernel-ports.ts';
-import { Listeners } from './listeners.ts';
-import { checkStimulus } from './message-checks.ts';
 import { type LoadedPlugin, PluginServices } from './plugin-table.ts';
 import { Shutdown } from './shutdown.ts';
-import { type Stimuli, STIMULI } from './tokens.ts';
+import { INGRESS, type Ingress, type Stimuli, STIMULI } from './tokens.ts';
 
 /** Connects plugins with the collaborators of their scheduler: what `setup` of each receives. */
 @collaborator
@@ -41,7 +39,7 @@ export class PluginContexts {
     private readonly cluster: ClusterState,
     private readonly insight: Insight,
     @inject(STIMULI) private readonly stimuli: Stimuli,
-    private readonly listeners: Listeners,
+    @inject(INGRESS) private readonly ingress: Ingress,
     private readonly commands: Commands,
     private readonly slots: PolicySlotTable,
     private readonly ports: PortsReplacement,
@@ -103,7 +101,7 @@ export class PluginContexts {
   /** A stimulus of the wrong form is a failure of the plugin, and goes no further. */
   private enqueue(plugin: LoadedPlugin, stimulus: NewStimulus): void {
     try {
-      checkStimulus(stimulus);
+      this.ingress.check(stimulus);
       this.stimuli.accept(plugin.blueprint.isTrusted ? stimulus : withoutViews(stimulus));
     } catch (cause) {
       if (!YardmasterError.is(cause, 'ERR_PROTOCOL')) throw cause;
@@ -131,7 +129,7 @@ export class PluginContexts {
     { name, connections }: LoadedPlugin,
     open: (connection: Connection) => ConnectionHandlers,
   ): Connection {
-    const opened = this.listeners.connectLocal(`plugin:${name}`, (connection) => {
+    const opened = this.ingress.connectLocal(`plugin:${name}`, (connection) => {
       const handlers = open(connection);
       return {
         onMessages: (batch) => handlers.onMessages(batch),

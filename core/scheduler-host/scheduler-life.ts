@@ -1,7 +1,7 @@
 import { type Clock, every, type Timer } from '../api/clock.ts';
 import { type Logger } from '../api/plugin.ts';
 import { configError } from '../config/problems.ts';
-import type { LoadedConfig } from '../config/load.ts';
+import type { LoadedConfig } from '../config/check.ts';
 import type { Config } from '../config/types.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
 import { EventBus } from '../plugin-host/hooks.ts';
@@ -13,10 +13,9 @@ import { Preloads } from '../plugin-host/load-extensions.ts';
 import { TransportTable } from './transport-table.ts';
 import { Commands } from './commands.ts';
 import { ConfiguredExtensions, Extensions } from './extensions.ts';
-import { Listeners } from './listeners.ts';
-import { ReconnectGrace } from './membership.ts';
+import { ReconnectGrace } from './reconnect-grace.ts';
 import { closedError, Shutdown } from './shutdown.ts';
-import { STIMULI, type Stimuli } from './tokens.ts';
+import { INGRESS, type Ingress, STIMULI, type Stimuli } from './tokens.ts';
 import { WorkerChannels } from './worker-channels.ts';
 
 /** Loads and checks everything that the configuration names, before the kernel exists. */
@@ -215,7 +214,7 @@ export class SchedulerLife {
     private readonly timers: HostTimers,
     private readonly shutdown: Shutdown,
     private readonly reconnectGrace: ReconnectGrace,
-    private readonly listeners: Listeners,
+    @inject(INGRESS) private readonly ingress: Ingress,
     private readonly channels: WorkerChannels,
     private readonly commands: Commands,
     private readonly bus: EventBus,
@@ -242,13 +241,13 @@ export class SchedulerLife {
   }
 
   private async end(): Promise<void> {
-    this.listeners.stopAccepting();
+    this.ingress.stopAccepting();
     await this.extensions.beforeClose();
     this.shutdown.stopHandling();
     this.timers.cancel();
     this.reconnectGrace.clear();
     await this.extensions.close();
-    await this.listeners.close();
+    await this.ingress.close();
     this.channels.abort();
     this.commands.close(closedError());
     this.bus.emit('closed');

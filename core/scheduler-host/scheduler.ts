@@ -1,4 +1,3 @@
-import { inspect } from 'node:util';
 import { ACTIVE_MEMORY_MANAGER, type ActiveMemoryManager } from '../api/amm-manager.ts';
 import type { Clock } from '../api/clock.ts';
 import type { YardmasterError } from '../api/errors.ts';
@@ -8,7 +7,8 @@ import type { SlotName } from '../api/policies.ts';
 import type { Provider } from '../api/token.ts';
 import type { Transport, TransportInput } from '../api/transport.ts';
 import type { ClusterView } from '../api/views.ts';
-import type { ConfigLayers, ConfigReader } from '../config/load.ts';
+import type { ConfigLayers } from '../config/check.ts';
+import type { ConfigReader } from '../config/load.ts';
 import type { Config, ConfigInput } from '../config/types.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
 import type { TransitionRecord } from '../kernel/story.ts';
@@ -21,13 +21,11 @@ import type { ClusterState } from '../state/cluster.ts';
 import { countOf } from '../util/values.ts';
 import { Commands } from './commands.ts';
 import { Extensions } from './extensions.ts';
-import { Listeners } from './listeners.ts';
-import { checkStimulus } from './message-checks.ts';
 import { PluginServices, PluginTable } from './plugin-table.ts';
 import { PolicyAdmin, type SchedulerPolicies } from './policy-admin.ts';
 import { Loading } from './scheduler-life.ts';
 import { Shutdown } from './shutdown.ts';
-import { type IncomingStimulus, type Stimuli, STIMULI } from './tokens.ts';
+import { type IncomingStimulus, INGRESS, type Ingress, type Stimuli, STIMULI } from './tokens.ts';
 
 /** The options of a scheduler. */
 export interface CreateSchedulerOptions {
@@ -125,6 +123,9 @@ export interface Scheduler {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** The name of the method by which Node shows an object. */
+const INSPECT = Symbol.for('nodejs.util.inspect.custom');
+
 /** The scheduler as programs see it. */
 @collaborator
 export class RunningScheduler implements Scheduler {
@@ -137,14 +138,14 @@ export class RunningScheduler implements Scheduler {
     private readonly services: PluginServices,
     private readonly extensions: Extensions,
     private readonly transports: TransportTable,
-    private readonly listeners: Listeners,
+    @inject(INGRESS) private readonly ingress: Ingress,
     @inject(STIMULI) private readonly stimuli: Stimuli,
     private readonly commands: Commands,
     private readonly loading: Loading,
     private readonly shutdown: Shutdown,
   ) {}
 
-  [inspect.custom](): string {
+  [INSPECT](): string {
     const { workersByRank, tasks, clients } = this.cluster;
     const lines = Object.entries(this.policies.current).map(([slot, name]) => `  ${slot}: ${name}`);
     const counts = [
@@ -180,7 +181,7 @@ export class RunningScheduler implements Scheduler {
   }
 
   listen(address: string = this.config.scheduler.address): Promise<string> {
-    return this.listeners.listen(address);
+    return this.ingress.listen(address);
   }
 
   addPlugin(plugin: string | object, options: AddPluginOptions = {}): Promise<string> {
@@ -200,7 +201,7 @@ export class RunningScheduler implements Scheduler {
   }
 
   enqueue(stimulus: IncomingStimulus): void {
-    checkStimulus(stimulus);
+    this.ingress.check(stimulus);
     this.stimuli.accept(stimulus);
   }
 

@@ -48,11 +48,11 @@ import {
   clientLeft,
   enterClient,
   enterWorker,
-  ReconnectGrace,
   SessionSecret,
   WorkerLosses,
   workerLeft,
 } from './membership.ts';
+import { ReconnectGrace } from './reconnect-grace.ts';
 import {
   checkClientReport,
   checkRequest,

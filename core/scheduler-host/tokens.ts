@@ -1,5 +1,6 @@
 import type { YardmasterError } from '../api/errors.ts';
 import { type NewStimulus, token, type Token } from '../api/plugin.ts';
+import type { Connection, ConnectionHandlers } from '../api/transport.ts';
 import type { Config } from '../config/types.ts';
 import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from '../kernel/ports.ts';
 
@@ -16,6 +17,22 @@ export interface Stimuli {
   /** Handles a stimulus now, after the present one, or when its client's turn comes. */
   accept(stimulus: IncomingStimulus): void;
 }
+
+/** Everything that reaches a scheduler from outside: connections, and stimuli of plugins and programs. */
+export interface Ingress {
+  /** @throws YardmasterError `ERR_CONNECT`, `ERR_CLOSED` */
+  listen(address: string): Promise<string>;
+  /** A connection within this process. */
+  connectLocal(from: string, open: (connection: Connection) => ConnectionHandlers): Connection;
+  /** @throws YardmasterError `ERR_PROTOCOL` when a stimulus is not of the form of its `op` */
+  check(stimulus: unknown): void;
+  /** Stops accepting connections: new ones are closed at once. */
+  stopAccepting(): void;
+  /** Stops listening, notifies the workers, and closes all connections, by force if they do not end in time. */
+  close(): Promise<void>;
+}
+
+export const INGRESS: Token<Ingress> = token('ingress');
 
 /**
  * Transitions after which a stimulus gives way to others: one to three milliseconds. The rest of its work

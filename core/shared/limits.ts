@@ -20,3 +20,6 @@ export interface ModuleLimit {
 
 /** The largest event that a client, worker or task logs: all topics are kept in the memory of the scheduler. */
 export const EVENT_BYTES_MAX = 1024 * 1024;
+
+/** Bytes from which on a transfer tells of the bandwidth. Dask: the same. */
+export const MEASURED_BYTES_MIN = 1_000_000;

@@ -190,3 +190,22 @@ export type Places = readonly string[];
  * @maxProperties 1000
  */
 export type Resources = Readonly<Record<string, Size>>;
+
+/** True when two values are the same, or plain objects or arrays whose members are. Neither may contain itself. */
+export function isEqual(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true;
+  const [ours, theirs] = [membersOf(a), membersOf(b)];
+  if (ours === undefined || theirs === undefined || Array.isArray(a) !== Array.isArray(b))
+    return false;
+  const keys = Object.keys(ours);
+  return (
+    keys.length === Object.keys(theirs).length &&
+    keys.every((key) => Object.hasOwn(theirs, key) && isEqual(ours[key], theirs[key]))
+  );
+}
+
+function membersOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  return isPlainObject(value) || Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined;
+}

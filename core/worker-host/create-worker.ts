@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { inspect } from 'node:util';
 import type { WorkerPluginDefinition } from '../api/local-plugins.ts';
 import { byFactory, byValue, type Provider } from '../api/token.ts';
 import { LogBook } from '../host/log.ts';
@@ -11,6 +12,7 @@ import {
 } from '../plugin-host/injection.ts';
 import { CLOCK, LOGGER, SERVER_ID } from '../host/tokens.ts';
 import { localEntry } from '../plugin-host/plugin-host.ts';
+import { ModuleFiles } from '../plugin-host/module-files.ts';
 import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
 import { listenBy } from '../shared/channels.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
@@ -48,7 +50,7 @@ export async function createWorker(options: WorkerHostOptions): Promise<HostedWo
   const { listenAddress, clock, transports, executor } = options;
   const { connectTimeoutMs = CONNECT_TIMEOUT_MS, serverId = `worker-${randomUUID()}` } = options;
   checkExecutor(executor);
-  const log = new LogBook(options.log, clock);
+  const log = new LogBook(options.log, clock, inspect);
   const network: Network = { clock, transports, connectTimeoutMs };
   const container = new Container().register([
     byValue(CLOCK, clock),
@@ -82,7 +84,7 @@ async function providingPlugins({
   plugins = [],
   folder = process.cwd(),
 }: WorkerHostOptions): Promise<readonly ProvidingPlugin[]> {
-  const resolver = new PluginResolver({}, folder);
+  const resolver = new PluginResolver({}, new ModuleFiles(folder));
   const providing: ProvidingPlugin[] = [];
   for (const { use, name } of plugins.map(localEntry)) {
     const { exported } = await resolver.resolve(use, 'worker-plugin');

@@ -23,6 +23,7 @@ import { EXECUTOR, WORKER_IDENTITY } from './tokens.ts';
 import { WorkerInbox } from './worker-inbox.ts';
 import { WorkerLink } from './worker-link.ts';
 import { WorkerMemory } from './worker-memory.ts';
+import { MEASURED_BYTES_MIN } from '../shared/limits.ts';
 import { show } from '../shared/words.ts';
 import { SteadyMap } from '../util/collections.ts';
 import { sharedMemoryOf, valueBytes } from '../util/bytes.ts';
@@ -73,9 +74,6 @@ interface Places {
   secede(run: Run): void;
   rejoin(run: Run): void;
 }
-
-/** Bytes from which on a transfer tells of the bandwidth. Dask: the same. */
-export const MEASURED_BYTES_MIN = 1_000_000;
 
 const NO_INPUTS: ReadonlyMap<string, Uint8Array> = new Map();
 

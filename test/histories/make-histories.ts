@@ -3,6 +3,7 @@
  * `UPDATE_HISTORIES=1 npx vitest run --config .config/vitest.config.ts test/histories`. Only when the kernel is meant to decide
  * otherwise, and then the changelog says so.
  */
+import { ModuleFiles } from '../../core/plugin-host/module-files.ts';
 import { writeFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { builtins } from '../../adapters/app/builtin-extensions.ts';
@@ -42,7 +43,7 @@ async function make(
   distance?: CheckpointDistance,
 ): Promise<void> {
   const { config } = configuration.loadObject(input, '/');
-  const ports = await new RecordedPolicies(builtins, '/').ports(chosen);
+  const ports = await new RecordedPolicies(builtins, new ModuleFiles('/')).ports(chosen);
   const parts: Uint8Array[] = [];
   const plain = config as unknown as Readonly<Record<string, unknown>>;
   const header = {

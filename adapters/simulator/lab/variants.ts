@@ -8,6 +8,7 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { type PresetName, PRESETS } from '../../../core/config/schema.ts';
+import { ModuleFiles } from '../../../core/plugin-host/module-files.ts';
 import { PluginResolver } from '../../../core/plugin-host/plugin-resolver.ts';
 import { hint } from '../../../core/shared/words.ts';
 import { type ConfigInput, configuration } from '../../app/config.ts';
@@ -104,7 +105,10 @@ function builtinPart(name: string): Part {
 async function modulePart(name: string): Promise<Part | undefined> {
   const path = pathOf(name);
   const use = resolve(path) + name.slice(path.length);
-  const { exported } = await new PluginResolver({}, process.cwd()).resolve(use, 'policy');
+  const { exported } = await new PluginResolver({}, new ModuleFiles(process.cwd())).resolve(
+    use,
+    'policy',
+  );
   const { kind, slot } = (exported ?? {}) as Partial<PolicyDefinition>;
   if (kind === 'policy' && slot !== undefined) return { policies: { [slot]: { use } } };
   if (path === name) return undefined;

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { expect, it } from 'vitest';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
 import { LogBook } from '../../../core/host/log.ts';
@@ -5,7 +6,7 @@ import { MemoryLog } from '../../kit/test-host.ts';
 
 it('passes every line on, and keeps the newest thousand from info up', () => {
   const log = new MemoryLog();
-  const book = new LogBook(log, new VirtualClock(5));
+  const book = new LogBook(log, new VirtualClock(5), inspect);
   book.debug({}, 'not kept');
   for (let n = 0; n < 1003; n++) book.info({ n }, `line ${n}`);
   expect(log.lines).toHaveLength(1004);
@@ -17,7 +18,7 @@ it('passes every line on, and keeps the newest thousand from info up', () => {
 });
 
 it('keeps a text of whatever was logged, which can travel', () => {
-  const book = new LogBook(new MemoryLog(), new VirtualClock());
+  const book = new LogBook(new MemoryLog(), new VirtualClock(), inspect);
   const hostile = { nested: { long: 'x'.repeat(10_000) }, half: '\ud83d' };
   book.warn(hostile, 'cut \ud83d');
   book.error({ err: new Error('boom') });

@@ -14,6 +14,7 @@ import { defineConfig } from '../../../adapters/app/config.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
 import { checkExecutor, checkStore } from '../../../core/plugin-host/contracts.ts';
 import { loadTransports } from '../../../core/plugin-host/load-extensions.ts';
+import { ModuleFiles } from '../../../core/plugin-host/module-files.ts';
 import { PluginResolver } from '../../../core/plugin-host/plugin-resolver.ts';
 import type { TestHost } from '../../kit/test-host.ts';
 import { identityOf, startHost } from '../../kit/test-host.ts';
@@ -479,7 +480,11 @@ describe('a transport is checked', () => {
 
   it('also one that is given in code', async () => {
     const make = (given: object): Promise<unknown> =>
-      loadTransports([given as never], new PluginResolver({}, '.'), new VirtualClock());
+      loadTransports(
+        [given as never],
+        new PluginResolver({}, new ModuleFiles('.')),
+        new VirtualClock(),
+      );
     await expect(make(methods)).rejects.toThrow('given in code is no transport that can be used');
     await expect(make(definition(() => methods))).rejects.toThrow(
       'what create of own from own given in code returned is no transport',

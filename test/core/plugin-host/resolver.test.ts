@@ -6,10 +6,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { definePlugin, YardmasterError } from '../../../core/api/index.ts';
 import { AT_RUN_TIME } from '../../../core/plugin-host/extension-options.ts';
 import { blueprintOf } from '../../../core/plugin-host/load-extensions.ts';
+import { ModuleFiles } from '../../../core/plugin-host/module-files.ts';
 import { PluginResolver } from '../../../core/plugin-host/plugin-resolver.ts';
 
 /** As it is built. */
-const DIST = new URL('../../../dist/core/plugin-host/plugin-resolver.js', import.meta.url);
+const DIST = new URL('../../../dist/core/plugin-host/', import.meta.url).href;
 
 let root: string;
 let folder: string;
@@ -111,7 +112,7 @@ beforeAll(async () => {
     'reduce-replicas': () => Promise.resolve('built in'),
     tcp: () => Promise.reject(new Error('no network here')),
   };
-  resolver = new PluginResolver(builtins, folder);
+  resolver = new PluginResolver(builtins, new ModuleFiles(folder));
 });
 afterAll(() => rm(root, { recursive: true }));
 
@@ -240,7 +241,7 @@ describe('a module that cannot be used says what to do', () => {
   };
 
   it('one whose top-level await never settles, within a limit', async () => {
-    const hasty = new PluginResolver({}, folder, undefined, undefined, 50);
+    const hasty = new PluginResolver({}, new ModuleFiles(folder), undefined, undefined, 50);
     expect(await refusal('./plugins/hung.mjs', hasty)).toBe(
       'the plugin "./plugins/hung.mjs" did not load within 0.05 s; a top-level await of it, or of a module that it imports, probably never settles',
     );
@@ -259,7 +260,7 @@ describe('a module that cannot be used says what to do', () => {
     const request = { onError: 'log' as const, place: AT_RUN_TIME };
     const blueprint = blueprintOf({ exported: hung, source: './hung.js' }, request);
     await expect(
-      blueprint.load(new PluginResolver({}, folder, undefined, undefined, 50)),
+      blueprint.load(new PluginResolver({}, new ModuleFiles(folder), undefined, undefined, 50)),
     ).rejects.toMatchObject({
       code: 'ERR_PLUGIN_LOAD',
       message:
@@ -286,8 +287,9 @@ describe('a module that cannot be used says what to do', () => {
   ])('an import of %s', (_what, use, says) => {
     // In a process of its own: here a tool of the tests imports modules, and has other messages.
     const program = `
-      import { PluginResolver } from ${JSON.stringify(DIST)};
-      const error = await new PluginResolver({}, ${JSON.stringify(folder)})
+      import { ModuleFiles } from ${JSON.stringify(`${DIST}module-files.js`)};
+      import { PluginResolver } from ${JSON.stringify(`${DIST}plugin-resolver.js`)};
+      const error = await new PluginResolver({}, new ModuleFiles(${JSON.stringify(folder)}))
         .resolve(${JSON.stringify(use)}, 'plugin').catch((thrown) => thrown);
       console.log(error.code, error.message);`;
     const options = { encoding: 'utf8' as const, input: program };

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { setAwakeTimer } from '../../../core/shared/timers.ts';
-import { ReconnectGrace, SessionSecret } from '../../../core/scheduler-host/membership.ts';
+import { SessionSecret } from '../../../core/scheduler-host/membership.ts';
+import { ReconnectGrace } from '../../../core/scheduler-host/reconnect-grace.ts';
 import type { Config } from '../../../core/config/types.ts';
 import { Budget } from '../../../plugins/coordination/wait-queue.ts';
 import { type CoordinationScope, DisconnectCleanup } from '../../../plugins/coordination/scope.ts';

@@ -6,6 +6,7 @@ import {
 import { DataServer } from '../../../core/worker-host/data-server.ts';
 import { WorkerInspection } from '../../../core/worker-host/worker-inspection.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
+import { ModuleFiles } from '../../../core/plugin-host/module-files.ts';
 import { PluginResolver } from '../../../core/plugin-host/plugin-resolver.ts';
 import { type LocalEntry, LocalPlugins } from '../../../core/plugin-host/plugin-host.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
@@ -69,7 +70,7 @@ describe('a collaborator of a worker', () => {
   it('cannot be replaced by a plugin that comes while the worker runs', async () => {
     const plugins = new LocalPlugins({
       kind: 'worker-plugin',
-      resolver: new PluginResolver({}, '.'),
+      resolver: new PluginResolver({}, new ModuleFiles('.')),
       clock: new VirtualClock(),
       log: new MemoryLog(),
       context: (base) => base,

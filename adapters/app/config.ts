@@ -24,7 +24,6 @@ const PARTS: readonly ConfigPart[] = [
   marsPart,
 ];
 
-/** Reads configurations. */
 export const configuration = configReader<Config, ConfigInput>(PARTS);
 
 type SchedulerSections = (typeof ammPart)['scheduler'] &

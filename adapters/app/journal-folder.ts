@@ -7,7 +7,6 @@ import { FolderLock } from '../log/folder-lock.ts';
 import { type FileSystem, readSmallText, syncFolder, SYSTEM_FILES } from '../log/segment-file.ts';
 import { readSegment, RESTORE, segmentPath, segmentsOf } from './read-log.ts';
 
-/** The contents of the folder of a journal. */
 export interface Contents {
   /** Id of the scheduler whose journal it is; undefined: it is new. */
   readonly schedulerId: string | undefined;

@@ -80,7 +80,6 @@ function readText(path: string): string | undefined {
   }
 }
 
-/** One line for each prefix. */
 function textOf(prefixes: readonly KnownPrefix[]): string {
   const lines = prefixes.map((known) => `\n  ${JSON.stringify(known)}`);
   return `{"prefixes": [${lines.join(',')}\n]}\n`;

@@ -26,7 +26,6 @@ export function logCodec(): MsgpackCodec {
 
 const NAME = /^(\d{8,})\.ylog$/;
 
-/** Path of the segment of this number. */
 export function segmentPath(folder: string, segment: number): string {
   return join(folder, `${String(segment).padStart(8, '0')}.ylog`);
 }

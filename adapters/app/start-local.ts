@@ -25,7 +25,6 @@ import { openScheduler, type RunningScheduler } from './start-scheduler.ts';
 import { configuredStore, NannyPlugins, runWorker, sendable } from './start-worker.ts';
 import { textLogger } from './text-log.ts';
 
-/** The parts of a local cluster. */
 export interface LocalParts {
   readonly running: RunningScheduler;
   readonly starter: WorkerStarter;

@@ -82,7 +82,6 @@ export function checkConfig(options: SchedulerOptions): Promise<string> {
   return checkBareConfig({ clock: new SystemClock(), ...options, configuration, builtins });
 }
 
-/** The options of starting a scheduler. */
 export type OpenSchedulerOptions = SchedulerOptions & {
   /** Path of a file for a recording of all that the kernel is handed; it must not exist yet. */
   readonly record?: string;
@@ -97,7 +96,6 @@ export type OpenSchedulerOptions = SchedulerOptions & {
   readonly journal?: string | JournalOptions;
 };
 
-/** A scheduler that runs. */
 interface OpenScheduler extends SchedulerWatch {
   readonly scheduler: Scheduler;
   /** Resolves when it is closed; rejects when it crashed. */

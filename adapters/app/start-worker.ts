@@ -404,7 +404,6 @@ export interface WorkerParts extends NetworkOptions {
   readonly validate?: boolean;
 }
 
-/** The rule of each option of `startWorker`. */
 const WORKER_RULES: Rules<StartWorkerOptions> = {
   ...rulesOf(SETTINGS),
   ...NETWORK_RULES,
@@ -469,7 +468,6 @@ export function sendable(settings: WorkerSettings): WorkerSettings {
   return { ...settings, config: { ...config, nannyPlugins: [], nannyPreload: [] } };
 }
 
-/** The settings of a nanny's plugins. */
 interface NannyPluginsOptions {
   /** Of the worker. */
   readonly name: string;
@@ -483,7 +481,6 @@ interface NannyPluginsOptions {
   readonly log: Logger;
 }
 
-/** The nanny, as its plugins see it. */
 interface NannyOfPlugins {
   restart(): void;
   close(): Promise<void>;

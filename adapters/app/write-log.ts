@@ -301,7 +301,6 @@ export class LogOutput implements KernelLog {
   }
 }
 
-/** One file of a log. */
 class Segment {
   readonly writer: LogWriter;
   readonly number: number;

@@ -13,7 +13,6 @@ export interface ClusterFlags {
   readonly validate?: boolean;
 }
 
-/** Adds the flags of a simulated cluster to a command. */
 export function clusterFlags(command: Command): Command {
   return common(command)
     .option('-w, --workers <n>', 'workers', positive, 4)

@@ -12,10 +12,8 @@ import { errorText, LOG_LEVELS, type LogFlags, say } from './terminal.ts';
 
 const FAILURE_CODE = 1;
 
-/** The options of every command. */
 export interface CommonOptions extends LogFlags {
   readonly verbose?: boolean;
-  /** Path of the access file. */
   readonly access?: string;
   /** Certificates in the place of an access file; with `--dask` they are for Dask's address. */
   readonly tlsCaFile?: string;

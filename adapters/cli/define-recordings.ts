@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander';
 import { common, count, port, running } from './command-line.ts';
 
-/** Adds the commands that read recordings. */
 export function defineRecordings(program: Command): void {
   defineReplay(program);
   defineReport(program);

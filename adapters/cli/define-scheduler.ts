@@ -27,7 +27,6 @@ Dask the own address on this machine is plain, too.
 With --dask the flags of \`dask scheduler\` are accepted, and Dask's own configuration (YAML files and
 DASK_DISTRIBUTED__SCHEDULER__... variables) has effect; \`yardmaster check-config --dask\` shows which.`;
 
-/** Adds the command `scheduler`. */
 export function defineScheduler(program: Command): void {
   const command = withJournalFlags(
     withDaskFlags(withDashboardFlags(common(program.command('scheduler')))),

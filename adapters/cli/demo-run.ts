@@ -105,7 +105,6 @@ function randomFrom(seed: number): () => number {
 /** The interval at which the memory manager makes the second copies that protect against the death of a worker. */
 const REPLICATION_INTERVAL = '200ms';
 
-/** Flags of `demo`. */
 export interface DemoFlags {
   readonly config?: string;
   readonly path?: string;
@@ -119,9 +118,7 @@ export interface DemoFlags {
   readonly seed?: number;
   /** False: no worker is killed at half time. */
   readonly kill?: boolean;
-  /** Path of the report. */
   readonly report?: string;
-  /** Path of a recording. */
   readonly record?: string;
 }
 

@@ -161,7 +161,6 @@ function refused(message: string): YardmasterError {
   return new YardmasterError('ERR_CONFIG', message);
 }
 
-/** Flags of `scheduler`. */
 export interface SchedulerFlags extends LogFlags, DaskFlags {
   readonly config?: string;
   /** Also `host:port`, or a URI such as `tcp://0.0.0.0:8786`. */
@@ -180,7 +179,6 @@ export interface SchedulerFlags extends LogFlags, DaskFlags {
   readonly recordKeep?: string;
   /** Folder for recordings that clients begin and end. */
   readonly recordings?: string;
-  /** Folder of a journal. */
   readonly journal?: string;
   readonly durability?: string;
   readonly onJournalError?: 'stop' | 'continue';

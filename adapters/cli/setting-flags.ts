@@ -12,13 +12,11 @@ import { collect, fromHere, pairs } from './command-line.ts';
 export interface FlagSection {
   readonly name: keyof ConfigInput;
   readonly properties: Settings;
-  /** Short flags by setting. */
   readonly letters?: Readonly<Record<string, string>>;
   /** Settings that a command reads itself, or not at all. */
   readonly without?: readonly string[];
 }
 
-/** Settings that are flags of `worker`. */
 export const WORKER_SETTINGS: FlagSection = {
   name: 'worker',
   properties: configuration.schema.properties.worker.properties,

@@ -105,7 +105,6 @@ export { LOG_LEVELS };
 
 const require = createRequire(import.meta.url);
 
-/** The flags about logs. */
 export interface LogFlags {
   readonly logLevel: LogLevel;
   /** Default: text on a terminal, otherwise JSON. */

@@ -21,7 +21,6 @@ export type Need =
   /** A change of the cluster. */
   | 'change';
 
-/** The refusal of a request. */
 export interface Refusal {
   readonly status: 401 | 403;
   readonly text: string;

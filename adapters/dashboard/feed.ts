@@ -45,7 +45,6 @@ const WINDOW_PAUSE = 9;
 
 type WindowRequest = Extract<PageMessage, { type: 'stream' }>;
 
-/** The options of the feed's memory. */
 interface FeedOptions {
   readonly history: number;
   readonly recordsAlways: boolean;
@@ -235,7 +234,6 @@ export class Feed {
   }
 }
 
-/** The bytes of a frame. */
 export function encode(frame: StateFrame): Buffer {
   return Buffer.from(JSON.stringify(frame));
 }

@@ -15,7 +15,6 @@ import { LoopDelay } from './process-figures.ts';
 
 // Figures of the cluster under the names that Dask's scheduler gives them. O(groups + workers).
 
-/** Tasks now in each state. */
 export function tasksByState({ prefixes }: ClusterView): ReadonlyMap<TaskStateName, number> {
   const found = new Map<TaskStateName, number>();
   for (const { states } of prefixes.values()) {

@@ -3,7 +3,6 @@ import type { OptionsOf } from '../../core/api/index.ts';
 /** The number of ports that are tried, counted from the wanted one. */
 export const PORTS_TRIED = 20;
 
-/** The schema of the options of the plugin `dashboard`. */
 export const DASHBOARD_OPTIONS_SCHEMA = {
   type: 'object',
   additionalProperties: false,
@@ -23,7 +22,6 @@ export const DASHBOARD_OPTIONS_SCHEMA = {
   },
 } as const;
 
-/** Options of the plugin `dashboard`. */
 export type DashboardOptions = OptionsOf<typeof DASHBOARD_OPTIONS_SCHEMA>;
 
 const { host, port, hosts, history, recordsAlways } = DASHBOARD_OPTIONS_SCHEMA.properties;

@@ -299,7 +299,6 @@ export interface MemoryAnswer {
   readonly amm: AmmStatus | null;
 }
 
-/** A worker, in detail. */
 export interface WorkerAnswer {
   readonly address: string;
   readonly name: string;

@@ -39,7 +39,6 @@ import { waitingIn } from './waiting.ts';
 /** A scheduler that is gone. */
 export interface Past {
   readonly kind: PastDescription['kind'];
-  /** The name of the file. */
   readonly title: string;
   /** Sentences about what cannot be seen, or is not certain. */
   readonly notes: readonly string[];
@@ -202,7 +201,6 @@ export class PastSamples {
     if (last === undefined || this.nowMs - last.atMs >= this.gapMs) this.take(cluster);
   }
 
-  /** To be called at the end. */
   finish(cluster: ClusterView): void {
     this.take(cluster);
     for (const { address, name } of cluster.workers.values()) {

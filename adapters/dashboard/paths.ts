@@ -1,4 +1,3 @@
-/** The pages of the dashboard. */
 export const PAGES = [
   'status',
   'tasks',

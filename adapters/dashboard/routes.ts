@@ -305,7 +305,6 @@ function knownWorker({ cluster }: PluginContext, address: string): string {
 
 /** The feed of open pages. */
 export interface PageFeed {
-  /** A page was opened. */
   open(socket: ViewerSocket): Viewer;
   /** Handles a message of a page. */
   receive(viewer: Viewer, text: string): void;

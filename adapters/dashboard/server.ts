@@ -131,7 +131,6 @@ async function check(
   return undefined;
 }
 
-/** A server that listens. */
 export interface Listening {
   readonly port: number;
   /** Ends all connections. */

@@ -556,7 +556,6 @@ interface OutboxPort {
   giveUp(reason: YardmasterError): void;
 }
 
-/** Limits of {@link Outbox}. */
 interface OutboxLimits {
   /** Events that the process may have without having handled them. */
   readonly window: number;

@@ -5,10 +5,8 @@ import { dirname, extname, isAbsolute, join } from 'node:path';
 import type * as Yaml from 'yaml';
 import { YardmasterError } from '../../core/api/index.ts';
 
-/** Variables of the environment. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** One configured value. */
 export interface DaskEntry {
   /** Dotted, with dashes: `distributed.scheduler.worker-ttl`. */
   readonly key: string;

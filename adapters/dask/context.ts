@@ -59,7 +59,6 @@ export interface DaskContext {
   readonly pool: CommPool;
   /** Gives Dask's peers what Node workers hold. */
   readonly relay: Relay;
-  /** Connected Dask workers by address. */
   readonly workers: ReadonlyMap<string, DaskWorker>;
   /** Takes a worker out of {@link workers} that stays connected: its next heartbeat is told that it is missing. */
   forgetWorker(address: string): void;
@@ -113,14 +112,12 @@ export interface DaskContext {
  */
 export type RpcHandler = (request: Fields, context: DaskContext, comm: Comm) => unknown;
 
-/** Handlers by op. */
 export type RpcTable = Readonly<Record<string, RpcHandler>>;
 
 /** Takes a message of the stream of a client or worker. */
 export type ClientOp = (message: Fields, client: DaskClient, context: DaskContext) => void;
 export type WorkerOp = (message: Fields, worker: DaskWorker, context: DaskContext) => void;
 
-/** Hooks that extensions can have. */
 export type ExtensionHooks = Partial<SchedulerHooks>;
 
 /** The operations that an extension of the scheduler (locks, queues, …) adds. Its state lives in the closure. */

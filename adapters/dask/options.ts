@@ -5,7 +5,6 @@ const text = { type: 'string' } as const;
 const milliseconds = (minimum: number, byDefault: number) =>
   ({ type: 'number', minimum, default: byDefault }) as const;
 
-/** Their schema. */
 export const DASK_OPTIONS_SCHEMA = {
   type: 'object',
   additionalProperties: false,
@@ -91,7 +90,6 @@ export const DASK_OPTIONS_SCHEMA = {
   },
 } as const;
 
-/** Options of the plugin `dask`. */
 export type DaskOptions = OptionsOf<typeof DASK_OPTIONS_SCHEMA>;
 
 /** Dask's names of the measures of memory, of all releases, and what they are here. */

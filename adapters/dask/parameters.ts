@@ -164,7 +164,6 @@ const STREAMS: Readonly<Record<string, string>> = {
 /** Fields of every message that are not for its handler. */
 const ENVELOPE: ReadonlySet<string> = new Set(['op', 'reply', 'close', 'serializers']);
 
-/** The parameters of an operation. */
 export interface Parameters {
   readonly required: readonly string[];
   /** With those that are required. undefined: any. */

@@ -25,7 +25,6 @@ interface RanTask {
   readonly actions: readonly Action[];
 }
 
-/** Sums over tasks. */
 interface Sums {
   tasks: number;
   failed: number;

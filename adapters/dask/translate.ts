@@ -152,7 +152,6 @@ function timingsOf(startstops: unknown): ActionTiming[] {
   return timings;
 }
 
-/** A task was computed. */
 export function taskFinished(
   message: Fields,
   key: string,
@@ -173,7 +172,6 @@ export function taskFinished(
   };
 }
 
-/** A task failed. */
 export function taskErred(
   message: Fields,
   key: string,

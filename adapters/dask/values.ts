@@ -20,7 +20,6 @@ import {
 
 // Values of Python, as Dask's workers send them.
 
-/** The names of pyarrow's tables. */
 const ARROW_TYPES: ReadonlySet<string> = new Set([
   'pyarrow.lib.Table',
   'pyarrow.Table',

@@ -37,7 +37,6 @@ function taskFieldsNow(context: DaskContext, task: TaskView): unknown[] {
   return [...taskFields(context, task), inputs, task.annotations ?? {}];
 }
 
-/** The links of a task to others. */
 export function taskLinks({ keys }: DaskContext, task: TaskView): Fields {
   const wires = (tasks: readonly TaskView[]): unknown[] => {
     return tasks.map(({ key }) => keys.wireOf(key));

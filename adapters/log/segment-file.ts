@@ -104,7 +104,6 @@ export interface FileSystem {
   closeSync(file: Descriptor): void;
 }
 
-/** The files of this machine. */
 export const SYSTEM_FILES: FileSystem = { ...fs, removePrivateFolder };
 
 /**

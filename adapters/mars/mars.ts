@@ -37,7 +37,6 @@ interface HeldSubtask {
   label: PriorityLabel | undefined;
 }
 
-/** The summary of a subtask. */
 function summaryOf(
   { subtask, future, priority }: HeldSubtask,
   known: TaskSummary | undefined,

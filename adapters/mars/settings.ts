@@ -86,7 +86,6 @@ interface Affected {
 const partsOf = (config: Sections): Affected & { readonly scheduling: Scheduling } =>
   config as never;
 
-/** The settings of Mars' scheduling service. */
 export const marsPart = {
   sections: { scheduling: SCHEDULING_SCHEMA },
   spell: spelled,

@@ -19,7 +19,6 @@ export interface WorkerFigures {
   readonly slowness: number;
 }
 
-/** All runs of a prefix. */
 export interface PrefixFigures {
   /** Its number in `History.prefixes`. */
   readonly prefix: number;
@@ -36,7 +35,6 @@ export interface PrefixFigures {
   readonly resultBytes: number;
 }
 
-/** The analysis of a history. */
 export interface Analysis {
   /** From the first task that could run to the end of the last one. */
   readonly makespanS: number;

@@ -7,7 +7,6 @@ import { STRAGGLES } from './idle.ts';
 
 /** A cause of lost time that a reader can do something about. */
 export interface Finding extends Found {
-  /** Name of its rule. */
   readonly rule: string;
   /** The explained time in words: `2.25 s, 60 % of the time`. */
   readonly cost: string;

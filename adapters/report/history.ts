@@ -4,7 +4,6 @@
  */
 import type { ActionTiming } from '../../core/api/index.ts';
 
-/** One run of a task. */
 export interface Run {
   readonly key: string;
   /** Its number in `History.prefixes`. */

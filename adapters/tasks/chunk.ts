@@ -4,7 +4,6 @@ import { describeFailure, isReschedule } from './context.ts';
 
 // Many small calls of one function in one task: a chunk is a task whose result has the outcome of each call.
 
-/** The result of a chunk. */
 export interface ChunkResult {
   /** In the order of the items; undefined for those that failed. */
   readonly values: readonly unknown[];
@@ -15,7 +14,6 @@ export interface ChunkResult {
   readonly nbytes: number;
 }
 
-/** The calls of a chunk. */
 interface ChunkCalls {
   /** Arguments of the task: those at the places in `each` have one value for each call, the others are the same for all. */
   readonly args: readonly unknown[];

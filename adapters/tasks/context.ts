@@ -151,7 +151,6 @@ class RunningTask implements RunContext {
   }
 }
 
-/** Calls a function as the body of a task. */
 export function callInTask<T>(context: RunContext, body: () => T): T {
   return storage().run(context, body);
 }

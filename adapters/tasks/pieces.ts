@@ -87,7 +87,6 @@ export class PiecesWriter {
   }
 }
 
-/** Reads one value. */
 export class PiecesReader {
   private readonly pieces: Pieces;
   /** True when the parts belong to the reader and need not be copied. */

@@ -455,7 +455,6 @@ const VALUES: WireMessage = {
   '': 'the empty name',
 };
 
-/** Clauses about the data that arrives. */
 const DATA_CLAUSES: Clauses<Bench> = {
   async 'all kinds of plain data arrive as they were sent'(bench) {
     const [client, server] = await bench.pair();
@@ -537,7 +536,6 @@ const DATA_CLAUSES: Clauses<Bench> = {
   },
 };
 
-/** Clauses about the delivery of messages. */
 const DELIVERY_CLAUSES: Clauses<Bench> = {
   async 'messages reach the other side, both ways'(bench) {
     const [client, server] = await bench.pair();

@@ -16,7 +16,6 @@ export interface NetworkOptions {
   readonly clock?: Clock;
 }
 
-/** The rules of these options. */
 export const NETWORK_RULES: Rules<NetworkOptions> = {
   ...{ access: TEXT, tls: FIELDS, transports: LIST, clock: CLOCK },
 };

@@ -61,7 +61,6 @@ export {
 export { AccessFile, accessFileFor, accessFolder } from './access.ts';
 export type { CertificateFiles } from './certificate-layer.ts';
 
-/** Options of the encrypted transport. */
 export interface TlsTransportOptions extends TcpOptions {
   /** Path of the access file. Default: of the environment, else what a scheduler left for the port. */
   readonly access?: string;

@@ -27,7 +27,6 @@ export interface Workload {
   readonly nbytes: Float64Array;
 }
 
-/** The cost of tasks of one kind. */
 export interface TaskCost {
   readonly durationS: number;
   readonly nbytes: number;

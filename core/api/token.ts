@@ -32,12 +32,10 @@ export type Provider<T = unknown> = { readonly token: ServiceId<T> } & (
   | { readonly useValue: NoInfer<T> }
 );
 
-/** Provides an instance of a class. */
 export function byClass<T>(token: ServiceId<T>, useClass: Injectable<T>): Provider {
   return { token, useClass };
 }
 
-/** Provides what a function makes. */
 export function byFactory<T>(token: ServiceId<T>, useFactory: (services: Services) => T): Provider {
   return { token, useFactory };
 }

@@ -76,7 +76,6 @@ const perSlot = <Value, Input, Others extends Settings>(
   });
 };
 
-/** `scheduler.recentToOldTime`. */
 const RECENT_TO_OLD_SCHEMA = duration(
   'Age of old memory',
   'Time after which unmanaged memory of a worker counts as old, and no longer as a short peak.',

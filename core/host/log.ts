@@ -5,7 +5,6 @@ import type { LogLine } from '../messages/protocol.ts';
 import { nextInRing } from '../util/collections.ts';
 import { countData, countText, type FailureCount, isReported } from '../util/failure-count.ts';
 
-/** Lines that are kept. */
 const LINES_MAX = 1000;
 /** Of the fields of a line, as text. */
 const FIELDS_LENGTH_MAX = 4000;

@@ -18,7 +18,6 @@ export class Work {
   rest: Generator<void, void> | undefined = undefined;
   /** False while the handler waits for other works. */
   isReady: () => boolean = always;
-  /** Recommendations that are left. */
   leftCount = 0;
   /** Tasks in the reverse order in which they are followed; undefined where one was taken out. */
   private readonly tasks: (TaskState | undefined)[] = [];

@@ -380,7 +380,6 @@ function some(names: readonly string[]): string {
   return `${names.slice(0, NAMED_MAX).join(', ')} and ${names.length - NAMED_MAX} more`;
 }
 
-/** The placement of a task. */
 export interface PlacementEvent {
   readonly task: TaskState;
   readonly placement: Placement;

@@ -125,7 +125,6 @@ export function setWorkerStatus(
   if (status === 'running') recommendUnrunnable(scope, worker);
 }
 
-/** A worker leaves. */
 export function onRemoveWorker(scope: KernelScope, stimulus: RemoveWorker): void {
   const worker = scope.cluster.workers.get(stimulus.worker);
   if (worker !== undefined) removeWorkers(scope, [worker], stimulus);
@@ -138,7 +137,6 @@ export function onWorkersLost(scope: KernelScope, stimulus: WorkersLost): void {
   if (lost.length > 0) removeWorkers(scope, lost, { expected: false, close: false });
 }
 
-/** The options of a worker's departure. */
 type Departure = Pick<RemoveWorker, 'expected' | 'close' | 'restart'>;
 
 /**

@@ -222,7 +222,6 @@ export class Recovery {
     return status === 'running' ? 'paused' : status;
   }
 
-  /** The worker is gone. */
   forget(worker: WorkerState): void {
     this.awaited.delete(worker);
     for (const table of [this.statuses, this.unclaimed, this.missing, this.runs]) {

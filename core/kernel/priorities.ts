@@ -164,7 +164,6 @@ function orderSubject(scope: KernelScope, { tasks }: UpdateGraph, plan: GraphPla
   return { subject: { tasks: needed, keys, links }, indices };
 }
 
-/** Asks the ordering policy. */
 export function askOrder(scope: KernelScope, subject: OrderSubject): ArrayLike<number> {
   return askPolicy(scope, ORDER, subject);
 }

@@ -78,7 +78,6 @@ export class RuleBook implements TaskRules {
     return true;
   }
 
-  /** True when a rule holds the task back. */
   isHeld(task: TaskState): boolean {
     if (!this.hasHolders || !this.anyConcerned(this.holders, task)) return false;
     for (const rule of this.holders) if (this.holdOf(rule, task) !== undefined) return true;

@@ -51,7 +51,6 @@ export class KernelScope {
   /** For candidates of a policy that bounds its reach; reused. */
   readonly reached: WorkerState[] = [];
 
-  /** The present stimulus. */
   stimulusId = '';
 
   /** The stimulus that is being handled. */

@@ -487,7 +487,6 @@ function queuedToErred(scope: KernelScope, task: TaskState, details: TransitionD
   propagateErred(scope, task, details);
 }
 
-/** The worker computed it. */
 function processingToMemory(scope: KernelScope, task: TaskState, details: TransitionDetails): void {
   const worker = task.processingOn;
   if (worker === undefined || worker.address !== details.worker) {

@@ -30,7 +30,6 @@ type LogSink = (bytes: Uint8Array) => void;
 /** The estimated size of a task in a checkpoint. */
 const TASK_STATE_BYTES = 50;
 
-/** The distance between checkpoints. */
 export interface CheckpointDistance {
   /** Bytes of other frames between two of them, at least. */
   readonly bytesMin: number;

@@ -28,7 +28,6 @@ import {
 import { hint, nearest, show } from '../shared/words.ts';
 import { isPlainObject } from '../util/values.ts';
 
-/** The kind of a plugin: of the scheduler, a worker, or a nanny. */
 export type PluginKind = 'plugin' | 'worker-plugin' | 'nanny-plugin';
 
 /** Keys of every member of a union. */
@@ -148,7 +147,6 @@ export function membersOf(role: RoleName): readonly string[] {
   return Object.keys(ROLES[role].members);
 }
 
-/** A kind of extension. */
 interface KindRow {
   readonly noun: string;
   readonly madeBy: string;
@@ -164,7 +162,6 @@ interface KindRow {
   readonly all?: readonly string[];
 }
 
-/** A kind of plugin. */
 interface PluginRow extends KindRow {
   readonly owners: string;
   readonly hooks: readonly string[];
@@ -408,7 +405,6 @@ export function checkStatics(Class: object, source: string): void {
   );
 }
 
-/** Every hook of a kind of plugin. */
 export function hooksOf(kind: PluginKind): readonly string[] {
   return PLUGINS[kind].hooks;
 }

@@ -57,7 +57,6 @@ const QUIET_MS = 60_000;
 export interface HookShare {
   /** For messages: `the hook workerAdded of plugin "counter"`. */
   readonly subject: string;
-  /** Number of the stimulus. */
   stimulus: number;
   calls: number;
   ms: number;
@@ -73,7 +72,6 @@ interface SlowCalls {
   unsaid: number;
 }
 
-/** The fault of a plugin. */
 export interface PluginFailure {
   /** `workerAdded`, `every`, `enqueue` */
   readonly hook: string;
@@ -86,14 +84,12 @@ export interface PluginFailure {
 /** Called when a hook or timer of a plugin threw, or a hook returned a promise. Must not throw. */
 type HookFailureHandler = (observer: Observer, report: FailureReport) => void;
 
-/** One failure of a plugin. */
 export interface FailureReport {
   readonly error: YardmasterError;
   /** The 1st, 2nd, 4th, 8th … of its kind. The others are only counted. */
   readonly isReported: boolean;
 }
 
-/** The hooks of one plugin. */
 export class Observer {
   /** A detached observer is not called any more, not even for the rest of the present stimulus. */
   isDetached = false;
@@ -539,7 +535,6 @@ export class EventBus implements EventSource {
     this.flush();
   }
 
-  /** Forgets all listeners. */
   dispose(): void {
     this.listeners.clear();
   }

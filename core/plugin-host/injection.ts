@@ -178,7 +178,6 @@ function isClass(value: unknown): value is new (...given: never[]) => object {
   );
 }
 
-/** True when a value is a token. */
 export function isToken(value: unknown): value is Token<unknown> {
   return typeof (value as { id?: unknown } | null | undefined)?.id === 'symbol';
 }

@@ -330,7 +330,6 @@ function fromInstance(instance: object, common: Common, kind: PluginKind): Bluep
   };
 }
 
-/** The instance that `setup` returned, checked. */
 function checkedHooks(returned: unknown, plugin: string): PluginInstance {
   if (isObject(returned)) return returned;
   throw new YardmasterError(
@@ -715,7 +714,6 @@ export type GivenPolicies = Readonly<{
   [Slot in KernelSlotName]?: KernelSlots[Slot] | PolicyDefinition<Slot>;
 }> & { readonly rules?: Readonly<Record<string, Rule | RuleDefinition>> };
 
-/** A policy or rule that a recording names. */
 interface RecordedPolicy {
   readonly name: string;
   readonly entry?: UseEntry;

@@ -23,7 +23,6 @@ interface Provider {
   readonly entry?: UseEntry;
 }
 
-/** Names of the policies in charge, by slot. */
 export type PolicyNames = Readonly<Record<SlotName, string>> & { readonly rules?: string };
 
 /** Policies for all slots. */
@@ -85,7 +84,6 @@ export class PolicySlotTable {
     return any;
   }
 
-  /** Slots that an owner fills. */
   filledBy(owner: string): SlotName[] {
     return SLOT_NAMES.filter((slot) => this.providers.get(slot)?.owner === owner);
   }

@@ -45,7 +45,6 @@ export class Commands {
     private readonly shutdown: Shutdown,
   ) {}
 
-  /** Adds built-in commands. */
   add({ commands }: CommandSource): void {
     for (const [name, handler] of commands) this.builtin.set(name, handler);
   }
@@ -256,7 +255,6 @@ export const BUILTIN_COMMANDS = {
   restart: { access: 'admin', parameters: parameters({}, { wait: FLAG, timeoutMs: TIMEOUT }) },
 } as const satisfies Readonly<Record<string, Required<CommandDeclaration>>>;
 
-/** Names of the built-in commands. */
 export type BuiltinName = keyof typeof BUILTIN_COMMANDS;
 
 /** The checked parameters of a built-in command. */
@@ -289,7 +287,6 @@ export function checkParameters(
   return value as Readonly<Record<string, unknown>>;
 }
 
-/** A call that a plugin offers. */
 export interface PluginCommand {
   readonly access: Access;
   /** Undefined: the handler gets what the caller sends, unchecked. */

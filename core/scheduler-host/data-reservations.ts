@@ -327,7 +327,6 @@ export class ScatteredData {
     if (share.sizes.size === 0) this.shares.delete(client);
   }
 
-  /** The client is gone. */
   leave(client: string): void {
     this.shares.delete(client);
   }

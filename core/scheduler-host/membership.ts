@@ -260,7 +260,6 @@ export class SessionSecret {
     return new SessionSecret('', Buffer.from(hash, 'base64url'));
   }
 
-  /** The hash, as text. */
   toString(): string {
     return this.hash.toString('base64url');
   }

@@ -73,7 +73,6 @@ export class Shutdown {
   }
 }
 
-/** A call to a scheduler that is closed. */
 export function closedError(): YardmasterError {
   return new YardmasterError('ERR_CLOSED', 'the scheduler is closed');
 }

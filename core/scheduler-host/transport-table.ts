@@ -10,7 +10,6 @@ import type { PluginResolver } from '../plugin-host/plugin-resolver.ts';
 /** The ways to reach others, by scheme; what is built in is loaded when its scheme first comes up. */
 export class TransportTable {
   private readonly byScheme = new Map<string, Transport>();
-  /** The transport that the configuration names. */
   configured: Transport | undefined;
 
   /**

@@ -17,7 +17,6 @@ export interface PartsTarget {
   set(bytes: Uint8Array, at: number): void;
 }
 
-/** The options of fetching results. */
 export interface FetchDataOptions<Target extends PartsTarget = Uint8Array> {
   /**
    * True when the peer may answer that it is busy, in which case the caller tries again. Default

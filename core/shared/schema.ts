@@ -589,7 +589,6 @@ function notAllowed(rule: Schema, value: unknown, at: readonly Segment[]): strin
 
 // Rules of options of calls in code.
 
-/** Anything. */
 export const ANY: Schema = {};
 export const FLAG: Schema = { type: 'boolean' };
 export const TEXT: Schema = { type: 'string', minLength: 1 };

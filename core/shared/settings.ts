@@ -345,7 +345,6 @@ export type Sections = Readonly<Record<string, Values>>;
  * them to the core, which knows none by name.
  */
 export interface ConfigPart {
-  /** Settings of the section `scheduler`. */
   readonly scheduler?: Settings;
   /** Sections beside `scheduler` and `worker`. */
   readonly sections?: Settings;

@@ -309,7 +309,6 @@ export class Tally<T> implements Iterable<readonly [item: T, count: number]> {
   /** The index of each item, while there are many. */
   private places: Map<T, number> | undefined = undefined;
 
-  /** Number of different items. */
   get size(): number {
     return this.items.length;
   }

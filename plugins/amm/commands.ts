@@ -60,7 +60,6 @@ const REPLICATE = parameters(
   { keys: TEXTS, n: COPIES, workers: TEXTS, branchingFactor: COPIES, dropSurplus: FLAG },
 );
 
-/** Parameters by command. */
 export const MOVEMENT_PARAMETERS = {
   retireWorkers: RETIRE,
   workersToClose: parameters({}, TO_CLOSE),
@@ -170,7 +169,6 @@ function knownWorkers(
   );
 }
 
-/** Parameters by command. */
 export const MANAGER_PARAMETERS = {
   start: NO_PARAMETERS,
   stop: NO_PARAMETERS,

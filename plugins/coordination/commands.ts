@@ -46,7 +46,6 @@ const VALUE = { name: ITS_NAME, value: BYTES } as const;
 const KEYS = { keys: TEXTS } as const;
 const SIZE = { maxSize: COPIES } as const;
 
-/** Parameters by command. */
 export const COORDINATION_PARAMETERS = {
   setVariable: parameters(VALUE, KEYS),
   getVariable: parameters({ name: ITS_NAME }, WAIT),
@@ -86,7 +85,6 @@ type Offer = <Name extends keyof Declared>(
   handler: (given: ParametersOf<Declared[Name]>, caller: Caller) => unknown,
 ) => void;
 
-/** Offers all commands of coordination. */
 export function addCommands({ command }: Pick<PluginContext, 'command'>, parts: Parts): void {
   const offer: Offer = (name, handler) => {
     const declaration = { access: 'client', parameters: COORDINATION_PARAMETERS[name] } as const;

@@ -10,7 +10,6 @@ import {
   type WaitRequest,
 } from './wait-queue.ts';
 
-/** A lease as its holder gets it. */
 interface GrantedLease {
   readonly lease: number;
   /** A lease has to be renewed within this many milliseconds, again and again. */

@@ -10,7 +10,6 @@ export interface WaitScope {
   readonly busyLines: Set<{ fail(error: Error): void }>;
 }
 
-/** A waiting call. */
 export interface WaitRequest {
   readonly client: string;
   /** Infinity: for as long as the client is there. 0: not at all. */

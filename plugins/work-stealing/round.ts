@@ -66,7 +66,6 @@ class Round {
     this.steps = this.run();
   }
 
-  /** One more slice. */
   advance(): SliceResult {
     this.unitsLeft = UNITS_PER_SLICE;
     this.proposals = [];

@@ -46,7 +46,6 @@ const optionsSchema = {
   },
 } as const;
 
-/** Options of the policy `balance-memory`. */
 export type BalanceMemoryOptions = OptionsOf<typeof optionsSchema>;
 
 /** Results on their way at once. */

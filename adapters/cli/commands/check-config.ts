@@ -3,7 +3,6 @@ import { describeDaskSettings, readDaskSettings } from '../../app/dask-settings.
 import { checkConfig } from '../../app/start-scheduler.ts';
 import { type LogFlags, say, stderrLogger } from '../terminal.ts';
 
-/** Flags of `check-config`. */
 export interface CheckConfigFlags extends LogFlags {
   /** Also read Dask's own configuration. */
   readonly dask?: boolean;

@@ -3,7 +3,6 @@ import { countOf, printable } from '../../../core/util/values.ts';
 import { untilStopped } from '../with-client.ts';
 import { say } from '../terminal.ts';
 
-/** Flags of `dashboard`. */
 export interface DashboardFlags {
   readonly port?: number;
   readonly allowPolicies?: boolean;
@@ -12,7 +11,6 @@ export interface DashboardFlags {
 /** The host at which the pages over a log are served. */
 const HOST = '127.0.0.1';
 
-/** `yardmaster dashboard`. */
 export async function dashboardCommand(
   path: string,
   { port = 8787, allowPolicies = false }: DashboardFlags,

@@ -10,7 +10,6 @@ const SCRIPT = fileURLToPath(new URL('../../demo/dask-demo.py', import.meta.url)
 const PROBE = 'import distributed, dask.array, dask.dataframe; print(distributed.__version__)';
 const WORKERS = 2;
 
-/** Flags of `demo-dask`. */
 interface DaskDemoFlags {
   readonly python?: string;
 }

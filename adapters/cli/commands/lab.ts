@@ -38,12 +38,10 @@ import { type ClusterFlags, clusterOptions } from '../cluster-flags.ts';
 import { say, sizeText, textTable } from '../terminal.ts';
 import { print as printAnswer } from '../with-client.ts';
 
-/** Flags of `lab calibrate`. */
 export interface CalibrateFlags {
   readonly json?: boolean;
 }
 
-/** `yardmaster lab calibrate`. */
 export async function calibrateCommand(file: string, { json }: CalibrateFlags): Promise<number> {
   const { fitted, graphs, tasks, realS, simulatedS, error } = await calibrate(file);
   if (json === true) {
@@ -78,14 +76,12 @@ interface MeasureFlags {
   readonly format: 'table' | 'json' | 'html';
 }
 
-/** Flags of `lab compare`. */
 export interface CompareFlags extends ClusterFlags, MeasureFlags {
   readonly policies: string;
 }
 
 const FAILED_CODE = 1;
 
-/** `yardmaster lab compare`. */
 export async function compareCommand(
   names: readonly string[],
   flags: CompareFlags,
@@ -97,7 +93,6 @@ export async function compareCommand(
   return print(comparison, flags, [instanceTable(comparison)]);
 }
 
-/** Flags of `lab corpus`. */
 export interface CorpusFlags extends MeasureFlags {
   readonly corpus?: string;
   readonly policies?: string;
@@ -116,7 +111,6 @@ export interface CorpusFlags extends MeasureFlags {
 /** Tasks of the largest graph of `--quick`. */
 const QUICK_TASKS = 200;
 
-/** `yardmaster lab corpus`. */
 export async function corpusCommand(names: readonly string[], flags: CorpusFlags): Promise<number> {
   const { corpus, baseline, quick, offline, output } = flags;
   const { maxTasks = quick === true ? QUICK_TASKS : Infinity } = flags;
@@ -200,7 +194,6 @@ function jsonText(comparison: Comparison): string {
   return `${JSON.stringify(comparison, undefined, 2)}\n`;
 }
 
-/** Flags of `lab worst-case`. */
 export interface WorstCaseFlags extends ClusterFlags {
   readonly steps: number;
   readonly tasks: number;
@@ -211,7 +204,6 @@ export interface WorstCaseFlags extends ClusterFlags {
 
 const FEWEST_TASKS = 3;
 
-/** `yardmaster lab worst-case`. */
 export async function worstCaseCommand(
   first: string,
   second: string,

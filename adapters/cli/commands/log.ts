@@ -16,7 +16,6 @@ export interface LogFlags {
   readonly json?: boolean;
 }
 
-/** Flags of `log export`. */
 export interface ExportFlags {
   readonly format: 'ndjson' | 'chrome-trace';
   readonly output?: string;
@@ -36,14 +35,12 @@ interface Summary {
 
 const DAMAGED_CODE = 1;
 
-/** `yardmaster log inspect`. */
 export async function inspectCommand(file: string, flags: LogFlags): Promise<number> {
   const summary = await summarise(file);
   say(flags.json === true ? jsonText(summary) : summaryText(summary));
   return codeOf(summary);
 }
 
-/** `yardmaster log verify`. */
 export async function verifyCommand(file: string, flags: LogFlags): Promise<number> {
   const summary = await summarise(file);
   const { frames, end, problem } = summary;
@@ -52,7 +49,6 @@ export async function verifyCommand(file: string, flags: LogFlags): Promise<numb
   return codeOf(summary);
 }
 
-/** `yardmaster log repair`. */
 export function repairCommand(file: string, flags: { readonly json?: boolean }): Promise<number> {
   const repaired = repairLog(file);
   const { keptBytes, copy } = repaired;
@@ -64,7 +60,6 @@ export function repairCommand(file: string, flags: { readonly json?: boolean }):
   return Promise.resolve(0);
 }
 
-/** `yardmaster log export`. */
 export async function exportCommand(
   file: string,
   { format, output }: ExportFlags,

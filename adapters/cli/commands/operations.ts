@@ -10,7 +10,6 @@ import type { Client, SchedulerIdentity } from '../../client/index.ts';
 import { say, sizeText, textTable } from '../terminal.ts';
 import { type ClientFlags, print, withClient } from '../with-client.ts';
 
-/** Flags of `amm`. */
 export interface AmmFlags extends ClientFlags {
   readonly options?: Readonly<Record<string, unknown>>;
   /** Milliseconds. */
@@ -25,12 +24,10 @@ export function ammCommand(action: 'status' | 'start' | 'stop', flags: AmmFlags)
   });
 }
 
-/** `yardmaster amm set`. */
 export function setAmm(flags: AmmFlags): Promise<number> {
   return withAmm(flags, ({ amm }) => amm.configure(settingsIn(flags)));
 }
 
-/** `yardmaster amm add`. */
 export function addAmmPolicy(policy: string, flags: AmmFlags): Promise<number> {
   return withAmm(flags, ({ amm }) => amm.addPolicy(policy, flags.options));
 }
@@ -91,17 +88,14 @@ function roundText({ suggested, accepted, underWay, refusals, failures }: AmmRou
   ].join('\n');
 }
 
-/** Flags of `policy replace`. */
 export interface ReplaceFlags extends ClientFlags {
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
-/** `yardmaster policy list`. */
 export function listPolicies(flags: ClientFlags): Promise<number> {
   return withClient(flags, 'policy', (client) => printPolicies(client, flags));
 }
 
-/** `yardmaster policy replace`. */
 export function replacePolicy(slot: string, use: string, flags: ReplaceFlags): Promise<number> {
   return withClient(flags, 'policy', async (client) => {
     await client.policies.replace(slot as SlotName, use, flags.options);
@@ -109,7 +103,6 @@ export function replacePolicy(slot: string, use: string, flags: ReplaceFlags): P
   });
 }
 
-/** `yardmaster policy restore`. */
 export function restorePolicy(slot: string, flags: ClientFlags): Promise<number> {
   return withClient(flags, 'policy', async (client) => {
     await client.policies.restore(slot as SlotName);
@@ -123,7 +116,6 @@ async function printPolicies(client: Client, flags: ClientFlags): Promise<number
   return 0;
 }
 
-/** Flags of `retire`. */
 export interface RetireFlags extends ClientFlags {
   readonly count?: number;
   readonly target?: number;
@@ -160,7 +152,6 @@ export function retireCommand(workers: readonly string[], flags: RetireFlags): P
   });
 }
 
-/** Flags of `tasks`. */
 export interface TasksFlags extends ClientFlags {
   readonly state?: string;
   readonly prefix?: string;
@@ -234,7 +225,6 @@ function tasksText(tasks: readonly TaskSummary[]): string {
 
 const TITLES = ['name', 'address', 'status', 'threads', 'tasks', 'results', 'stored', 'memory'];
 
-/** `yardmaster workers`. */
 export function workersCommand(flags: ClientFlags): Promise<number> {
   return withClient(flags, 'workers', async (client) => {
     const { workers } = await client.identity();

@@ -9,7 +9,6 @@ import { checkpointBefore, type CheckpointPlace } from '../../app/read-log.ts';
 import { say } from '../terminal.ts';
 import { whyText } from './why.ts';
 
-/** Flags of `replay`. */
 export interface ReplayFlags {
   readonly until?: number;
   /** Stimulus by stimulus, from the frame `until` on. */
@@ -24,7 +23,6 @@ export interface ReplayFlags {
 const STORY_LENGTH = 1_000_000;
 const DIFFERS_CODE = 1;
 
-/** `yardmaster replay`. */
 export async function replayCommand(file: string, flags: ReplayFlags): Promise<number> {
   if (flags.step === true) return stepCommand(file, flags);
   const { until, why, validate, json, allowPolicies = false } = flags;

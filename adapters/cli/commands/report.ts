@@ -8,14 +8,12 @@ import { say } from '../terminal.ts';
 
 const UNRELIABLE_CODE = 1;
 
-/** Flags of `report`. */
 export interface ReportFlags {
   readonly output?: string;
   readonly json?: boolean;
   readonly allowPolicies?: boolean;
 }
 
-/** `yardmaster report`. */
 export async function reportCommand(file: string, flags: ReportFlags): Promise<number> {
   const recorded = await recordingHistory(file, { allowPolicies: flags.allowPolicies === true });
   const report = reportOf(recorded.history);

@@ -75,7 +75,6 @@ function journalOf({ journal: folder, ...flags }: SchedulerFlags): { journal?: J
   return {};
 }
 
-/** The port of Dask's schedulers. */
 const DASK_PORT = 8786;
 
 /**

@@ -11,7 +11,6 @@ import { type ClusterFlags, clusterOptions } from '../cluster-flags.ts';
 import { say, sizeText } from '../terminal.ts';
 import { writeReport } from './report.ts';
 
-/** Flags of `simulate`. */
 export interface SimulateFlags extends ClusterFlags {
   readonly config?: string;
   readonly policies?: string;
@@ -20,7 +19,6 @@ export interface SimulateFlags extends ClusterFlags {
   readonly json?: boolean;
 }
 
-/** `yardmaster simulate`. */
 export async function simulateCommand(name: string, flags: SimulateFlags): Promise<number> {
   const { config, policies, seed, json, output } = flags;
   const variant = policies === undefined ? undefined : await readVariant(policies);

@@ -6,7 +6,6 @@ import type { Client, SchedulerIdentity } from '../../client/index.ts';
 import { sizeText, textTable, TOP_SORTS, type TopSort } from '../terminal.ts';
 import { type ClientFlags, print, withClient } from '../with-client.ts';
 
-/** Flags of `top`. */
 export interface TopFlags extends ClientFlags {
   /** Milliseconds. Default 1000. */
   readonly interval?: number;
@@ -48,7 +47,6 @@ const WORKER_TITLES = [
 /** States as the API names them; `waiting` is any kind of it. */
 const PREFIX_TITLES = ['prefix', 'waiting', 'processing', 'memory', 'erred', 'done', 'done/s'];
 
-/** `yardmaster top`. */
 export function topCommand(flags: TopFlags): Promise<number> {
   const { interval = INTERVAL_MS, once, json, sort } = flags;
   return withClient(flags, 'top', async (client) => {

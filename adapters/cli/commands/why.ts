@@ -5,7 +5,6 @@ import { say } from '../terminal.ts';
 
 const UNKNOWN_CODE = 1;
 
-/** Flags of `why`. */
 export interface WhyFlags {
   readonly scheduler: string;
   readonly config?: string;
@@ -13,7 +12,6 @@ export interface WhyFlags {
   readonly json?: boolean;
 }
 
-/** `yardmaster why`. */
 export async function whyCommand(key: string, flags: WhyFlags): Promise<number> {
   return withClient(flags, 'why', async (client) => {
     if (flags.record !== undefined) await client.policies.recordDecisions(flags.record);

@@ -22,7 +22,6 @@ import { settingsFrom, WORKER_SETTINGS } from '../setting-flags.ts';
 import { say, stderrLogger } from '../terminal.ts';
 import { untilStopped } from '../with-client.ts';
 
-/** Flags of `worker` that are no settings. */
 export interface WorkerFlags extends CommonOptions {
   readonly config?: string;
   readonly name?: string;

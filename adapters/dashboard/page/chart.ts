@@ -7,7 +7,6 @@ import { bytes, count, perSecond } from './format.ts';
 /** Seconds that are shown. */
 const SPAN_S = 300;
 
-/** One line of a chart. */
 export interface Series {
   readonly label: string;
   readonly colour: string;

@@ -26,13 +26,11 @@ export function h<Tag extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** Adds listeners. */
 export function on<T extends EventTarget>(target: T, listeners: Listeners): T {
   for (const [name, listener] of Object.entries(listeners)) target.addEventListener(name, listener);
   return target;
 }
 
-/** A button with a visible name. */
 export function button(text: string, onClick: () => void, props: Props = {}): HTMLButtonElement {
   return on(h('button', { type: 'button', ...props }, text), { click: onClick });
 }
@@ -42,7 +40,6 @@ export function setText(node: Node, text: string): void {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** A section with a heading. */
 export function section(title: string, ...children: readonly Child[]): HTMLElement {
   const id = `h-${title.toLowerCase().replace(/\W+/g, '-')}`;
   return h('section', { 'aria-labelledby': id }, h('h2', { id }, title), ...children);

@@ -148,7 +148,6 @@ export async function get<T>(
   return read(await fetch(text === '' ? path : `${path}?${text}`));
 }
 
-/** Asks for a change. */
 export async function post<T>(path: string, body: object): Promise<T> {
   const token = document.querySelector<HTMLMetaElement>('meta[name=change-token]')?.content ?? '';
   const headers = { 'content-type': 'application/json', 'x-yardmaster-change': token };

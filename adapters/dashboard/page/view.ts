@@ -16,7 +16,6 @@ export interface Around<Link extends StreamSource = Source> {
   say(text: string, isError?: boolean): void;
 }
 
-/** One page. */
 export interface View {
   readonly element: HTMLElement;
   /** Called with each frame. */

@@ -290,7 +290,6 @@ function readPlaces(places: unknown, context: GraphContext): Annotated {
 
 // Prefix and group of keys that are no texts, as Dask's `key_split` and `key_split_group` give them.
 
-/** The names that a task gets from its key. */
 interface KeyNames {
   readonly prefix: string;
   readonly group: string;

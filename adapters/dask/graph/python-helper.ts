@@ -404,7 +404,6 @@ export class HelperPool {
     return this.first.pid;
   }
 
-  /** The number of processes. */
   get size(): number {
     return this.others.size + 1;
   }
@@ -569,7 +568,6 @@ interface HelperRole {
   readonly purpose: string;
 }
 
-/** Reads graphs. */
 const GRAPH_READER: HelperRole = {
   program: PROGRAM,
   name: 'the Python helper',

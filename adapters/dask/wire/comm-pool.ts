@@ -84,7 +84,6 @@ export class CommPool {
     peer.idle.length = 0;
   }
 
-  /** Ends all comms. */
   close(): void {
     this.isClosed = true;
     const reason = new YardmasterError('ERR_CLOSED', 'the scheduler closes');

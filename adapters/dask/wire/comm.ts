@@ -59,7 +59,6 @@ export interface CommOptions {
 /** The time for which a message of a registered peer may stand still: they send large ones, and many at once over one link. */
 const TRUSTED_STALL_MS = 5 * 60_000;
 
-/** The options of a call to a peer. */
 export interface ConnectOptions extends CommOptions, SocketOptions {}
 
 /**

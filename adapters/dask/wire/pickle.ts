@@ -632,7 +632,6 @@ class PickleWriter {
   }
 }
 
-/** The memory of an array. */
 class Memory {
   readonly bytes: Uint8Array;
 

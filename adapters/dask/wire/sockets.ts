@@ -22,7 +22,6 @@ interface PemCredentials {
   readonly maxVersion?: 'TLSv1.2' | 'TLSv1.3';
 }
 
-/** The options of opening a socket. */
 export interface SocketOptions {
   readonly clock: Clock;
   /** Until the connection stands. Default 30 s. */

@@ -26,7 +26,6 @@ import { asError, connectError, connectTimeoutError, listenError, silentError } 
 import { seemsDask } from './framing.ts';
 import { PlainLayer, type SocketLayer, tuneSocket } from './socket-layer.ts';
 
-/** The schema of the options of the TCP transport. */
 export const TCP_OPTIONS_SCHEMA = {
   type: 'object',
   additionalProperties: false,
@@ -84,7 +83,6 @@ export const TCP_OPTIONS_SCHEMA = {
   },
 } as const;
 
-/** Options of the TCP transport. */
 export type TcpOptions = OptionsOf<typeof TCP_OPTIONS_SCHEMA>;
 
 const VALUES_MAX = 4_000_000;

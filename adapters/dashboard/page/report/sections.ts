@@ -114,7 +114,6 @@ export function pathSection(
   );
 }
 
-/** The section about the workers. */
 export function workerSection({ analysis, history }: ReportData): HTMLElement {
   const titles = ['worker', 'threads', 'runs', 'busy', 'idle', 'fetching', 'memory at most'];
   const table = new Table('Workers', [...titles, 'spilled', 'connected'], 'There was none.', '');

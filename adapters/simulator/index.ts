@@ -7,7 +7,7 @@ export type {
   KillFault,
   PauseFault,
   StraggleFault,
-} from './simulation.ts';
+} from './simulated-cluster.ts';
 export type {
   DurationModel,
   Evaluate,
@@ -17,14 +17,9 @@ export type {
   SimulationOptions,
   WorkerModel,
 } from './options.ts';
-export type { SimulationReport } from './simulation.ts';
-export {
-  type RunOptions,
-  simulate,
-  type SimulatedWorkload,
-  Simulation,
-  type SubmitOptions,
-} from './simulation.ts';
+export type { RunOptions, SimulationReport, SubmitOptions } from './simulated-cluster.ts';
+export type { SimulatedWorkload } from '../workloads/index.ts';
+export { simulate, Simulation } from './simulation.ts';
 export { loadWorkload, loadWorkloads, recordedWorkload } from './load-workload.ts';
 export {
   type ComparedInstance,

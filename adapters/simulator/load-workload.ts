@@ -7,37 +7,15 @@ import type { LogFrame } from '../../core/log/format.ts';
 import type { TaskFinished } from '../../core/messages/stimulus.ts';
 import { hint } from '../../core/shared/words.ts';
 import { TASK_STATE_NAMES } from '../../core/state/state-names.ts';
-import { parseBytes, parseDurationMs } from '../../core/util/units.ts';
 import { countOf } from '../../core/util/values.ts';
 import { readRecording } from '../app/read-log.ts';
 import * as graphs from '../workloads/index.ts';
-import { type CostedTask, graphWorkload, type Workload } from '../workloads/index.ts';
-import type { SimulatedWorkload } from './simulation.ts';
-
-interface Sized {
-  readonly make: (...sizes: number[]) => Workload;
-  /** The number of sizes that it takes. */
-  readonly sizes: number;
-  /** About how many tasks it has. Default: the product of the sizes. */
-  readonly count?: (...sizes: number[]) => number;
-}
-
-/** The most tasks that are simulated: they have to fit into memory. */
-const TASKS_MAX = 20_000_000;
-
-const SIZED: Readonly<Record<string, Sized>> = {
-  merge: { make: (leaves) => graphs.merge(leaves), sizes: 1 },
-  merge_slow: { make: (leaves) => graphs.mergeSlow(leaves), sizes: 1 },
-  map: { make: (tasks) => graphs.map(tasks), sizes: 1 },
-  tree: { make: (levels) => graphs.tree(levels), sizes: 1, count: (levels) => 2 ** levels },
-  chains: { make: (count, length) => graphs.chains(count, length), sizes: 2 },
-  shuffle: { make: (n) => graphs.shuffle(n), sizes: 1, count: (n) => n * n },
-  overlap: { make: (width, steps) => graphs.overlap(width, steps), sizes: 2 },
-  vectorizer: { make: (batches) => graphs.vectorizer(batches), sizes: 1 },
-  wordbag: { make: (batches) => graphs.wordbag(batches), sizes: 1 },
-  mapreduce: { make: (n) => graphs.mapreduce(n), sizes: 1, count: (n) => n * n },
-  crossv: { make: (candidates) => graphs.crossv(candidates), sizes: 1 },
-};
+import {
+  type CostedTask,
+  graphWorkload,
+  type SimulatedWorkload,
+  type Workload,
+} from '../workloads/index.ts';
 
 /**
  * A workload by what names it on the command line: one of the literature (`numpy-50K-50`), a shape with its size
@@ -52,7 +30,7 @@ export async function loadWorkload(text: string): Promise<SimulatedWorkload> {
   if (first !== undefined && others.length === 0) return first;
   const count = countOf(others.length + (first === undefined ? 0 : 1), 'graph');
   const example = first === undefined ? '' : `, such as ${first.name}`;
-  throw invalid(text, `has ${count}; name a single one${example}`);
+  throw graphs.invalidWorkload(text, `has ${count}; name a single one${example}`);
 }
 
 /**
@@ -71,7 +49,10 @@ export async function loadWorkloads(text: string): Promise<SimulatedWorkload[]> 
       if (graph === undefined) return found;
       const chosen = found.find(({ name }) => name === `${basename(file, '.json')}#${graph}`);
       if (chosen !== undefined) return [chosen];
-      throw invalid(text, `is not there: ${file} has ${found.map(({ name }) => name).join(', ')}`);
+      throw graphs.invalidWorkload(
+        text,
+        `is not there: ${file} has ${found.map(({ name }) => name).join(', ')}`,
+      );
     }
     case '.dot':
     case '.gv':
@@ -91,67 +72,21 @@ export async function loadWorkloads(text: string): Promise<SimulatedWorkload[]> 
   }
   const [name = '', cost] = text.split('@');
   const workload = named(name);
-  return [cost === undefined ? workload : withCost(workload, text, cost)];
+  return [cost === undefined ? workload : graphs.withCost(workload, text, cost)];
 }
 
 /** The files of a folder that are read. */
 const GRAPH_FILES = ['.json', '.dot', '.gv', '.ylog'];
 
 function named(name: string): SimulatedWorkload {
-  const [shape = '', sizesText] = name.split(':');
-  if (sizesText === undefined && graphs.WORKLOADS.includes(name)) return graphs.workload(name);
-  const sized = Object.hasOwn(SIZED, shape) ? SIZED[shape] : undefined;
-  if (sized === undefined) {
-    const known = [...graphs.WORKLOADS, ...Object.keys(SIZED)];
-    throw invalid(
-      name,
-      `is no workload${hint(name, known) || '.'} Choose one of ${graphs.WORKLOADS.join(', ')}; a shape with its size, such as tree:8, of ${Object.keys(SIZED).join(', ')}; or a file (.ylog, .json, .dot, .js)`,
-    );
-  }
-  const sizes = (sizesText ?? '').split(',').map(Number);
-  if (
-    sizes.length !== sized.sizes ||
-    !sizes.every((size) => Number.isSafeInteger(size) && size > 0)
-  ) {
-    const example = sized.sizes === 1 ? `${shape}:10` : `${shape}:10,20`;
-    throw invalid(
-      name,
-      `needs ${countOf(sized.sizes, 'whole number')}, 1 or more, as in ${example}`,
-    );
-  }
-  const { count = product } = sized;
-  if (count(...sizes) > TASKS_MAX) {
-    throw invalid(name, `has more than ${TASKS_MAX} tasks, the most that are simulated`);
-  }
-  return { ...sized.make(...sizes), name };
-}
-
-/** About as many tasks as there are pairs of sizes. */
-function product(...sizes: readonly number[]): number {
-  return sizes.reduce((all, size) => all * size, 1);
-}
-
-function withCost(workload: SimulatedWorkload, text: string, cost: string): SimulatedWorkload {
-  const [duration = '', size] = cost.split(',');
-  const ms = parseDurationMs(duration);
-  const bytes = size === undefined ? undefined : parseBytes(size);
-  if (
-    ms === undefined ||
-    !(ms >= 0) ||
-    ms > graphs.COST_MAX.durationS * 1000 ||
-    (size !== undefined && bytes === undefined)
-  ) {
-    throw invalid(
-      text,
-      'has a wrong cost: write a duration (thirty years at most) and a size after the @, as in tree:8@100ms,10MB',
-    );
-  }
-  return {
-    ...workload,
-    name: text,
-    durationsS: workload.durationsS.map(() => ms / 1000),
-    ...(bytes === undefined ? {} : { nbytes: workload.nbytes.map(() => bytes) }),
-  };
+  if (graphs.WORKLOADS.includes(name)) return graphs.workload(name);
+  const made = graphs.shaped(name);
+  if (made !== undefined) return made;
+  const known = [...graphs.WORKLOADS, ...graphs.SHAPES];
+  throw graphs.invalidWorkload(
+    name,
+    `is no workload${hint(name, known) || '.'} Choose one of ${graphs.WORKLOADS.join(', ')}; a shape with its size, such as tree:8, of ${graphs.SHAPES.join(', ')}; or a file (.ylog, .json, .dot, .js)`,
+  );
 }
 
 async function fromModule(file: string): Promise<SimulatedWorkload> {
@@ -173,7 +108,7 @@ async function fromModule(file: string): Promise<SimulatedWorkload> {
     durationsS === undefined ||
     nbytes === undefined
   ) {
-    throw invalid(
+    throw graphs.invalidWorkload(
       file,
       "has no workload as its default export; make one with graphWorkload of 'yardmaster/simulator'",
     );
@@ -193,10 +128,6 @@ async function read(file: string): Promise<string> {
       { cause },
     );
   }
-}
-
-function invalid(name: string, what: string): YardmasterError {
-  return new YardmasterError('ERR_GRAPH_INVALID', `"${name}" ${what}`, { workload: name });
 }
 
 type RecordedTask = Pick<GraphTask, 'key' | 'dependencies' | 'prefix'>;

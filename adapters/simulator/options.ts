@@ -5,7 +5,7 @@ import type { KernelOptions, KernelPorts } from '../../core/kernel/ports.ts';
 import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { KernelLog } from '../../core/log/recording-kernel.ts';
 import type { KnownPrefix } from '../../core/state/groups.ts';
-import type { Fault } from './simulation.ts';
+import type { Fault } from './simulated-cluster.ts';
 
 /** One simulated worker. */
 export interface WorkerModel {

@@ -1,5 +1,5 @@
 import type { Clock, Logger, YardmasterError } from '../../core/api/index.ts';
-import { byFactory, type Services } from '../../core/api/token.ts';
+import { byFactory, type Provider, type Services } from '../../core/api/token.ts';
 import { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import type { KernelPorts, PolicyFailure } from '../../core/kernel/ports.ts';
@@ -11,7 +11,6 @@ import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
 import { EventBus, HookRegistry } from '../../core/plugin-host/hooks.ts';
 import { CLOCK, CONFIG, LOGGER } from '../../core/host/tokens.ts';
 import { PolicySlotTable } from '../../core/plugin-host/policy-slots.ts';
-import { createScheduler } from '../../core/scheduler-host/create-scheduler.ts';
 import { Delivery } from '../../core/scheduler-host/delivery.ts';
 import { DataReservations } from '../../core/scheduler-host/data-reservations.ts';
 import { ErrorReports } from '../../core/scheduler-host/error-reports.ts';
@@ -22,9 +21,6 @@ import { Sessions } from '../../core/scheduler-host/sessions.ts';
 import { StimulusQueue } from '../../core/scheduler-host/stimulus-queue.ts';
 import { type IncomingStimulus, kernelOptions, STIMULI } from '../../core/scheduler-host/tokens.ts';
 import { WorkerChannels } from '../../core/scheduler-host/worker-channels.ts';
-import { builtins } from '../app/builtin-extensions.ts';
-import { configuration } from '../app/config.ts';
-import { recallKnowledge } from '../app/knowledge.ts';
 import type { SimulationOptions } from './options.ts';
 
 /** Takes what a simulated scheduler sends. */
@@ -107,26 +103,28 @@ class TallyingPorts extends PortsCompiler {
   }
 }
 
+/** Makes the scheduler with these parts in the place of its own. */
+export type MakeScheduler = (given: {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly provide: readonly Provider[];
+}) => Promise<Scheduler>;
+
 /**
  * Starts the scheduler of a real cluster with policies and plugins, whose messages go to a wire.
- * @throws YardmasterError as `createScheduler`
+ * @throws YardmasterError as what makes the scheduler
  */
 export async function startSimulatedScheduler(
   options: SimulationOptions,
-  clock: Clock,
-  log: Logger,
-  wire: Wire,
+  { clock, log, wire }: { readonly clock: Clock; readonly log: Logger; readonly wire: Wire },
+  make: MakeScheduler,
 ): Promise<SimulatedScheduler> {
   let accept: (stimulus: IncomingStimulus) => void = () => undefined;
   let delivery: WireDelivery | undefined;
   let tally: FallbackTally | undefined;
   const tallyOf = (services: Services): FallbackTally =>
     (tally ??= new FallbackTally(services.get(LOGGER), services.get<HookRegistry>(HookRegistry)));
-  const scheduler = await createScheduler({
-    config: options.config,
-    ...(options.overrides === undefined ? {} : { layers: { overrides: options.overrides } }),
-    configuration,
-    builtins,
+  const scheduler = await make({
     clock,
     log,
     provide: [
@@ -158,7 +156,6 @@ export async function startSimulatedScheduler(
       }),
     ],
   });
-  recallKnowledge(scheduler, log);
   return {
     scheduler,
     kernel: scheduler.kernel,

@@ -18,7 +18,7 @@ import {
   workerModels,
 } from './options.ts';
 import { Draw } from './random.ts';
-import type { Fault } from './simulation.ts';
+import type { Fault } from './simulated-cluster.ts';
 import { type RunOwner, SimulatedWorker, type WorkerWorld } from './worker.ts';
 
 /** Milliseconds after which a supervisor starts a worker again that had to close. */

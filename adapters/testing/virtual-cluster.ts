@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Logger, type Transport, YardmasterError } from '../../core/api/index.ts';
+import { type Transport, YardmasterError } from '../../core/api/index.ts';
 import { loadTransports } from '../../core/plugin-host/load-extensions.ts';
 import { ModuleFiles } from '../../core/plugin-host/module-files.ts';
 import { PluginResolver } from '../../core/plugin-host/plugin-resolver.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
+import { lineLog } from '../../core/shared/line-log.ts';
 import { checkCall, DURATION, type Rules } from '../../core/shared/schema.ts';
 import { show } from '../../core/shared/words.ts';
 import { isPromise } from '../../core/util/values.ts';
@@ -265,18 +266,4 @@ function stuck(why: string, clock: VirtualClock, idleMs: number): YardmasterErro
     `what drive waits for did not happen: ${why}; the virtual clock stands at ${clock.nowMs()} ms${advice}`,
     { nowMs: clock.nowMs() },
   );
-}
-
-/** A log that adds a line for each warning and error, for tests and simulations to look at. */
-export function lineLog(lines: string[]): Logger {
-  const add = (level: string, fields: object, message?: string): void => {
-    const { err } = fields as { err?: unknown };
-    lines.push(`${level}: ${message ?? (err instanceof Error ? err.message : '')}`);
-  };
-  return {
-    debug: () => undefined,
-    info: () => undefined,
-    warn: (fields, message) => add('warning', fields, message),
-    error: (fields, message) => add('error', fields, message),
-  };
 }

@@ -2,7 +2,8 @@
 export { crossv, mapreduce, vectorizer, wordbag } from './synthetic.ts';
 export { chains, map, merge, mergeSlow, overlap, shuffle, tree } from './synthetic.ts';
 export { COST_MAX, type CostedTask, graphWorkload } from './workload.ts';
-export { workload, WORKLOADS } from './synthetic.ts';
+export { workload, WORKLOADS } from './literature.ts';
+export { type SimulatedWorkload, invalidWorkload, SHAPES, shaped, withCost } from './shapes.ts';
 export { RECORDED, recorded, type RecordedName } from './recorded.ts';
 export type { GraphCounts, Workload } from './workload.ts';
 export { wfcommonsWorkload } from './wfcommons.ts';

@@ -1,5 +1,6 @@
 import type { SimulationOptions } from '../options.ts';
-import type { RunOptions, SimulatedWorkload } from '../simulation.ts';
+import type { SimulatedWorkload } from '../../workloads/index.ts';
+import type { RunOptions } from '../simulated-cluster.ts';
 import { lowerBoundS, PLANNERS, type PlannerName, problemOf } from './offline.ts';
 import {
   codeDigest,

@@ -7,7 +7,7 @@ import {
   workerModels,
 } from '../options.ts';
 import { Draw } from '../random.ts';
-import type { SimulatedWorkload } from '../simulation.ts';
+import type { SimulatedWorkload } from '../../workloads/index.ts';
 
 /** A task with all that a planner knows of it. */
 interface KnownTask {

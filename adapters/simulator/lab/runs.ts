@@ -6,12 +6,9 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { VERSION, YardmasterError } from '../../../core/api/index.ts';
 import type { SimulationOptions } from '../options.ts';
-import {
-  type RunOptions,
-  simulate,
-  type SimulatedWorkload,
-  type SimulationReport,
-} from '../simulation.ts';
+import type { SimulatedWorkload } from '../../workloads/index.ts';
+import type { RunOptions, SimulationReport } from '../simulated-cluster.ts';
+import { simulate } from '../simulation.ts';
 import { followPlan } from './offline.ts';
 import type { PolicyVariant } from './variants.ts';
 

@@ -7,7 +7,8 @@ import {
   type WorkerModel,
 } from '../options.ts';
 import { Draw } from '../random.ts';
-import type { RunOptions, SimulatedWorkload } from '../simulation.ts';
+import type { SimulatedWorkload } from '../../workloads/index.ts';
+import type { RunOptions } from '../simulated-cluster.ts';
 import { lowerBoundS, problemOf } from './offline.ts';
 import { meanOf } from './statistics.ts';
 

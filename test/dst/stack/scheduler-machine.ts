@@ -1,7 +1,7 @@
 import { definePlugin } from '../../../adapters/app/entries/plugin.ts';
 import { type RunningScheduler, startScheduler } from '../../../adapters/app/start-scheduler.ts';
 import type { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
-import { lineLog } from '../../../adapters/testing/virtual-cluster.ts';
+import { lineLog } from '../../../core/shared/line-log.ts';
 import { YardmasterError } from '../../../core/api/index.ts';
 import type { Digest } from '../../../core/log/digest.ts';
 import { inBackground } from '../../../core/shared/timers.ts';

@@ -1,7 +1,7 @@
 import type { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
 import { InlineExecutor } from '../../../adapters/executors/inline.ts';
 import { MemoryStore, SpillFolder } from '../../../adapters/stores/index.ts';
-import { lineLog } from '../../../adapters/testing/virtual-cluster.ts';
+import { lineLog } from '../../../core/shared/line-log.ts';
 import { YardmasterError } from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/timers.ts';
 import { createWorker, type HostedWorker } from '../../../core/worker-host/create-worker.ts';

@@ -10,7 +10,7 @@ import { SchedulerKernel } from '../../../../core/kernel/kernel.ts';
 import type { Stimulus } from '../../../../core/messages/stimulus.ts';
 import { CLOCK } from '../../../../core/host/tokens.ts';
 import { PortsCompiler } from '../../../../core/scheduler-host/kernel-ports.ts';
-import { lineLog } from '../../../../adapters/testing/virtual-cluster.ts';
+import { lineLog } from '../../../../core/shared/line-log.ts';
 
 /** A kernel with a bug from which it cannot recover. */
 class MortalKernel extends SchedulerKernel {

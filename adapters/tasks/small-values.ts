@@ -1,10 +1,15 @@
+import { types } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
 import { attachSharedMemory, REFERRING_MARK, sharedMemoryOf } from '../../core/util/bytes.ts';
+import { isWellFormed } from '../codecs/msgpack.ts';
 import { refusalBytes } from './context.ts';
 
+/** Upper bound of the bytes of a small value. */
+export const SMALL_BYTES_MAX = 960;
+
 /**
- * Numbers, short texts, booleans, null, undefined, and short lists of these in a few bytes. V8's
- * serialisation, which all else goes through, costs microseconds for each value, however small. What
+ * Numbers, texts, booleans, null, undefined, and plain objects and lists of these, all of it in a few hundred bytes. V8's
+ * serialisation, which all else goes through, makes an object of the engine for each value, which costs microseconds. What
  * goes through it begins with other bytes (below).
  */
 const UNDEFINED = 32;
@@ -13,29 +18,51 @@ const TRUE = 34;
 const FALSE = 35;
 const INT32 = 36;
 const FLOAT64 = 37;
-/** Followed by the length, in one byte. Characters of one byte each: Latin-1. */
+/** Followed by the number of bytes, in two bytes, and UTF-8. */
 const TEXT = 38;
 /** Plus the number of items. */
 const LIST = 48;
-const LIST_LENGTH_MAX = 8;
+/** Plus the number of properties: a text and a value each. */
+const OBJECT = 64;
+const LENGTH_MAX = 15;
+const DEPTH_MAX = 4;
+const TEXT_LENGTH_MAX = 256;
+const NUMBER_BYTES = 9;
+const UTF8_MAX = 3;
 
-const TEXT_LENGTH_MAX = 64;
-const BYTES_MAX = 1 + LIST_LENGTH_MAX * (TEXT_LENGTH_MAX + 2);
-const LATIN1_MAX = 0xff;
+/** Longer texts are written with one call into Node. */
+const SHORT_TEXT = 12;
 
-const memory = new Uint8Array(BYTES_MAX);
+const memory = new Uint8Array(SMALL_BYTES_MAX);
 const view = new DataView(memory.buffer);
+const texts = Buffer.from(memory.buffer);
+/** Holds the bytes that are read: Node reads texts from a Buffer alone. */
+const source = Buffer.from(new ArrayBuffer(SMALL_BYTES_MAX));
+const sourceView = new DataView(source.buffer);
+/** The containers in what is written. */
+const written: object[] = [];
+let isWriting = false;
 
 /** The bytes of a small value; undefined for any other. */
 export function writeSmall(value: unknown): Uint8Array | undefined {
-  const end = Array.isArray(value) ? writeList(value) : writeItem(value, 0);
+  // A getter in the value may come here again.
+  if (isWriting) return undefined;
+  isWriting = true;
+  let end = -1;
+  try {
+    end = writeItem(value, 0, 0);
+  } catch {
+    // V8 meets the same getter, and says so.
+  }
+  isWriting = false;
+  written.length = 0;
   return end < 0 ? undefined : memory.slice(0, end);
 }
 
 /** True when these are bytes of `writeSmall`. */
 export function isSmall(bytes: Uint8Array): boolean {
   const [first = 255] = bytes;
-  return first >= UNDEFINED && first <= LIST + LIST_LENGTH_MAX;
+  return first >= UNDEFINED && first <= OBJECT + LENGTH_MAX;
 }
 
 /** @throws RangeError when the bytes end too early or too late, or are not in this format */
@@ -47,26 +74,49 @@ export function readSmall(bytes: Uint8Array): unknown {
 }
 
 /** The end of the value; -1 when it is not small. */
-function writeList(list: readonly unknown[]): number {
+function writeItem(value: unknown, at: number, depth: number): number {
+  if (at + NUMBER_BYTES > SMALL_BYTES_MAX) return -1;
+  if (typeof value === 'number') return writeNumber(value, at);
+  if (typeof value === 'string') return writeText(value, at);
+  if (typeof value === 'object' && value !== null) return writeContainer(value, at, depth);
+  const kind = constantOf(value);
+  memory[at] = kind;
+  return kind < 0 ? -1 : at + 1;
+}
+
+/** Of two places for one object V8 knows that it is one. */
+function writeContainer(value: object, at: number, depth: number): number {
+  if (depth === DEPTH_MAX || written.includes(value)) return -1;
+  written.push(value);
+  return Array.isArray(value) ? writeList(value, at, depth) : writeObject(value, at, depth);
+}
+
+function writeList(list: readonly unknown[], at: number, depth: number): number {
   const { length } = list;
-  if (length > LIST_LENGTH_MAX || Object.getPrototypeOf(list) !== Array.prototype) return -1;
+  if (length > LENGTH_MAX || Object.getPrototypeOf(list) !== Array.prototype) return -1;
   // Other properties than items would be lost.
   if (Object.keys(list).length !== length) return -1;
-  memory[0] = LIST + length;
-  let end = 1;
-  for (const item of list) {
-    end = writeItem(item, end);
-    if (end < 0) return -1;
+  memory[at] = LIST + length;
+  let end = at + 1;
+  for (let index = 0; index < length && end >= 0; index++) {
+    end = writeItem(list[index], end, depth + 1);
   }
   return end;
 }
 
-function writeItem(value: unknown, at: number): number {
-  if (typeof value === 'number') return writeNumber(value, at);
-  if (typeof value === 'string') return writeText(value, at);
-  const kind = constantOf(value);
-  memory[at] = kind;
-  return kind < 0 ? -1 : at + 1;
+function writeObject(object: object, at: number, depth: number): number {
+  if (Object.getPrototypeOf(object) !== Object.prototype || types.isProxy(object)) return -1;
+  const names = Object.keys(object);
+  if (names.length > LENGTH_MAX) return -1;
+  memory[at] = OBJECT + names.length;
+  let end = at + 1;
+  for (const name of names) {
+    if (name === '__proto__') return -1;
+    end = writeText(name, end);
+    if (end >= 0) end = writeItem((object as Record<string, unknown>)[name], end, depth + 1);
+    if (end < 0) return -1;
+  }
+  return end;
 }
 
 function constantOf(value: unknown): number {
@@ -84,41 +134,47 @@ function writeNumber(value: number, at: number): number {
   }
   memory[at] = FLOAT64;
   view.setFloat64(at + 1, value, true);
-  return at + 9;
+  return at + NUMBER_BYTES;
 }
 
 function writeText(text: string, at: number): number {
   const { length } = text;
-  if (length > TEXT_LENGTH_MAX) return -1;
+  if (length > TEXT_LENGTH_MAX || at + 3 + UTF8_MAX * length > SMALL_BYTES_MAX) return -1;
+  let nbytes = length > SHORT_TEXT ? -1 : writeAscii(text, at + 3);
+  if (nbytes < 0) nbytes = texts.write(text, at + 3);
+  // Half of a surrogate pair has no bytes of its own.
+  if (nbytes !== length && !isWellFormed(text)) return -1;
   memory[at] = TEXT;
-  memory[at + 1] = length;
+  view.setUint16(at + 1, nbytes, true);
+  return at + 3 + nbytes;
+}
+
+/** The number of bytes; -1 when it has other characters. */
+function writeAscii(text: string, at: number): number {
+  const { length } = text;
   for (let index = 0; index < length; index++) {
     const code = text.charCodeAt(index);
-    if (code > LATIN1_MAX) return -1;
-    memory[at + 2 + index] = code;
+    if (code > 0x7f) return -1;
+    memory[at + index] = code;
   }
-  return at + 2 + length;
+  return length;
 }
 
 class SmallReader {
   private at = 0;
+  private readonly length: number;
 
-  constructor(private readonly bytes: Uint8Array) {}
+  constructor(bytes: Uint8Array) {
+    if (bytes.length > SMALL_BYTES_MAX) throw broken();
+    source.set(bytes);
+    this.length = bytes.length;
+  }
 
   read(): unknown {
-    const kind = this.byte();
-    if (kind < LIST) return this.item(kind);
-    if (kind > LIST + LIST_LENGTH_MAX) throw broken();
-    const list: unknown[] = [];
-    for (let left = kind - LIST; left > 0; left--) list.push(this.item(this.byte()));
-    return list;
-  }
-
-  end(): void {
-    if (this.at !== this.bytes.length) throw broken();
-  }
-
-  private item(kind: number): unknown {
+    const at = this.take(1);
+    const kind = source[at] as number;
+    if (kind >= OBJECT) return this.object(kind - OBJECT);
+    if (kind >= LIST) return this.list(kind - LIST);
     switch (kind) {
       case UNDEFINED:
         return undefined;
@@ -129,27 +185,49 @@ class SmallReader {
       case FALSE:
         return false;
       case INT32:
-        return this.byte() | (this.byte() << 8) | (this.byte() << 16) | (this.byte() << 24);
+        return sourceView.getInt32(this.take(4), true);
       case FLOAT64:
-        for (let index = 0; index < 8; index++) memory[index] = this.byte();
-        return view.getFloat64(0, true);
+        return sourceView.getFloat64(this.take(8), true);
       case TEXT:
-        return this.text(this.byte());
+        return this.text();
       default:
         throw broken();
     }
   }
 
-  private text(length: number): string {
-    let text = '';
-    for (let left = length; left > 0; left--) text += String.fromCharCode(this.byte());
-    return text;
+  end(): void {
+    if (this.at !== this.length) throw broken();
   }
 
-  private byte(): number {
-    const byte = this.bytes[this.at++];
-    if (byte === undefined) throw broken();
-    return byte;
+  private list(length: number): unknown[] {
+    const list: unknown[] = [];
+    for (let left = length; left > 0; left--) list.push(this.read());
+    return list;
+  }
+
+  private object(length: number): unknown {
+    if (length > LENGTH_MAX) throw broken();
+    const object: Record<string, unknown> = {};
+    for (let left = length; left > 0; left--) {
+      const name = this.read();
+      if (typeof name !== 'string' || name === '__proto__') throw broken();
+      object[name] = this.read();
+    }
+    return object;
+  }
+
+  private text(): string {
+    const nbytes = sourceView.getUint16(this.take(2), true);
+    const start = this.take(nbytes);
+    return nbytes === 0 ? '' : source.toString('utf8', start, start + nbytes);
+  }
+
+  /** The place of the next bytes. */
+  private take(nbytes: number): number {
+    const { at } = this;
+    this.at += nbytes;
+    if (this.at > this.length) throw broken();
+    return at;
   }
 }
 

@@ -119,6 +119,15 @@ describe('serialise', () => {
     ['a short list', [1, -0.5, 'a', true, null, undefined]],
     ['a long list', Array.from({ length: 300 }, (_, index) => index)],
     ['a list in a list', [[1], 2]],
+    ['a small object', { text: 'žluť', list: [{ at: 0.5 }], none: undefined, empty: {} }],
+    ['an object with long texts', { a: 'x'.repeat(300), b: 'y'.repeat(250), c: 'é'.repeat(250) }],
+    [
+      'an object with many properties',
+      Object.fromEntries('abcdefghijklmnopqrs'.split('').entries()),
+    ],
+    ['lists in lists', [[[[[[1]]]]]]],
+    ['half of a surrogate pair', { half: '\ud800' }],
+    ['a property called __proto__', JSON.parse('{"a": 1, "__proto__": 2}')],
     ['an empty list', []],
     ['a list with a property', Object.assign([1], { extra: 2 })],
     ['a sparse array', [1, , 3]], // eslint-disable-line no-sparse-arrays
@@ -133,6 +142,17 @@ describe('serialise', () => {
     expect(back.message).toBe('bad');
     expect(back.stack).toBe(error.stack);
     expect((back.cause as Error).message).toBe('why');
+  });
+
+  it('a getter that itself serialises a value does not change what is around it', () => {
+    const value = {
+      before: 1,
+      get within() {
+        return roundTrip({ inner: 'other' });
+      },
+      after: 2,
+    };
+    expect(roundTrip(value)).toEqual({ before: 1, within: { inner: 'other' }, after: 2 });
   });
 
   it('cycles and shared references keep their identity', () => {

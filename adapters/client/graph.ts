@@ -6,6 +6,7 @@ import { isPlainObject } from '../../core/util/values.ts';
 import { wholeNumber } from '../../core/shared/schema.ts';
 import {
   isActorClass,
+  isCanonical,
   packArguments,
   type PackedArguments,
   type TaskFunction,
@@ -66,7 +67,7 @@ export type ResultIn<G extends Graph, Key extends keyof G> =
 /** One task, ready to be sent. */
 export interface PackedTask {
   readonly task: GraphTask;
-  /** Hash of what it computes. */
+  /** Hash of what it computes; empty where no other task can have its key. */
   readonly definition: string;
   /** Bytes of its arguments. */
   readonly nbytes: number;
@@ -223,21 +224,23 @@ interface TaskParts {
   readonly codeRoot: string | undefined;
   /** The key, or how it follows from the hash of what the task computes. */
   readonly key: string | ((hash: string) => string);
+  /** True when no other task can have the key. Default false. */
+  readonly isUnique?: boolean;
 }
 
 const ACTOR = { actor: true } as const;
 
 /** One task as it travels. */
 export function packTask(parts: TaskParts): PackedTask {
-  const { fn, args, options, key, codeRoot, isPure = true, each } = parts;
+  const { fn, args, options, key, codeRoot, isPure = true, isUnique = false, each } = parts;
   const retry = retrySpec(options.retries, codeRoot, each !== undefined);
   const { module, name, version } = travellingFunction(fn, codeRoot);
   const one = { module, name, version, args: args.bytes };
   const call = each === undefined ? one : { ...one, each };
-  const definition = hashOf(
-    each === undefined ? one : { ...one, name: `${name}[${each.join()}]` },
-    args.content,
-  );
+  const named = each === undefined ? one : { ...one, name: `${name}[${each.join()}]` };
+  // To hash arguments that V8 has serialised also finds in them what would arrive empty.
+  const isHashed = !isUnique || !isCanonical(args.bytes);
+  const definition = isHashed ? hashOf(named, args.content) : '';
   const isActor = isActorClass(fn);
   const made: GraphTask = {
     key: typeof key === 'string' ? key : key(definition),

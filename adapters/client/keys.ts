@@ -96,9 +96,13 @@ function hashOfContent(
   return hashing.digest().slice(0, HASH_DIGITS);
 }
 
+/** All unique keys of this thread begin with it: a UUID without its last digits, which count. */
+const ORIGIN = randomUUID().slice(0, 24);
+let uniqueCount = 0;
+
 /** A key that no other task has. */
 export function uniqueKey(name: string): string {
-  return `${name}-${randomUUID()}`;
+  return `${name}-${ORIGIN}${(++uniqueCount).toString(16).padStart(12, '0')}`;
 }
 
 /** @throws YardmasterError `ERR_GRAPH_INVALID` when it cannot name a task */

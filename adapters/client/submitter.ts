@@ -97,11 +97,21 @@ export class Submitter {
     fn: TaskFunction<Args, Result>,
     ...args: ArgumentsOf<Args>
   ): Future<Awaited<Result>> {
-    this.checkSignal();
-    this.checkOpenCalls(1);
-    const future = this.submitOne(fn, args, this.options.key);
-    this.watchEnds([future], fn);
-    return future as Future<Awaited<Result>>;
+    return new Future(this.session, this.submitWatched(fn, args, this.options.key));
+  }
+
+  /**
+   * Computes a function on the cluster and gives its result: as `submit(fn, …args).result()`, for results that nothing else
+   * needs. The cluster keeps neither task nor result any longer than that.
+   *
+   * @throws YardmasterError as {@link submit}, and as the result of its future does
+   */
+  async call<Args extends readonly unknown[], Result>(
+    fn: TaskFunction<Args, Result>,
+    ...args: ArgumentsOf<Args>
+  ): Promise<Awaited<Result>> {
+    const entry = this.submitWatched(fn, args, this.options.key);
+    return this.session.resultOf(entry) as Promise<Awaited<Result>>;
   }
 
   /**
@@ -162,9 +172,9 @@ export class Submitter {
     }
     const rows = rowsOf(columns);
     this.checkOpenCalls(rows.length);
-    const futures = rows.map((row) => this.submitOne(fn, row, undefined));
-    this.watchEnds(futures, fn);
-    return futures;
+    const entries = rows.map((row) => this.submitOne(fn, row, undefined));
+    this.watchEnds(entries, fn);
+    return entries.map((entry) => new Future(this.session, entry));
   }
 
   /**
@@ -199,8 +209,12 @@ export class Submitter {
     this.checkSignal();
     checkSequence('reduce', parts);
     this.checkOpenCalls(1);
-    const root = reduceTree([...parts], options, (group) => this.submitOne(fn, [group], undefined));
-    this.watchEnds([root], fn);
+    const root = reduceTree(
+      [...parts],
+      options,
+      (group) => new Future(this.session, this.submitOne(fn, [group], undefined)),
+    );
+    this.watchEnds([entryOfFuture(root)], fn);
     return root as Future<Part>;
   }
 
@@ -224,14 +238,11 @@ export class Submitter {
     const { each, argsOf } = shape ?? SINGLE;
     const size = new ChunkSize(chunk ?? 1);
     const submit = (some: readonly unknown[]): Future<unknown> => {
-      this.checkSignal();
-      this.checkOpenCalls(1);
-      const future =
+      const entry =
         chunk === undefined
-          ? this.submitOne(fn, some, undefined)
-          : this.submitOne(fn, argsOf(some as never), undefined, each);
-      this.watchEnds([future], fn);
-      return future;
+          ? this.submitWatched(fn, some, undefined)
+          : this.submitWatched(fn, argsOf(some as never), undefined, each);
+      return new Future(this.session, entry);
     };
     const outcomes: StreamCalls<unknown>['outcomes'] = (future, count, first) =>
       chunk === undefined
@@ -275,7 +286,7 @@ export class Submitter {
     const requested = requestedKeys(graph, keys).map((key) => namespace + key);
     this.checkOpenCalls(requested.length);
     const futures = this.submitGraph(graph, requested);
-    this.watchEnds(futures, this);
+    this.watchEnds(futures.map(entryOfFuture), this);
     return typeof keys === 'string' ? futures[0] : futures;
   }
 
@@ -298,12 +309,25 @@ export class Submitter {
     return table.get(key) !== undefined || table.definitions.has(key);
   }
 
+  private submitWatched(
+    fn: TaskFunction,
+    args: readonly unknown[],
+    givenKey: string | undefined,
+    each?: readonly number[],
+  ): KeyEntry {
+    this.checkSignal();
+    this.checkOpenCalls(1);
+    const entry = this.submitOne(fn, args, givenKey, each);
+    this.watchEnds([entry], fn);
+    return entry;
+  }
+
   private submitOne(
     fn: TaskFunction,
     args: readonly unknown[],
     givenKey: string | undefined,
     each?: readonly number[],
-  ): Future<unknown> {
+  ): KeyEntry {
     const { table, outgoing } = this.session;
     this.session.checkTaking();
     checkFunction(fn);
@@ -313,9 +337,13 @@ export class Submitter {
       (value) => this.keyOfFuture(value),
       this.session,
     );
+    // A chunk takes longer than a call: durations are expected by this name.
+    const name = each === undefined ? fn.name : `${fn.name}-chunk`;
+    const isUnique = givenKey === undefined && this.isUnique(fn, packed.bytes);
     const item = packTask({
       isPure: this.options.pure ?? true,
-      key: givenKey ?? ((hash) => this.keyFor(fn, packed.bytes, hash, each !== undefined)),
+      key: givenKey ?? (isUnique ? () => uniqueKey(name) : (hash) => `${name}-${hash}`),
+      isUnique,
       fn,
       each,
       args: packed,
@@ -328,7 +356,7 @@ export class Submitter {
     if (known !== undefined) {
       known.contentKey ??= kept?.contentKeys.get(key);
       table.submitAgain(known, item.task);
-      return new Future(this.session, table.add(key, item.definition));
+      return table.add(key, item.definition);
     }
     outgoing.submit({
       tasks: [kept?.packed[0]?.task ?? item.task],
@@ -343,7 +371,7 @@ export class Submitter {
     entry.graphs = 1;
     table.noteAsked([key]);
     entry.contentKey = kept?.contentKeys.get(key);
-    return new Future(this.session, entry);
+    return entry;
   }
 
   private submitGraph(
@@ -409,11 +437,8 @@ export class Submitter {
   }
 
   /** Every actor gets a unique key, and so does a call with shared memory: that may have changed since the last one. */
-  private keyFor(fn: TaskFunction, args: Uint8Array, hash: string, isChunk: boolean): string {
-    // A chunk takes longer than a call: durations are expected by this name.
-    const name = isChunk ? `${fn.name}-chunk` : fn.name;
-    if (sharedMemoryOf(args) !== undefined) return uniqueKey(name);
-    return (this.options.pure ?? !isActorClass(fn)) ? `${name}-${hash}` : uniqueKey(name);
+  private isUnique(fn: TaskFunction, args: Uint8Array): boolean {
+    return sharedMemoryOf(args) !== undefined || !(this.options.pure ?? !isActorClass(fn));
   }
 
   /** The key behind a future or a handle of an actor; a task that uses one depends on it. */
@@ -456,29 +481,32 @@ export class Submitter {
     );
   }
 
-  private limitTime(all: readonly KeyEntry[], deadlineMs: number): void {
-    const open = untilEnded(all, () => timer.cancel());
-    if (open.size === 0) return;
-    const timer = this.session.clock.setTimer(deadlineMs, () => {
-      this.session.expireEntries([...open], deadlineMs);
-    });
-  }
-
-  private watchEnds(futures: readonly Future<unknown>[], submitted: object): void {
+  /** Notes where they were submitted, and ends them when the signal or the deadline says so. */
+  private watchEnds(entries: readonly KeyEntry[], submitted: object): void {
+    const { session } = this;
     const { signal, deadlineMs, maxOpen } = this.options;
     const site = callSite(submitted);
-    for (const future of futures) entryOfFuture(future).site ??= site;
-    if (deadlineMs === undefined && signal === undefined && maxOpen === undefined) return;
-    const all = futures.map(entryOfFuture);
-    if (deadlineMs !== undefined) this.limitTime(all, deadlineMs);
-    if (maxOpen !== undefined) this.countOpen(all);
-    if (signal === undefined) return;
-    const open = untilEnded(all, () => signal.removeEventListener('abort', onAbort));
+    for (const entry of entries) entry.site ??= site;
+    if (maxOpen !== undefined) this.countOpen(entries);
+    if (deadlineMs === undefined && signal === undefined) return;
+    const open = new Set(entries.filter((entry) => !entry.isSettled));
+    if (open.size === 0) return;
     const onAbort = (): void => {
-      const reason = `its signal was aborted (${textOf(signal.reason)})`;
-      this.session.abortEntries([...open], reason);
+      const reason = `its signal was aborted (${textOf(signal?.reason)})`;
+      session.abortEntries([...open], reason);
     };
-    if (open.size > 0) signal.addEventListener('abort', onAbort, { once: true });
+    signal?.addEventListener('abort', onAbort, { once: true });
+    const timer =
+      deadlineMs === undefined
+        ? undefined
+        : session.clock.setTimer(deadlineMs, () => session.expireEntries([...open], deadlineMs));
+    const onSettled = (entry: KeyEntry): void => {
+      open.delete(entry);
+      if (open.size > 0) return;
+      timer?.cancel();
+      signal?.removeEventListener('abort', onAbort);
+    };
+    for (const entry of [...open]) entry.onSettled(onSettled);
   }
 
   private countOpen(entries: readonly KeyEntry[]): void {
@@ -487,21 +515,6 @@ export class Submitter {
       entry.onSettled(() => this.open.count--);
     }
   }
-}
-
-/**
- * Calls back when the last of the entries that are open has ended; not at all when none is open.
- * @returns those that are open still, at any time
- */
-function untilEnded(entries: readonly KeyEntry[], onEnd: () => void): ReadonlySet<KeyEntry> {
-  const open = new Set(entries.filter((entry) => !entry.isSettled));
-  for (const entry of [...open]) {
-    entry.onSettled(() => {
-      open.delete(entry);
-      if (open.size === 0) onEnd();
-    });
-  }
-  return open;
 }
 
 const STREAM_RULES: Rules<StreamOptions> = {

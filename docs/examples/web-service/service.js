@@ -20,7 +20,7 @@ export async function startService() {
     /** @param signal - gives the call up: whoever asked has left */
     digest(tenant, { text, rounds = 1000 }, signal) {
       const limit = { name: `calls of ${tenant}`, max: 2, rate: '100/s', burst: 20, maxQueued: 20 };
-      return web.with({ tenant, limit, signal }).submit(digest, text, rounds).result();
+      return web.with({ tenant, limit, signal }).call(digest, text, rounds);
     },
     /** Takes nothing new, and lets open calls end. */
     close: () => cluster.close({ graceMs: 5000 }),

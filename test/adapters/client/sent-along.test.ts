@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bytes, inc } from './tasks.ts';
+import { bytes, fail, inc } from './tasks.ts';
 import { VirtualCluster } from '../../kit/virtual-cluster.ts';
 
 /** Connections to workers that the scheduler has opened to fetch results. */
@@ -49,4 +49,26 @@ test('a small result stays on its worker, for other clients and for tasks', asyn
   } finally {
     await cluster.close();
   }
+});
+
+test('a call gives the result, and the cluster keeps neither task nor result', async () => {
+  for (const sendAlong of ['1 KiB', 0]) {
+    const cluster = await VirtualCluster.start(1, { scheduler: { sendAlong } });
+    const { client, local } = cluster;
+    expect(await cluster.passing(client.call(inc, 1))).toBe(2);
+    await cluster.until(() => local.scheduler.cluster.tasks.size === 0);
+    await cluster.close();
+  }
+});
+
+test('a call rejects with what the task throws, and with what refuses its submission', async () => {
+  const cluster = await VirtualCluster.start(1);
+  const { client } = cluster;
+  await expect(cluster.passing(client.call(fail, 'no'))).rejects.toThrow('no');
+  const one = client.with({ maxOpen: 1, pure: false });
+  const first = one.call(inc, 1);
+  const code = 'ERR_QUEUE_FULL';
+  await expect(cluster.passing(one.call(inc, 2))).rejects.toMatchObject({ code });
+  expect(await cluster.passing(first)).toBe(2);
+  await cluster.close();
 });

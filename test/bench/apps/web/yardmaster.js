@@ -16,8 +16,8 @@ app.post('/digest', ({ body, headers }, reply) => {
   const leaving = new AbortController();
   reply.raw.once('close', () => leaving.abort());
   const limit = { name: headers['x-tenant'] ?? 'nobody', max: 8, maxQueued: 200 };
-  const call = client.with({ pure: false, limit, deadlineMs: 10_000, signal: leaving.signal });
-  return call.submit(digest, body).result();
+  const options = { pure: false, limit, deadlineMs: 10_000, signal: leaving.signal };
+  return client.with(options).call(digest, body);
 });
 app.setErrorHandler(({ code, message }, _request, reply) =>
   reply.code(STATUSES[code] ?? 500).send({ code, message }),

@@ -9,7 +9,7 @@ import {
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { checkCall, type Rules, type Schema, wholeNumber } from '../../core/shared/schema.ts';
 import { isReported } from '../../core/util/failure-count.ts';
-import { AdaptivePlan } from '../../policies/scaling/adaptive-plan.ts';
+import { AdaptivePlan } from '../../policies/scaling/adaptive.ts';
 import type { ClusterWorker } from './lifetime.ts';
 
 /** The options of adaptation. */

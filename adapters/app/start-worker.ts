@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { resolve } from 'node:path';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import {
   type Clock,
   type Executor,
@@ -46,6 +45,7 @@ import {
 import type { CpuTimes, WorkerMemoryOptions } from '../../core/worker-host/worker-options.ts';
 import { type ResultStoreOption, storeSpec } from '../client/options.ts';
 import { SystemClock } from '../clocks/index.ts';
+import { LoopDelay } from '../dashboard/process-figures.ts';
 import { collectGarbage, collectYoungGarbage } from '../executors/collect-garbage.ts';
 import { workerContext, type WorkerContext } from '../executors/worker-context.ts';
 import { openResultStore } from '../stores/open-result-store.ts';
@@ -187,19 +187,11 @@ function measureCpuWait(): number | undefined {
   }
 }
 
-/** Milliseconds between the timers whose delay is measured. */
-const LOOP_MS = 20;
-
 /** Begins to measure how late timers of this process are, and tells it in milliseconds since the call before. */
 function loopDelay(): () => number {
-  const delay = monitorEventLoopDelay({ resolution: LOOP_MS });
-  delay.enable();
-  return () => {
-    // The histogram holds the whole intervals.
-    const delayMs = Math.max(0, Math.round(delay.max / 1e6) - LOOP_MS);
-    delay.reset();
-    return delayMs;
-  };
+  const delay = new LoopDelay();
+  delay.start();
+  return () => Math.round(delay.take(1)[0] ?? 0);
 }
 
 /** The store of results for the clients of tasks; that of a module is tried. */

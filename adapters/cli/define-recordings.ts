@@ -6,10 +6,20 @@ export function defineRecordings(program: Command): void {
   defineReport(program);
   defineDashboard(program);
   const log = program.command('log').description('Look into a recording.');
-  defineInspect(log);
-  defineVerify(log);
+  defineOfFile(log, 'inspect', 'Show what a recording holds.', 'inspectCommand');
+  defineOfFile(
+    log,
+    'verify',
+    'Check every frame of a recording. Exit code 1 when it is torn or damaged.',
+    'verifyCommand',
+  );
   defineExport(log);
-  defineRepair(log);
+  defineOfFile(
+    log,
+    'repair',
+    'Cut a recording or a segment of a journal before its first damaged frame.',
+    'repairCommand',
+  );
 }
 
 /** The option of every command that reads a recording. */
@@ -84,28 +94,18 @@ It is served on this machine only, and changes nothing. A slider goes to any mom
     .action(running(async () => (await import('./commands/dashboard.ts')).dashboardCommand));
 }
 
-function defineInspect(log: Command): void {
-  common(log.command('inspect'))
-    .description('Show what a recording holds.')
+/** A command that looks at one file. @param run - the function of `commands/log.ts` */
+function defineOfFile(
+  log: Command,
+  name: string,
+  text: string,
+  run: 'inspectCommand' | 'verifyCommand' | 'repairCommand',
+): void {
+  common(log.command(name))
+    .description(text)
     .argument('<file>')
     .option('--json', 'as JSON')
-    .action(running(async () => (await import('./commands/log.ts')).inspectCommand));
-}
-
-function defineVerify(log: Command): void {
-  common(log.command('verify'))
-    .description('Check every frame of a recording. Exit code 1 when it is torn or damaged.')
-    .argument('<file>')
-    .option('--json', 'as JSON')
-    .action(running(async () => (await import('./commands/log.ts')).verifyCommand));
-}
-
-function defineRepair(log: Command): void {
-  common(log.command('repair'))
-    .description('Cut a recording or a segment of a journal before its first damaged frame.')
-    .argument('<file>')
-    .option('--json', 'as JSON')
-    .action(running(async () => (await import('./commands/log.ts')).repairCommand));
+    .action(running(async () => (await import('./commands/log.ts'))[run]));
 }
 
 function defineExport(log: Command): void {

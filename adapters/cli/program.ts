@@ -10,10 +10,9 @@ import {
   schedulerOption,
 } from './command-line.ts';
 import { completionScript, type Shell, SHELLS } from './completion.ts';
-import { defineAccess } from './define-access.ts';
+import { defineAccess, defineScheduler } from './define-scheduler.ts';
 import { defineOperations } from './define-operations.ts';
 import { defineRecordings } from './define-recordings.ts';
-import { defineScheduler } from './define-scheduler.ts';
 import { defineSimulator } from './define-simulator.ts';
 import { addSettings, WORKER_SETTINGS } from './setting-flags.ts';
 import { say } from './terminal.ts';

@@ -6,7 +6,9 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { stringify } from 'yaml';
 import {
+  type AmmStatus,
   type GroupView,
+  type MEMORY_MEASURES,
   type PrefixView,
   type TaskFailure,
   type TaskView,
@@ -22,6 +24,7 @@ import {
   type Fields,
   isFields,
   numberIn,
+  omit,
   Opaque,
   PyFloat,
   textIn,
@@ -30,7 +33,6 @@ import {
 import { taskDetails } from './views.ts';
 import type { DaskContext, DaskWorker, RpcTable } from './context.ts';
 import { toPlain } from './wire/plain.ts';
-import { handleAmm } from './amm.ts';
 import { broadcast, workersIn, workersMeant } from './calls.ts';
 import { schedulerIdentity, workerIdentity } from './identity.ts';
 import { PythonException } from './wire/py-errors.ts';
@@ -82,20 +84,15 @@ async function schedulerState(
   for (const [name, part] of Object.entries(parts)) {
     if (!excluded.has(name)) state[name] = part();
   }
-  return toPlain(without(excluded, state)) as Fields;
+  return toPlain(omit(state, ...excluded)) as Fields;
 
   function taskEntry(of: DaskContext, task: TaskView): [unknown, Fields] {
-    return [of.keys.wireOf(task.key), without(excluded, taskState(of, task))];
+    return [of.keys.wireOf(task.key), omit(taskState(of, task), ...excluded)];
   }
 }
 
 function mapped<T, R>(items: Iterable<T>, make: (item: T) => R): R[] {
   return Array.from(items, make);
-}
-
-/** Without the fields of these names, on this level and the one below. */
-function without(excluded: ReadonlySet<string>, fields: Fields): Fields {
-  return Object.fromEntries(Object.entries(fields).filter(([name]) => !excluded.has(name)));
 }
 
 function taskState({ keys }: DaskContext, task: TaskView): Fields {
@@ -629,4 +626,59 @@ export function transitionRow(record: Transition, keys: KeyTable): unknown[] {
     stimulusId,
     atMs / 1000,
   ];
+}
+
+// `amm_handler`: the Active Memory Manager for `client.amm` of Dask, and more of it by keyword.
+
+type Handler = (request: Fields, context: DaskContext) => unknown;
+
+/**
+ * `start`, `stop`, `run_once` and `running` are what Dask's `AMMClientProxy` calls. The others are
+ * attributes and methods of its extension that Dask does not offer to clients:
+ * `client.sync(client.scheduler.amm_handler, method="add_policy", policy="ReduceReplicas")`.
+ */
+const METHODS: Readonly<Record<string, Handler>> = {
+  start: (_request, context) => runQuietly(context, 'amm.start'),
+  stop: (_request, context) => runQuietly(context, 'amm.stop'),
+  run_once: (_request, context) => runQuietly(context, 'amm.runOnce'),
+  running: (_request, context) => statusOf(context).running,
+  interval: (_request, context) => statusOf(context).intervalMs / 1000,
+  measure: (_request, context) => inSnakeCase(statusOf(context).measure),
+  policies: (_request, context) => statusOf(context).policies.map(({ id }) => id),
+  add_policy: async (request, { plugin }) => {
+    const { options } = request;
+    const given = { use: textIn(request, 'policy'), ...(isFields(options) ? { options } : {}) };
+    const added = (await plugin.run('amm.addPolicy', given)) as { readonly id: string };
+    return added.id;
+  },
+  remove_policy: (request, { plugin }) => {
+    const removed = plugin.run('amm.removePolicy', { policy: textIn(request, 'policy') });
+    return (removed as readonly { readonly id: string }[]).map(({ id }) => id);
+  },
+};
+
+/** @throws PythonException `AttributeError` for a method that there is not */
+async function handleAmm(request: Fields, context: DaskContext): Promise<unknown> {
+  const name = String(request['method']);
+  const method = Object.hasOwn(METHODS, name) ? METHODS[name] : undefined;
+  if (method === undefined) {
+    const known = Object.keys(METHODS).join(', ');
+    throw new PythonException(
+      'AttributeError',
+      `the memory manager has no ${name}; there are ${known}`,
+    );
+  }
+  return (await method(request, context)) ?? null;
+}
+
+async function runQuietly({ plugin }: DaskContext, command: string): Promise<void> {
+  await plugin.run(command);
+}
+
+function statusOf({ plugin }: DaskContext): AmmStatus {
+  return plugin.run('amm.status') as AmmStatus;
+}
+
+function inSnakeCase(measure: (typeof MEMORY_MEASURES)[number]): string {
+  return measure.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

@@ -7,7 +7,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { TurnEnd } from '../../core/shared/turn.ts';
-import { asList, type Fields, isFields } from './wire/codec.ts';
+import { asList, type Fields, isFields, omit } from './wire/codec.ts';
 import type {
   ClientOp,
   DaskClient,
@@ -94,13 +94,12 @@ export class Companion implements AddedOperations {
       );
     }
     const process = await this.started();
-    return process.request(op, without('serializers', fields));
+    return process.request(op, omit(fields, 'serializers'));
   }
 
   request(op: string): RpcHandler | undefined {
     if (!this.handlers.has(op)) return undefined;
-    return (fields) =>
-      this.ask('handle', { handler: op, fields: without('serializers', fields) }, op);
+    return (fields) => this.ask('handle', { handler: op, fields: omit(fields, 'serializers') }, op);
   }
 
   clientOp(op: string): ClientOp | undefined {
@@ -167,7 +166,7 @@ export class Companion implements AddedOperations {
   }
 
   private pass(handler: string, message: Fields): void {
-    this.process?.pass(handler, without('op', message));
+    this.process?.pass(handler, omit(message, 'op'));
   }
 
   private started(): Promise<CompanionProcess> {
@@ -311,7 +310,7 @@ export function makeCompanion(host: CompanionHost, companion: Companion): DaskEx
         return registerPlugin(request, host, companion);
       },
       dump_cluster_state_to_url: async (request, _context, comm) => {
-        const { url, format, exclude, ...options } = without('serializers', request);
+        const { url, format, exclude, ...options } = omit(request, 'serializers');
         requireClient(host, comm, 'dump_cluster_state');
         if (!needsFsspec(url)) return dumpToUrl(request, host, clusterState);
         const fields = { url, format: format ?? 'msgpack', exclude: exclude ?? [], options };
@@ -354,10 +353,6 @@ function raise(error: unknown): never {
     exception_text: raised['exceptionText'],
     traceback_text: raised['tracebackText'],
   });
-}
-
-function without(field: string, message: Fields): Fields {
-  return Object.fromEntries(Object.entries(message).filter(([name]) => name !== field));
 }
 
 function textsOf(list: unknown): string[] {

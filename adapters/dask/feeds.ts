@@ -1,5 +1,5 @@
 import type { TaskView } from '../../core/api/index.ts';
-import { asList, type Fields } from './wire/codec.ts';
+import { asList, type Fields, omit } from './wire/codec.ts';
 import type { Companion } from './companion.ts';
 import { type Comm, NO_REPLY } from './wire/comm.ts';
 import type { DaskContext, DaskExtension } from './context.ts';
@@ -260,6 +260,5 @@ export function makeWatchers(context: DaskContext): DaskExtension {
 }
 
 function brief(identity: Fields): Fields {
-  const fields = Object.entries(identity);
-  return Object.fromEntries(fields.filter(([name]) => name !== 'metrics' && name !== 'last_seen'));
+  return omit(identity, 'metrics', 'last_seen');
 }

@@ -2,7 +2,7 @@ import { HOOK_NAMES, YardmasterError } from '../../core/api/index.ts';
 import { ClientBridge } from './client-bridge.ts';
 import type { BridgeHost } from './translate.ts';
 import { type NannyStarts, WorkerBridge } from './worker-bridge.ts';
-import { type Fields, isFields } from './wire/codec.ts';
+import { type Fields, isFields, omit } from './wire/codec.ts';
 import { type Comm, NO_REPLY } from './wire/comm.ts';
 import { parseDaskAddress } from './wire/sockets.ts';
 import type {
@@ -151,9 +151,6 @@ function unknown(op: string): never {
 
 // The connections on which Dask's processes ask for something, until one becomes a stream.
 
-/** Fields of a request that are not for its handler. */
-const ENVELOPE: ReadonlySet<string> = new Set(['op', 'reply', 'close']);
-
 /** Answers requests one after the other, until one of them makes a stream of the connection. */
 export async function serveRequests(
   comm: Comm,
@@ -192,7 +189,11 @@ export async function serveRequests(
 async function answer(comm: Comm, op: string, request: Fields, host: BridgeHost): Promise<boolean> {
   const wantsReply = request['reply'] !== false;
   try {
-    const given = await host.operations.request(op)(withoutEnvelope(request), host, comm);
+    const given = await host.operations.request(op)(
+      omit(request, 'op', 'reply', 'close'),
+      host,
+      comm,
+    );
     if (wantsReply && given !== NO_REPLY) comm.write(given ?? null);
   } catch (error) {
     if (!host.isClosing) logFailure(op, comm, error, host);
@@ -209,10 +210,6 @@ function logFailure(op: string, comm: Comm, error: unknown, { log }: BridgeHost)
   const text = `the request ${op} of ${comm.peerAddress} failed: ${(error as Error).message}`;
   if (isOrdinary || YardmasterError.is(error)) log.debug(fields, text);
   else log.error(fields, text);
-}
-
-function withoutEnvelope(request: Fields): Fields {
-  return Object.fromEntries(Object.entries(request).filter(([name]) => !ENVELOPE.has(name)));
 }
 
 // What belongs to the dashboard. Each says so by its name.

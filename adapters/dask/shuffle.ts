@@ -4,7 +4,7 @@ import {
   type WorkerView,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { asList, type Fields, isFields, numberIn, textIn, toNumber } from './wire/codec.ts';
+import { asList, type Fields, isFields, numberIn, omit, textIn, toNumber } from './wire/codec.ts';
 import type { DaskContext, DaskExtension, MakeExtension } from './context.ts';
 import { Call, Name, writePickle } from './wire/pickle.ts';
 import { PythonException, uncaughtAnswer } from './wire/py-errors.ts';
@@ -601,22 +601,19 @@ function indexAt(position: number, axes: readonly number[]): number[] {
   return index;
 }
 
-/** Fields of a specification that workers do not want back. */
-const FOR_PLACING: ReadonlySet<string> = new Set(['npartitions', 'parts_out']);
-
 /** The answer to a worker that takes part in a shuffle of plain data. */
 function answerByFields(
   { type, spec }: Extract<ShuffleSource, { kind: 'fields' }>,
   runId: number,
   placement: Placement,
 ): Fields {
-  const described = Object.entries(spec).filter(([name]) => !FOR_PLACING.has(name));
   return {
     status: 'OK',
     type,
     run_id: runId,
     worker_for: new Map(placement),
     output_workers: new Set(placement.map(([, worker]) => worker)),
-    ...Object.fromEntries(described),
+    // Workers do not want these back.
+    ...omit(spec, 'npartitions', 'parts_out'),
   };
 }

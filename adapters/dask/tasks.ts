@@ -7,6 +7,7 @@ import {
   isFields,
   listIn,
   numberIn,
+  omit,
   toNumber,
 } from './wire/codec.ts';
 import type { DaskContext, DaskExtension, DaskWorker, ExtensionHooks } from './context.ts';
@@ -235,9 +236,6 @@ async function dropped(
 
 // How tasks ended in the scheduler, with what their worker reported.
 
-/** Fields of a report that Dask does not hand to its plugins, which record what clients ask for. */
-const ENVELOPE: ReadonlySet<string> = new Set(['op', 'key', 'run_id']);
-
 /** The end of a task: a result or a final failure. */
 interface TaskOutcome {
   readonly key: string;
@@ -282,8 +280,8 @@ class TaskOutcomes {
   };
 
   private readonly onReport = (message: Fields, key: string, { address }: DaskWorker): void => {
-    const fields = Object.entries(message).filter(([name]) => !ENVELOPE.has(name));
-    this.reports.set(key, { ...Object.fromEntries(fields), worker: address });
+    // Without what Dask does not hand to its plugins, which record what clients ask for.
+    this.reports.set(key, { ...omit(message, 'op', 'key', 'run_id'), worker: address });
   };
 }
 

@@ -4,7 +4,7 @@ export { VirtualClock } from '../clocks/virtual-clock.ts';
 export { inMemory, InMemoryTransport } from '../transports/memory.ts';
 export { VirtualCluster, type VirtualClusterOptions } from './virtual-cluster.ts';
 export { FaultyTransport, type MessageFate, type MessageOnItsWay } from './faulty-transport.ts';
-export { SocketProxy } from './socket-proxy.ts';
+export { SocketProxy } from './faulty-transport.ts';
 export type { TestRunner } from './clauses.ts';
 export { storeConformance, type StoreHarness } from './store-conformance.ts';
 export { executorConformance, type ExecutorHarness } from './executor-conformance.ts';

@@ -20,8 +20,7 @@ import {
   TEXTS,
 } from '../../core/api/definition.ts';
 import type { RebalanceRules } from '../../policies/amm/balance-memory.ts';
-import { adaptiveTarget } from '../../policies/scaling/adaptive-target.ts';
-import { workersToClose } from '../../policies/scaling/workers-to-close.ts';
+import { adaptiveTarget, workersToClose } from '../../policies/scaling/adaptive.ts';
 import type { ManagerControl } from './manager-control.ts';
 import {
   findWorkers,

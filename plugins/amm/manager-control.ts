@@ -21,7 +21,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { original, readOnly } from '../../core/shared/read-only.ts';
-import { workersToClose } from '../../policies/scaling/workers-to-close.ts';
+import { workersToClose } from '../../policies/scaling/adaptive.ts';
 import { makePolicy, type MemoryManager } from './memory-manager.ts';
 
 type Policy = ActiveMemoryManagerPolicy<unknown>;

@@ -8,7 +8,7 @@ import { Command } from 'commander';
 import type { Ordering, PolicyDefinition } from '../../core/api/index.ts';
 import { builtins } from '../../adapters/app/builtin-extensions.ts';
 import { indexGraph, resolveLinks } from '../../policies/ordering/graph-index.ts';
-import { liveResults } from '../../policies/ordering/live-results.ts';
+import { liveResults } from '../../policies/ordering/best.ts';
 import { type Shape, SHAPES } from './shapes.ts';
 import { median, print, pythonScript, type Result, round, run } from './side-by-side.ts';
 import { ranksOf } from '../kit/orders.ts';

@@ -1,8 +1,7 @@
 import type { GraphTask } from '../../core/api/index.ts';
-import { best } from '../../policies/ordering/best.ts';
+import { best, liveResults } from '../../policies/ordering/best.ts';
 import { daskOrder } from '../../policies/ordering/dask.ts';
 import { indexGraph } from '../../policies/ordering/graph-index.ts';
-import { liveResults } from '../../policies/ordering/live-results.ts';
 import { evaluate } from './order-properties.ts';
 import type { CaseResult, PartResult } from './report.ts';
 import { ranksOf } from '../kit/orders.ts';

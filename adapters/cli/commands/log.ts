@@ -4,12 +4,12 @@ import { rename, rm, stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { YardmasterError } from '../../../core/api/index.ts';
-import type { LogHeader } from '../../../core/log/format.ts';
-import { chromeTrace, ndjson } from '../../app/export-recording.ts';
+import type { LogFrame, LogHeader } from '../../../core/log/format.ts';
 import { logFiles, readRecording, repairLog } from '../../app/read-log.ts';
 import { printableLines } from '../../../core/util/values.ts';
 import { say, sizeText, textTable } from '../terminal.ts';
 import { print } from '../with-client.ts';
+import { ThreadRows } from '../../report/index.ts';
 
 /** Flags of `log inspect` and `log verify`. */
 export interface LogFlags {
@@ -150,4 +150,52 @@ function jsonText(summary: Summary): string {
 
 function codeOf({ problem }: Summary): number {
   return problem === undefined ? 0 : DAMAGED_CODE;
+}
+
+type Frames = AsyncIterable<LogFrame>;
+
+/** One JSON object a line for each frame; bytes become base64. */
+async function* ndjson(frames: Frames): AsyncGenerator<string, void, undefined> {
+  for await (const frame of frames) yield `${JSON.stringify(frame, plain)}\n`;
+}
+
+/**
+ * Events of the Trace Event Format, which Perfetto and chrome://tracing open: a process for each worker, a row for
+ * each of its threads, a rectangle for each action of a task.
+ */
+async function* chromeTrace(frames: Frames): AsyncGenerator<string, void, undefined> {
+  const workers = new Map<string, { readonly pid: number; readonly rows: ThreadRows }>();
+  let separator = '';
+  yield '{"displayTimeUnit":"ms","traceEvents":[\n';
+  for await (const frame of frames) {
+    if (frame.kind !== 'stimulus') continue;
+    const { payload } = frame;
+    if (payload.op !== 'task-finished' && payload.op !== 'task-erred') continue;
+    const { worker, key, timings = [] } = payload;
+    const { pid, rows } = workers.get(worker) ?? { pid: workers.size + 1, rows: new ThreadRows() };
+    if (pid > workers.size) {
+      workers.set(worker, { pid, rows });
+      yield `${separator}${JSON.stringify(processName(pid, worker))}`;
+      separator = ',\n';
+    }
+    for (const { action, startS, stopS } of timings) {
+      const place = { pid, tid: rows.rowFor(startS, stopS) };
+      const time = { ts: startS * 1e6, dur: Math.max(0, stopS - startS) * 1e6 };
+      const args = { key, failed: payload.op === 'task-erred' };
+      const name = action === 'compute' ? key : `${action} ${key}`;
+      const event = { name, cat: action, ph: 'X', ...place, ...time, args };
+      yield `${separator}${JSON.stringify(event)}`;
+      separator = ',\n';
+    }
+  }
+  yield '\n]}\n';
+}
+
+function processName(pid: number, worker: string): object {
+  return { name: 'process_name', ph: 'M', pid, args: { name: worker } };
+}
+
+function plain(_: string, value: unknown): unknown {
+  if (value instanceof Uint8Array) return { base64: Buffer.from(value).toString('base64') };
+  return value === Infinity ? 'Infinity' : value;
 }

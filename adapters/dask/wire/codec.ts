@@ -828,6 +828,11 @@ export function entriesOf(value: unknown): readonly (readonly [key: unknown, val
   return isFields(value) ? Object.entries(value) : [];
 }
 
+/** The fields without those of these names. */
+export function omit(fields: Fields, ...names: readonly string[]): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)));
+}
+
 /** True when it is a dict with text keys. */
 export function isFields(value: unknown): value is Fields {
   if (typeof value !== 'object' || value === null) return false;

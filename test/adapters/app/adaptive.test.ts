@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { AdaptivePlan } from '../../../policies/scaling/adaptive-plan.ts';
+import { AdaptivePlan } from '../../../policies/scaling/adaptive.ts';
 import { bytes, never } from '../client/tasks.ts';
 import type { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { startCluster } from '../../kit/virtual-cluster.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Client } from '../../../adapters/client/index.ts';
-import { SocketProxy } from '../../../adapters/testing/socket-proxy.ts';
+import { SocketProxy } from '../../../adapters/testing/faulty-transport.ts';
 import { useLive } from '../../kit/live.ts';
 import { processId, square } from './fixtures/tasks.js';
 

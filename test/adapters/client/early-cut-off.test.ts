@@ -1,15 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
@@ -19,6 +9,7 @@ import { entryOfFuture } from '../../../adapters/client/future.ts';
 import { Draw } from '../../../adapters/simulator/random.ts';
 import { openResultStore } from '../../../adapters/stores/open-result-store.ts';
 import { digestKey, type TaskFunction } from '../../../adapters/tasks/index.ts';
+import { keptFolder, takenFrom } from './kept.ts';
 
 interface Tasks {
   readonly strip: TaskFunction<[log: string, text: string], string>;
@@ -33,20 +24,13 @@ let folder: string;
 let log: string;
 let store: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'yardmaster-cut-off-'));
-  log = join(folder, 'log');
-  store = join(folder, 'store');
+  ({ folder, log, store } = keptFolder());
 });
 afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** What was run since the last call, sorted. */
-function taken(): string[] {
-  const lines = existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : [];
-  rmSync(log, { force: true });
-  return lines.sort();
-}
+const taken = (): string[] => takenFrom(log);
 
 /** Runs with a client of a new cluster. */
 async function inCluster<T>(

@@ -1,19 +1,11 @@
-import {
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { type Client, ref, type ResultStoreOption, task } from '../../../adapters/client/index.ts';
 import type { TaskFunction } from '../../../adapters/tasks/index.ts';
 import { eventually } from '../../kit/eventually.ts';
+import { keptFolder, takenFrom } from './kept.ts';
 
 type Tasks = Record<'load' | 'double', TaskFunction<[log: string, value: number], number>> & {
   readonly sum: TaskFunction<[log: string, ...values: number[]], number>;
@@ -26,21 +18,14 @@ let folder: string;
 let log: string;
 let store: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'yardmaster-kept-'));
-  log = join(folder, 'log');
-  store = join(folder, 'store');
+  ({ folder, log, store } = keptFolder());
 });
 afterEach(() => {
   vi.restoreAllMocks();
   rmSync(folder, { recursive: true });
 });
 
-/** What was run since the last call, sorted. */
-function taken(): string[] {
-  const lines = existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : [];
-  rmSync(log, { force: true });
-  return lines.sort();
-}
+const taken = (): string[] => takenFrom(log);
 
 /** Runs with a client of a new cluster. */
 async function inCluster<T>(

@@ -1,9 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { setTaskState } from '../../../core/state/relations.ts';
 import type { WorkerState } from '../../../core/state/task.ts';
-import { adaptiveTarget } from '../../../policies/scaling/adaptive-target.ts';
+import { adaptiveTarget, workersToClose } from '../../../policies/scaling/adaptive.ts';
 import type { ClosableWorkers } from '../../../core/api/index.ts';
-import { workersToClose } from '../../../policies/scaling/workers-to-close.ts';
 import { AmmBench } from '../../plugins/amm/amm-kit.ts';
 
 let bench: AmmBench;

@@ -122,7 +122,7 @@ export class TaskLimits implements Iterable<TaskLimit> {
   private readonly endingRuns = new Map<number, TaskLimit>();
   /** Without a task, and spent when they lost the last one; in this order. */
   private readonly spent = new Set<TaskLimit>();
-  /** The times at which limits are reviewed for whose rate tasks wait: of a limit the earliest counts. */
+  /** The times at which limits are reviewed for whose rate tasks wait: of a limit the one counts that it has itself. */
   private readonly wakes = new MinHeap<Wake>(
     (a, b) => a.atMs - b.atMs || (a.limit.name < b.limit.name ? -1 : 1),
   );
@@ -161,7 +161,11 @@ export class TaskLimits implements Iterable<TaskLimit> {
 
   /** The time at which a limit whose rate tasks wait for is to be looked at; undefined: there is none. */
   get wakeAtMs(): number | undefined {
-    return this.wakes.peek()?.atMs;
+    for (let first = this.wakes.peek(); first !== undefined; first = this.wakes.peek()) {
+      if (first.atMs === first.limit.wakeAtMs) return first.atMs;
+      this.wakes.pop();
+    }
+    return undefined;
   }
 
   /** Finds the limits that have room now because time has passed. O(log limits) for each. */
@@ -318,18 +322,13 @@ export class TaskLimits implements Iterable<TaskLimit> {
 
   private review(limit: TaskLimit): void {
     const waits = limit.queuedCount > 0;
-    if (waits && limit.hasRoom) {
-      this.open.add(limit);
-      return;
-    }
-    this.open.delete(limit);
-    if (waits && !limit.isFull && limit.bucket !== undefined) this.wake(limit, limit.bucket.dueMs);
-  }
-
-  private wake(limit: TaskLimit, atMs: number): void {
-    if (atMs >= limit.wakeAtMs) return;
-    this.wakes.push({ atMs, limit });
+    if (waits && limit.hasRoom) this.open.add(limit);
+    else this.open.delete(limit);
+    const isPaced = waits && !limit.isFull && !this.open.has(limit);
+    const atMs = isPaced ? (limit.bucket?.dueMs ?? Infinity) : Infinity;
+    if (atMs === limit.wakeAtMs) return;
     limit.wakeAtMs = atMs;
+    if (atMs < Infinity) this.wakes.push({ atMs, limit });
   }
 
   /** No-op for a limit that a task has, or that a run may have. */

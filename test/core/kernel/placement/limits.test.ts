@@ -279,6 +279,18 @@ it('a faster rate counts at once for those that wait', () => {
   expect(env.states).toMatchObject({ b: 'processing w1', c: 'queued' });
 });
 
+it('no time is set for tasks that do not wait any longer, and another one when they wait longer', () => {
+  const env = new SchedulerEnv();
+  env.addWorker('w1', { threads: 8 });
+  env.submit({ a: paced, b: paced, c: paced });
+  expect(env.kernel.wakeAtMs).toBeCloseTo(100);
+  const slower = { limit: { ...paced.limit, intervalMs: 400 } };
+  env.submit({ d: slower });
+  expect(env.kernel.wakeAtMs).toBeCloseTo(400);
+  env.cancel(['c', 'd']);
+  expect(env.kernel.wakeAtMs).toBeUndefined();
+});
+
 it('terms are taken over once from a graph whose tasks name a limit with equal ones', () => {
   const env = new SchedulerEnv();
   env.addWorker('w1', { threads: 8 });

@@ -55,6 +55,7 @@ import { hostTowards } from '../transports/tcp/index.ts';
 import { NETWORK_RULES, type NetworkOptions } from '../transports/open-transports.ts';
 import { builtins } from './builtin-extensions.ts';
 import { limitLifetime } from './lifetime.ts';
+import { threadSpeed } from './thread-speed.ts';
 import { type LogLevel, textLogger } from './text-log.ts';
 import { configuration } from './config.ts';
 
@@ -153,6 +154,7 @@ export async function runWorker(
       ...(parts.isGuest === true ? {} : { measureMemory: () => process.memoryUsage.rss() }),
       ...(parts.isGuest === true ? {} : { takeLoopDelayMs: loopDelay() }),
       ...(clock instanceof SystemClock ? { measureCpu } : {}),
+      ...(clock instanceof SystemClock && parts.isGuest !== true ? { speed: threadSpeed() } : {}),
       sharesProcess: parts.isGuest === true,
     });
     limitLifetime(host, config, { clock, log });

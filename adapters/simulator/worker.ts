@@ -37,6 +37,8 @@ export interface WorkerWorld extends RunWorld, TransferWorld {
 const SHORT_RUN_S = 0.001;
 const FIND_MISSING_MS = 1000;
 const RETRY_BUSY_MS = 150;
+/** The speed that a worker of speed 1 tells. */
+const SPEED_UNIT = 1000;
 /** Part of the memory limit that transfers may fill. */
 const TRANSFER_FRACTION = 0.1;
 const STORY_LENGTH = 16;
@@ -121,7 +123,8 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
     const { threadCount } = this;
     const { memoryLimitBytes = 0 } = model;
     const who = { address, serverId: name, name, host: name };
-    return { ...who, threadCount, memoryLimitBytes, resources, tellsRunEnds: true };
+    const speed = Math.max(1, Math.round(SPEED_UNIT * this.speed));
+    return { ...who, threadCount, memoryLimitBytes, resources, speed, tellsRunEnds: true };
   }
 
   private get resources(): Readonly<Record<string, number>> {

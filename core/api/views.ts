@@ -146,8 +146,9 @@ export interface WorkerView {
   /** Seconds of work ahead, transfers included. O(prefixes processing there). */
   readonly occupancyS: number;
   /**
-   * The factor by which tasks take longer here than usually, as far as that is told from noise; 1: no longer, or nobody
-   * knows. Occupancy and estimates of durations do not contain it.
+   * The factor by which tasks take longer here than usually: what the speeds say that workers measure as they start, and
+   * what their tasks show beyond it, as far as that is told from noise. 1: no longer, or nobody knows. Occupancy and
+   * estimates of durations do not contain it.
    */
   readonly pace: number;
   /** Seconds of work that it will have more (less: negative) when all steals in flight succeed. */

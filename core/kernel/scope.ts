@@ -116,6 +116,7 @@ export class KernelScope {
       {
         bandwidth: options.bandwidth,
         bandwidthSamples: 0,
+        threadSpeed: NaN,
         unknownTaskDurationS: options.unknownTaskDurationS,
         slotWorkS: options.slotWorkS,
         defaultDataSize: options.defaultDataSize,

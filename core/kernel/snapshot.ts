@@ -402,7 +402,7 @@ const WORKER = worker.table(
   },
   {
     ...unsaved('of its identity', 'address', 'soleAddress', 'name', 'host', 'language'),
-    ...unsaved('of its pacing', 'pace'),
+    ...unsaved('of its pacing and its speed', 'pace', 'toldPace'),
     ...unsaved('counted from what workers need', 'requestedBytes'),
     ...unsaved('of its identity', 'threadCount', 'memoryLimitBytes', 'serverId'),
     ...unsaved('its place in the list', 'rank'),

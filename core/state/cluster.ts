@@ -109,6 +109,9 @@ export class ClusterState {
   stealsInFlight = 0;
   totalThreads = 0;
   totalMemoryBytes = 0;
+  /** The threads of workers that tell their speed, and the sum of the speeds of these threads: exact, as all are integers. */
+  private toldThreads = 0;
+  private toldSpeed = 0;
   /** Assignments so far: the cursor of the round-robin choice. */
   assignedCount = 0;
   /** Submissions are numbered; older ones come first (see `priorities.ts`). */
@@ -309,6 +312,8 @@ export class ClusterState {
     this.workersByRank.length = 0;
     this.totalThreads = 0;
     this.totalMemoryBytes = 0;
+    this.toldThreads = 0;
+    this.toldSpeed = 0;
     const endingRuns = new Set<number>();
     for (const worker of workers) {
       this.addWorker(worker);
@@ -376,6 +381,7 @@ export class ClusterState {
     this.countLanguage(worker, 1);
     this.totalThreads += worker.threadCount;
     this.totalMemoryBytes += worker.memoryLimitBytes;
+    this.countSpeed(worker, 1);
     this.giveRank(worker);
   }
 
@@ -401,11 +407,19 @@ export class ClusterState {
     this.countLanguage(worker, -1);
     this.totalThreads -= worker.threadCount;
     this.totalMemoryBytes -= worker.memoryLimitBytes;
+    this.countSpeed(worker, -1);
     this.running.delete(worker);
     this.idle.delete(worker);
     this.saturated.delete(worker);
     this.rerank(() => this.workersByRank.splice(worker.rank, 1));
     worker.rank = -1;
+  }
+
+  private countSpeed({ identity: { speed }, threadCount }: WorkerState, change: 1 | -1): void {
+    if (speed === undefined) return;
+    this.toldThreads += change * threadCount;
+    this.toldSpeed += change * threadCount * speed;
+    this.costs.threadSpeed = this.toldSpeed / this.toldThreads;
   }
 
   private countLanguage({ language }: WorkerState, change: 1 | -1): void {
@@ -531,6 +545,8 @@ export interface CostModel {
   bandwidth: number;
   /** Heartbeats that have brought a measurement of it. */
   bandwidthSamples: number;
+  /** Mean speed of the threads of all workers that tell theirs; NaN while none does. */
+  threadSpeed: number;
   /** Seconds that a task of an unknown prefix is expected to take. */
   readonly unknownTaskDurationS: number;
   /** Seconds of short tasks that share a slot of a worker; 0: each has its own. */

@@ -347,7 +347,7 @@ export function learnDuration(
 ): void {
   if (seconds >= COMPARED_S_MIN) {
     const logRatio = prefix.compare(seconds, Math.log(worker.pace));
-    if (logRatio !== undefined) worker.pacing.learn(logRatio);
+    if (logRatio !== undefined) worker.pacing.learn(logRatio - Math.log(worker.toldPace));
   }
   const before = prefix.durationEstimateS;
   prefix.addDuration(seconds);

@@ -31,6 +31,8 @@ export interface WorkerIdentity {
   readonly resources: Resources;
   /** Language of the tasks that it computes. Default `javascript`. */
   readonly language?: Name;
+  /** Times per second that one of its threads does a piece of work that is the same for all workers. Default: not told. */
+  readonly speed?: Positive;
   readonly pid?: Integer;
   readonly nanny?: string;
   /** True when it reports the end of runs that were taken back from it. Default false. */
@@ -122,6 +124,9 @@ export class Pace {
     this.factor = factor;
   }
 }
+
+/** Workers whose speeds are less than this factor from the mean are taken for equal: measurements are not exact. */
+const SPEED_TOLERANCE = 1.15;
 
 /**
  * A worker as the scheduler sees it. Plugins see it as `WorkerView`.
@@ -250,9 +255,17 @@ export class WorkerState {
     return this.identity.serverId;
   }
 
-  /** The factor by which tasks take longer here than usually; 1 while that is not told from noise. */
+  /** The factor by which tasks take longer here than usually: what the worker's speed tells, and what was learnt beyond it. */
   get pace(): number {
-    return this.pacing.factor;
+    return this.pacing.factor * this.toldPace;
+  }
+
+  /** The part of {@link pace} that follows from the speeds that workers tell; 1 for a worker that tells none. */
+  get toldPace(): number {
+    const { speed } = this.identity;
+    if (speed === undefined) return 1;
+    const pace = this.costs.threadSpeed / speed;
+    return pace > SPEED_TOLERANCE || pace < 1 / SPEED_TOLERANCE ? pace : 1;
   }
 
   /**

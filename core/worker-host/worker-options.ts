@@ -73,6 +73,8 @@ export interface WorkerHostOptions {
   readonly measureMemory?: () => number;
   /** Measures CPU time. Default: none is told. */
   readonly measureCpu?: () => CpuTimes;
+  /** Of its threads, shown in its identity. Default: not told. */
+  readonly speed?: number;
   /** True when the process belongs to others as well, such as other workers: its CPU is told as shared. */
   readonly sharesProcess?: boolean;
   /** Milliseconds by which its timers were late at most since the last call. Default: not told. */
@@ -174,6 +176,7 @@ export function identityOf(
     memoryLimitBytes,
     resources: executor.hasEventLoops === true ? withEventLoops(executor, resources) : resources,
     tellsRunEnds: true,
+    speed: options.speed,
     pid: options.pid,
     nanny: options.nanny,
     versions: options.versions,

@@ -44,13 +44,10 @@ class CalmStealing implements Stealing {
     return longestQueues(cluster, loadOf).map(({ worker }) => worker);
   }
 
-  mayPay(
-    { worker, taskCount, threadCount, perThreadS }: WorkerLoad,
-    leastS: number,
-    computeS: number,
-  ): boolean {
+  mayPay(load: WorkerLoad, leastS: number, computeS: number): boolean {
+    const { worker, taskCount, threadCount } = load;
     if (taskCount <= threadCount) return false;
-    return (leastS + 1.5 * computeS) * this.leastPace + LATENCY_S <= perThreadS * worker.pace;
+    return (leastS + 1.5 * computeS) * this.leastPace + LATENCY_S <= lastEndS(load) * worker.pace;
   }
 
   /** The task must end sooner by half of what it takes where that is shorter. */
@@ -60,10 +57,18 @@ class CalmStealing implements Stealing {
     const [here, there] = [thief.worker.pace, victim.worker.pace];
     const fetchS = TRANSFER_PRICE * transferS(task, thief.worker, cluster, this.asked);
     const endS = (thief.perThreadS + computeS) * here + fetchS + LATENCY_S;
-    if (endS + 0.5 * computeS * Math.min(here, there) > victim.perThreadS * there) return false;
+    if (endS + 0.5 * computeS * Math.min(here, there) > lastEndS(victim) * there) return false;
     askFor(task, thief.worker, cluster, this.asked);
     return true;
   }
+}
+
+/**
+ * Seconds until the last of a worker's tasks ends: its threads become free at different times, so that one waits half of
+ * a duration longer than work per thread says.
+ */
+function lastEndS({ workS, perThreadS, taskCount, threadCount }: WorkerLoad): number {
+  return perThreadS + 0.5 * (workS / taskCount) * (1 - 1 / threadCount);
 }
 
 /** Moves few tasks: only for workers that would run out of work, and never back. */

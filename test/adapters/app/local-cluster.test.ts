@@ -121,7 +121,10 @@ describe('a local cluster of processes', () => {
       while (!printed.join('').includes('hello')) await new Promise(setImmediate);
       expect(printed.join('')).toBe('hello from a task\n');
       expect((await client.identity()).workers).toMatchObject([
-        { threadCount: 2, resources: { GPU: 3 }, memoryLimitBytes: 100_000_000 },
+        {
+          ...{ threadCount: 2, resources: { GPU: 3 }, memoryLimitBytes: 100_000_000 },
+          speed: expect.any(Number) as number,
+        },
       ]);
     } finally {
       write.mockRestore();

@@ -42,9 +42,9 @@ it('each simulation takes the course that it took when these hashes were written
   ];
   expect(reports.map(({ traceHash }) => traceHash)).toEqual([
     'dd83dd1da14bcc757cb3d3254518bc68a2bc7b79bbb134b6',
-    '63ef7fb972f7ea43a5c00b79e65d288372922c78a793dc01',
-    '80a9d81817bfbdb6085bb37f6ac0d2548bf9a2ffd6337ad1',
-    'da3e69c4bb480d0c06a3ee0f27ff14e42eb34df35d6b2f12',
+    'c11205b68a420c3631119c8a1214cbc6cb6599544a1fde93',
+    '4bcd223fd22d77539cc82ace4621a893c4b730f85977c0d6',
+    '98fd85adc3093efe4739615a47c2848d0bfff9d4f8a8ebec',
   ]);
 });
 

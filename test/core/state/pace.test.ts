@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Pace } from '../../../core/state/worker.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 import { numbered } from '../../kit/graph.ts';
@@ -47,4 +47,37 @@ it('what a slow worker measures makes the others no faster', () => {
   env.submit(Object.fromEntries(keys.map((key, n) => [key, { workers: [worker(n)] }])));
   keys.forEach((key, n) => env.finish(key, { durationS: n % 2 === 0 ? 1 : 4 }));
   expect(env.worker('w2').pace / env.worker('w1').pace).toBeGreaterThan(3);
+});
+
+describe('what workers tell of their speed', () => {
+  it('is their pace, beside the mean of all threads', () => {
+    const env = new SchedulerEnv();
+    env.addWorker('slow', { threads: 3, speed: 1000 });
+    env.addWorker('fast', { threads: 1, speed: 4000 });
+    expect(env.worker('slow').pace).toBe(1.75);
+    expect(env.worker('fast').pace).toBe(1.75 / 4);
+    env.removeWorker('slow');
+    expect(env.worker('fast').pace).toBe(1);
+  });
+
+  it('is nothing when it differs no more than measurements do, and for a worker that tells none', () => {
+    const env = new SchedulerEnv();
+    env.addWorker('one', { speed: 1000 });
+    env.addWorker('other', { speed: 1100 });
+    env.addWorker('silent');
+    expect(['one', 'other', 'silent'].map((name) => env.worker(name).pace)).toEqual([1, 1, 1]);
+  });
+
+  it('gives way to what its tasks show', () => {
+    const env = new SchedulerEnv();
+    env.addWorker('w1', { threads: 40, speed: 1000 });
+    env.addWorker('w2', { threads: 40, speed: 2000 });
+    const keys = Array.from({ length: 80 }, (_, n) => `x-${n}`);
+    const worker = (n: number): string => (n % 2 === 0 ? 'w1' : 'w2');
+    env.submit(Object.fromEntries(keys.map((key, n) => [key, { workers: [worker(n)] }])));
+    const ratio = (): number => env.worker('w1').pace / env.worker('w2').pace;
+    expect(ratio()).toBe(2);
+    for (const key of keys) env.finish(key, { durationS: 1 });
+    expect(ratio()).toBeLessThan(1.2);
+  });
 });

@@ -28,6 +28,7 @@ import { identityOf } from '../../kit/test-host.ts';
 export class AmmBench {
   readonly cluster = new ClusterState({
     bandwidthSamples: 0,
+    threadSpeed: NaN,
     bandwidth: 1e8,
     unknownTaskDurationS: 0.5,
     slotWorkS: 0,

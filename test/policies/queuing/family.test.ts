@@ -153,6 +153,17 @@ describe('with the policy family', () => {
     expect(env.cluster.queued.size).toBe(6);
   });
 
+  it('a single root begins on a worker that says it is fast, as long as that has nothing to do', () => {
+    const env = cluster();
+    for (const [name, speed] of Object.entries({ w1: 500, w2: 1000, w3: 2000 })) {
+      env.addWorker(name, { speed });
+    }
+    for (const n of [1, 2, 3]) env.submit({ [`x-${n}`]: [] });
+    expect(processing(env, 'w3')).toBe('x-1');
+    expect(processing(env, 'w2')).toBe('x-2');
+    expect(processing(env, 'w1')).toBe('x-3');
+  });
+
   it('a slot that opens is for the next one of the family', () => {
     const env = cluster();
     env.addWorkers(2);

@@ -36,6 +36,12 @@ describe('calm stealing', () => {
     expect(place('w2').balance()).toEqual([]);
   });
 
+  it('takes what waits behind equally long tasks for a worker with nothing to do', () => {
+    const env = calm();
+    env.place({ w1: numbered('x', 3), w2: {} }, { threads: 2 });
+    expect(env.balance()).toEqual(['x-2 w1 -> w2']);
+  });
+
   it('steals nothing that would run at once where it is', () => {
     const env = calm();
     env.place({ w1: numbered('x', 2), w2: {} }, { threads: 2 });

@@ -1,10 +1,8 @@
-import { randomUUID } from 'node:crypto';
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { messageOf } from '../../core/api/errors.ts';
 import { type Clock, every, type Logger } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import type { KnownPrefix } from '../../core/state/groups.ts';
-import { readSmallText, SYSTEM_FILES } from '../log/segment-file.ts';
+import { readSmallText, replaceFile, SYSTEM_FILES } from '../log/segment-file.ts';
 
 /** The interval at which the file is brought up to date. */
 const WRITE_MS = 60_000;
@@ -53,7 +51,7 @@ export function keepKnowledge(scheduler: Scheduler, clock: Clock, log: Logger): 
     const next = textOf(scheduler.kernel.cluster.knowledge());
     if (next === text) return;
     try {
-      replace(path, next);
+      replaceFile(path, next, 0o600);
       text = next;
     } catch (err) {
       log.warn(
@@ -83,16 +81,4 @@ function readText(path: string): string | undefined {
 function textOf(prefixes: readonly KnownPrefix[]): string {
   const lines = prefixes.map((known) => `\n  ${JSON.stringify(known)}`);
   return `{"prefixes": [${lines.join(',')}\n]}\n`;
-}
-
-/** The file is always whole, whenever the process ends. */
-function replace(path: string, text: string): void {
-  const draft = `${path}.${randomUUID()}.tmp`;
-  try {
-    writeFileSync(draft, text, { flag: 'wx', mode: 0o600 });
-    renameSync(draft, path);
-  } catch (error) {
-    rmSync(draft, { force: true });
-    throw error;
-  }
 }

@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto';
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { YardmasterError } from '../../core/api/index.ts';
 import { transportsOfFile } from '../app/start-scheduler.ts';
 import { Client } from '../client/index.ts';
 import { exitProcess } from '../executors/threads/spawn.ts';
+import { replaceFile } from '../log/segment-file.ts';
 import { say } from './terminal.ts';
 
 /** The flags of all commands that ask a scheduler. */
@@ -41,10 +41,7 @@ export function print(answer: unknown, text: string, { json }: Pick<ClientFlags,
  */
 export function writePidFile(path: string): void {
   try {
-    // In a folder of all users, a link of that name would have another file overwritten.
-    const draft = `${path}.${randomUUID()}.tmp`;
-    writeFileSync(draft, `${process.pid}\n`, { flag: 'wx' });
-    renameSync(draft, path);
+    replaceFile(path, `${process.pid}\n`);
   } catch (cause) {
     throw new YardmasterError(
       'ERR_CONFIG',

@@ -24,6 +24,7 @@ import type {
   WorkerAnswer,
 } from './page-messages.ts';
 import { pagePaths, plotsForJupyter } from './paths.ts';
+import { escapeText } from '../../core/util/values.ts';
 
 /** Keys of neighbours that are listed. */
 const NEIGHBOURS_MAX = 20;
@@ -499,7 +500,7 @@ export async function addPages(
             .replace('CHANGE_TOKEN', () =>
               access.changeTokenFor(headers, query as { token?: unknown }),
             )
-            .replace('PAST', () => (past === undefined ? '' : escape(JSON.stringify(past)))),
+            .replace('PAST', () => (past === undefined ? '' : escapeText(JSON.stringify(past)))),
         );
     });
   }
@@ -533,7 +534,7 @@ function plainPage(cluster: ClusterView, note: string): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2">
 <title>Yardmaster</title></head>
-<body><h1>Yardmaster</h1><p>${escape(note)}</p>
+<body><h1>Yardmaster</h1><p>${escapeText(note)}</p>
 ${table(['state', 'tasks'], states)}
 ${table([...titles, 'memory'], workers)}
 </body></html>
@@ -541,14 +542,9 @@ ${table([...titles, 'memory'], workers)}
 }
 
 function table(titles: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
-  const head = titles.map((title) => `<th>${escape(title)}</th>`).join('');
+  const head = titles.map((title) => `<th>${escapeText(title)}</th>`).join('');
   const body = rows
-    .map((row) => `<tr>${row.map((cell) => `<td>${escape(String(cell))}</td>`).join('')}</tr>`)
+    .map((row) => `<tr>${row.map((cell) => `<td>${escapeText(String(cell))}</td>`).join('')}</tr>`)
     .join('\n');
   return `<table><tr>${head}</tr>\n${body}</table>`;
-}
-
-/** Text as it can stand in markup and attributes. */
-export function escape(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

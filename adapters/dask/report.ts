@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { prefixOfKey, VERSION } from '../../core/api/index.ts';
-import { countOf } from '../../core/util/values.ts';
+import { countOf, escapeText } from '../../core/util/values.ts';
 import { asset } from '../dashboard/asset.ts';
 import { bytes, count, seconds } from '../dashboard/page/format.ts';
-import { escape } from '../dashboard/routes.ts';
 import { asList, entriesOf, type Fields, isFields, numberIn, toNumber } from './wire/codec.ts';
 import type { DaskContext } from './context.ts';
 import { namesOfWireKey } from './graph/materialized.ts';
@@ -195,7 +194,7 @@ function flameGraph(profile: unknown, title: string): string {
     }
   };
   draw(profile, 0, 0);
-  return `<svg viewBox="0 0 ${WIDTH} ${rows * ROW}" role="img" aria-label="${escape(title)}" class="flame">${boxes.join('')}</svg>`;
+  return `<svg viewBox="0 0 ${WIDTH} ${rows * ROW}" role="img" aria-label="${escapeText(title)}" class="flame">${boxes.join('')}</svg>`;
 }
 
 /** Some releases do not count the innermost function: an only one has all samples of its caller. */
@@ -225,9 +224,9 @@ function box(
   const colour = COLOURS[(name.length + row) % COLOURS.length] ?? '';
   const y = row * ROW;
   return (
-    `<g><title>${escape(`${name}${place}: ${percent} %`)}</title>` +
+    `<g><title>${escapeText(`${name}${place}: ${percent} %`)}</title>` +
     `<rect x="${left.toFixed(1)}" y="${y}" width="${Math.max(0.5, width - 0.5).toFixed(1)}" height="${ROW - 1}" fill="${colour}"/>` +
-    `<text x="${(left + 3).toFixed(1)}" y="${y + 13}">${escape(label)}</text></g>`
+    `<text x="${(left + 3).toFixed(1)}" y="${y + 13}">${escapeText(label)}</text></g>`
   );
 }
 
@@ -314,7 +313,7 @@ function reportPage(parts: ReportParts): string {
   const log = logLines.length === 0 ? 'No logs to report' : logLines.toReversed().join('\n');
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="content-security-policy" content="${escape(policy)}">
+<meta http-equiv="content-security-policy" content="${escapeText(policy)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Dask Performance Report</title><link rel="icon" href="data:,"><style>${css}</style></head>
 <body><main>
@@ -322,17 +321,17 @@ function reportPage(parts: ReportParts): string {
 ${summary(parts)}
 <section><h2>What stands out</h2><ul class="sentences">
 ${findingsIn(parts)
-  .map((text) => `<li>${escape(text)}</li>`)
+  .map((text) => `<li>${escapeText(text)}</li>`)
   .join('\n')}
 </ul></section>
-<section><h2>Calling Code</h2><pre tabindex="0">${escape(code)}</pre></section>
+<section><h2>Calling Code</h2><pre tabindex="0">${escapeText(code)}</pre></section>
 ${sumsTable('Tasks by prefix', 'prefix', figures.byPrefix)}
 <div id="stream"></div>
 ${workersTable(parts)}
 ${sumsTable('Results by type', 'type', figures.byType)}
 <section><h2>Worker Profile (compute)</h2>${flameGraph(profiles.compute, 'What workers computed, by function')}</section>
 <section><details><summary>Worker Profile (administrative)</summary>${flameGraph(profiles.server, 'What the event loops of workers did, by function')}</details></section>
-<section><details><summary>Scheduler Logs</summary><pre tabindex="0">${escape(log)}</pre></details></section>
+<section><details><summary>Scheduler Logs</summary><pre tabindex="0">${escapeText(log)}</pre></details></section>
 </main>
 <script type="application/json" id="data">${dataFor(parts)}</script>
 <script type="module">${script}</script>
@@ -362,7 +361,7 @@ function summary({ figures, startS, stopS, address, workers, versions }: ReportP
       return typeof version === 'string' ? [`${name}: ${version}`] : [];
     }),
   ];
-  const items = lines.map((line) => `<li>${escape(line)}</li>`).join('\n');
+  const items = lines.map((line) => `<li>${escapeText(line)}</li>`).join('\n');
   return `<section><h2>Summary</h2><ul>\n${items}\n</ul></section>`;
 }
 
@@ -409,9 +408,9 @@ function cellsOf(sums: Sums): string[] {
 
 function htmlTable(titles: readonly string[], rows: readonly (readonly string[])[]): string {
   if (rows.length === 0) return '<p>None.</p>';
-  const head = titles.map((title) => `<th scope="col">${escape(title)}</th>`).join('');
+  const head = titles.map((title) => `<th scope="col">${escapeText(title)}</th>`).join('');
   const body = rows.map(
-    (row) => `<tr>${row.map((cell) => `<td>${escape(cell)}</td>`).join('')}</tr>`,
+    (row) => `<tr>${row.map((cell) => `<td>${escapeText(cell)}</td>`).join('')}</tr>`,
   );
   return `<div class="scroll" tabindex="0"><table><thead><tr>${head}</tr></thead><tbody>\n${body.join('\n')}\n</tbody></table></div>`;
 }

@@ -1,7 +1,7 @@
 import type { Fields } from './wire/codec.ts';
-import { randomUUID } from 'node:crypto';
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { YardmasterError } from '../../core/api/index.ts';
+import { replaceFile } from '../log/segment-file.ts';
 import { RenewedFiles } from '../transports/certificate-layer.ts';
 import { DaskConfig, type Environment } from './config.ts';
 import { toPlain } from './wire/plain.ts';
@@ -150,12 +150,8 @@ export class SchedulerFile {
 
   /** @throws YardmasterError `ERR_CONFIG` when it cannot be written */
   static write(path: string, id: string, identity: Fields): SchedulerFile {
-    const temporary = `${path}.${randomUUID()}.tmp`;
     try {
-      writeFileSync(temporary, `${JSON.stringify(toPlain(identity), undefined, 2)}\n`, {
-        flag: 'wx', // In a folder of all users, a link of that name would have another file overwritten.
-      });
-      renameSync(temporary, path);
+      replaceFile(path, `${JSON.stringify(toPlain(identity), undefined, 2)}\n`);
     } catch (cause) {
       throw new YardmasterError(
         'ERR_CONFIG',

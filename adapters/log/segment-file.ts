@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import * as fs from 'node:fs';
 import { dirname } from 'node:path';
 import { removePrivateFolder } from './private-folder.ts';
@@ -139,5 +140,22 @@ export function syncFolder(path: string, files: FileSystem): void {
     files.fsyncSync(folder);
   } finally {
     files.closeSync(folder);
+  }
+}
+
+/**
+ * Puts a text in the place of a file, which is whole at any moment. In a folder of all users, a link of a known name would
+ * have another file overwritten.
+ * @param mode - default: as the process makes files
+ * @throws Error of the file system; then the file is as it was
+ */
+export function replaceFile(path: string, text: string, mode?: number): void {
+  const draft = `${path}.${randomUUID()}.tmp`;
+  try {
+    fs.writeFileSync(draft, text, { flag: 'wx', mode });
+    fs.renameSync(draft, path);
+  } catch (error) {
+    fs.rmSync(draft, { force: true });
+    throw error;
   }
 }

@@ -6,6 +6,7 @@ import { asset } from '../dashboard/asset.ts';
 import type { Finding } from './findings.ts';
 import type { Report } from './report.ts';
 import { reportData } from './report-data.ts';
+import { escapeText } from '../../core/util/values.ts';
 
 export interface ReportTitle {
   readonly title: string;
@@ -79,11 +80,6 @@ function findingsList(findings: readonly Finding[]): string {
       `<li data-rule="${escapeText(rule)}"><strong>${escapeText(title)}</strong><p class="cost">${escapeText(cost)}</p><p>${escapeText(text)}</p><p class="remedy">${escapeText(remedy)}</p></li>`,
   );
   return `<ol class="findings">\n${items.join('\n')}\n</ol>`;
-}
-
-/** Names of tasks and texts of errors are data, and never markup. */
-export function escapeText(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
 function hashOf(text: string): string {

@@ -107,7 +107,8 @@ export class WorkerCommands implements Asked {
     timeoutMs = RESTART_TIMEOUT_MS,
   }: Given<'restart-workers'>): Promise<unknown> {
     const { cluster } = this;
-    const unknown = errors === 'raise' ? [] : names.filter((name) => !isKnown(cluster, name));
+    const unknown =
+      errors === 'raise' ? [] : names.filter((name) => meantBy(cluster, name).length === 0);
     const meant = names.filter((name) => !unknown.includes(name));
     const workers = names.length === 0 ? cluster.workersByRank : workersNamed(cluster, meant);
     const { restarted, kept, missing } = await this.renewAndWait(workers, wait, timeoutMs);
@@ -170,8 +171,9 @@ function isReplaced(
   return found !== undefined && isNew(found);
 }
 
-function isKnown({ workersByRank }: ClusterState, name: string): boolean {
-  return workersByRank.some(
+/** Those of this address or name, or on the host of this name. */
+function meantBy({ workersByRank }: ClusterState, name: string): readonly WorkerState[] {
+  return workersByRank.filter(
     ({ address, name: its, identity }) =>
       name === address || name === its || name === identity.host,
   );
@@ -246,15 +248,14 @@ async function askWorker<T>(
  * @throws YardmasterError `ERR_NO_WORKER` when no worker has one of the names
  */
 export function workersNamed(
-  { workersByRank }: ClusterState,
+  cluster: ClusterState,
   named: readonly string[] | undefined,
 ): readonly WorkerState[] {
+  const { workersByRank } = cluster;
   if (named === undefined) return workersByRank;
   const chosen = new Set<WorkerState>();
   for (const name of named) {
-    const found = workersByRank.filter(({ address, name: its, identity }) => {
-      return name === address || name === its || name === identity.host;
-    });
+    const found = meantBy(cluster, name);
     for (const worker of found) chosen.add(worker);
     if (found.length > 0) continue;
     const known = workersByRank.map((worker) => worker.name);

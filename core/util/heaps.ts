@@ -3,6 +3,9 @@ interface HeapMember {
   place: number;
 }
 
+/** With more open positions than this, {@link IndexedHeap.find} looks at all members. */
+const OPEN_MAX = 16;
+
 /**
  * A binary min-heap whose members know their position, so that any of them can be removed or moved
  * in O(log n). A member can be in one heap at a time.
@@ -40,6 +43,30 @@ export class IndexedHeap<T extends HeapMember> implements Iterable<T> {
     const top = this.items[0];
     if (top !== undefined) this.delete(top);
     return top;
+  }
+
+  /**
+   * The first member, in order, that is accepted. It looks from the top: O(k²) with k refused ones, and O(n) once there are
+   * many.
+   */
+  find(accepts: (item: T) => boolean): T | undefined {
+    const { items, compare } = this;
+    const at = (place: number): T => items[place] as T;
+    // Positions whose parents were refused: the next one is among them.
+    const open = items.length > 0 ? [0] : [];
+    while (open.length > 0 && open.length <= OPEN_MAX) {
+      const place = open.reduce((best, each) => (compare(at(each), at(best)) < 0 ? each : best));
+      if (accepts(at(place))) return at(place);
+      open.splice(open.indexOf(place), 1);
+      for (let child = 2 * place + 1; child <= 2 * place + 2; child++) {
+        if (child < items.length) open.push(child);
+      }
+    }
+    let first: T | undefined;
+    for (const item of open.length === 0 ? [] : items) {
+      if ((first === undefined || compare(item, first) < 0) && accepts(item)) first = item;
+    }
+    return first;
   }
 
   /** Returns false when the item was not in the heap. */

@@ -209,3 +209,8 @@ function membersOf(value: unknown): Readonly<Record<string, unknown>> | undefine
     ? (value as Record<string, unknown>)
     : undefined;
 }
+
+/** Text as it can stand in markup and attributes: names of tasks and texts of errors are data, and never markup. */
+export function escapeText(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

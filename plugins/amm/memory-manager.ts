@@ -23,6 +23,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { isTrusted, original, readOnly } from '../../core/shared/read-only.ts';
+import { IndexedHeap } from '../../core/util/heaps.ts';
 import { countOf, SHOWN } from '../../core/util/values.ts';
 import { NO_WORKERS, WorkerList } from './movement.ts';
 
@@ -582,8 +583,8 @@ export class WorkerLoad {
   memory = 0;
   /** Bytes that were asked for and have not arrived. */
   queuedBytes = 0;
-  /** Position in the heap, or -1. */
-  index = -1;
+  /** Position in the heap of the emptiest, or -1. */
+  place = -1;
   /** Keys that it will receive, and lose. */
   acquire: string[] | undefined = undefined;
   remove: string[] | undefined = undefined;
@@ -595,7 +596,6 @@ export class WorkerLoad {
   reset(memory: number): void {
     this.memory = memory;
     this.queuedBytes = 0;
-    this.index = -1;
     this.acquire = undefined;
     this.remove = undefined;
   }
@@ -619,11 +619,6 @@ const MEMORY_READERS: Readonly<Record<MemoryMeasure, (worker: WorkerView) => num
 };
 
 /**
- * With more refused workers than this, all workers are examined instead of the heap from its top.
- */
-const REFUSED_MAX = 16;
-
-/**
  * The memory of all workers within one round, and the running ones as a heap with the emptiest at the
  * top, so that to choose a recipient does not cost O(workers) for every result.
  */
@@ -631,10 +626,9 @@ export class WorkerLoads {
   private readonly byRank: WorkerLoad[] = [];
   /** Workers that keys were given to or taken from in this round. */
   private readonly touched: WorkerLoad[] = [];
-  /** Filled when the emptiest worker is first needed. */
-  private readonly heap: WorkerLoad[] = [];
+  /** The running workers; filled when the emptiest is first needed. */
+  private readonly heap = new IndexedHeap<WorkerLoad>(byEmptiness);
   private isHeapMade = false;
-  private readonly frontier: number[] = [];
   private readonly memoryOf: (worker: WorkerView) => number;
 
   /** Empty until the first {@link refresh}. */
@@ -650,7 +644,7 @@ export class WorkerLoads {
     const { byRank, memoryOf } = this;
     const { workers } = this.cluster;
     this.touched.length = 0;
-    this.heap.length = 0;
+    this.heap.clear();
     this.isHeapMade = false;
     // Ranks are dense, so what was there before is replaced or cut off.
     byRank.length = Math.min(byRank.length, workers.size);
@@ -707,9 +701,7 @@ export class WorkerLoads {
   /** O(log workers). */
   setMemory(load: WorkerLoad, memory: number): void {
     load.memory = memory;
-    if (load.index < 0) return;
-    this.siftUp(this.heap, load);
-    this.siftDown(this.heap, load);
+    if (load.place >= 0) this.heap.update(load);
   }
 
   /**
@@ -717,101 +709,19 @@ export class WorkerLoads {
    * one with the lowest rank. O(1) when the first will do, O(workers) at most.
    */
   emptiest(task: TaskView, excluded: WorkerList): WorkerLoad | undefined {
-    const heap = this.isHeapMade ? this.heap : this.makeHeap();
-    const top = heap[0];
+    if (!this.isHeapMade) this.fillHeap();
+    const top = this.heap.peek();
     if (top === undefined || isFree(top.worker, task, excluded)) return top;
-    const { frontier } = this;
-    frontier.length = 0;
-    frontier.push(0);
-    while (frontier.length > 0) {
-      if (frontier.length > REFUSED_MAX) return emptiestOf(heap, task, excluded);
-      const at = this.takeLeast(heap);
-      const load = heap[at] as WorkerLoad;
-      if (isFree(load.worker, task, excluded)) return load;
-      if (2 * at + 1 < heap.length) frontier.push(2 * at + 1);
-      if (2 * at + 2 < heap.length) frontier.push(2 * at + 2);
-    }
-    return undefined;
+    return this.heap.find(({ worker }) => isFree(worker, task, excluded));
   }
 
-  /** Takes the position of the emptiest of those that come next. */
-  private takeLeast(heap: readonly WorkerLoad[]): number {
-    const { frontier } = this;
-    let least = 0;
-    for (let n = 1; n < frontier.length; n++) {
-      if (
-        isEmptier(
-          heap[frontier[n] as number] as WorkerLoad,
-          heap[frontier[least] as number] as WorkerLoad,
-        )
-      ) {
-        least = n;
-      }
-    }
-    const at = frontier[least] as number;
-    const last = frontier.pop() as number;
-    if (least < frontier.length) frontier[least] = last;
-    return at;
-  }
-
-  private makeHeap(): WorkerLoad[] {
-    const { heap } = this;
+  private fillHeap(): void {
     this.isHeapMade = true;
     for (const worker of this.cluster.running) {
       const load = this.of(worker);
-      if (load !== undefined) heap.push(load);
+      if (load !== undefined) this.heap.add(load);
     }
-    heap.forEach((load, index) => (load.index = index));
-    for (let at = (heap.length >> 1) - 1; at >= 0; at--) {
-      this.siftDown(heap, heap[at] as WorkerLoad);
-    }
-    return heap;
   }
-
-  private siftUp(heap: WorkerLoad[], load: WorkerLoad): void {
-    let at = load.index;
-    while (at > 0) {
-      const up = (at - 1) >> 1;
-      const parent = heap[up] as WorkerLoad;
-      if (!isEmptier(load, parent)) break;
-      place(heap, parent, at);
-      at = up;
-    }
-    place(heap, load, at);
-  }
-
-  private siftDown(heap: WorkerLoad[], load: WorkerLoad): void {
-    let at = load.index;
-    for (;;) {
-      let down = 2 * at + 1;
-      if (down >= heap.length) break;
-      const right = heap[down + 1];
-      if (right !== undefined && isEmptier(right, heap[down] as WorkerLoad)) down++;
-      const child = heap[down] as WorkerLoad;
-      if (!isEmptier(child, load)) break;
-      place(heap, child, at);
-      at = down;
-    }
-    place(heap, load, at);
-  }
-}
-
-function place(heap: WorkerLoad[], load: WorkerLoad, index: number): void {
-  heap[index] = load;
-  load.index = index;
-}
-
-function emptiestOf(
-  loads: readonly WorkerLoad[],
-  task: TaskView,
-  excluded: WorkerList,
-): WorkerLoad | undefined {
-  let best: WorkerLoad | undefined;
-  for (const load of loads) {
-    if (best !== undefined && !isEmptier(load, best)) continue;
-    if (isFree(load.worker, task, excluded)) best = load;
-  }
-  return best;
 }
 
 /** True when it could receive the result. */
@@ -821,9 +731,9 @@ function isFree(worker: WorkerView, task: TaskView, excluded: WorkerList): boole
   return (task.whoHas.items[0]?.language ?? worker.language) === worker.language;
 }
 
-/** True when `a` is to receive a copy rather than `b`: less memory, then the lower rank. */
-function isEmptier(a: WorkerLoad, b: WorkerLoad): boolean {
-  return a.memory !== b.memory ? a.memory < b.memory : a.worker.rank < b.worker.rank;
+/** Below 0 when `a` is to receive a copy rather than `b`: less memory, then the lower rank. */
+function byEmptiness(a: WorkerLoad, b: WorkerLoad): number {
+  return a.memory - b.memory || a.worker.rank - b.worker.rank;
 }
 
 /** The memory of the workers in a round, as policies see it. Empty between rounds. */
@@ -1008,7 +918,7 @@ function chooseRecipient(
     if (load === undefined || !running.has(worker)) continue;
     isAnyRunning = true;
     if (!isFree(worker, task, coming)) continue;
-    if (best === undefined || isEmptier(load, best)) best = load;
+    if (best === undefined || byEmptiness(load, best) < 0) best = load;
   }
   return best ?? (isAnyRunning ? 'no-recipient' : 'not-running');
 }

@@ -6,7 +6,7 @@ import {
 } from '../../../core/api/index.ts';
 import { show } from '../../../core/shared/words.ts';
 import { reprOf } from '../wire/key-table.ts';
-import { Opaque } from '../wire/codec.ts';
+import { isFields, Opaque } from '../wire/codec.ts';
 import type { HelperAnswer } from './python-helper.ts';
 
 // Graphs of clients before 2023.4 (`update-graph-hlg`): layers in topological order, of which those
@@ -108,9 +108,9 @@ function mergeLayers(layers: readonly unknown[], context: GraphContext): MergedL
   const dependencies = new Map<string, string[]>();
   const annotations = new AnnotationTable();
   for (const layer of layers) {
-    if (!isRecord(layer) || !isRecord(layer['state'])) continue;
+    if (!isFields(layer) || !isFields(layer['state'])) continue;
     const { dsk, dependencies: links } = layer['state'];
-    const ofLayer = isRecord(layer['annotations']) ? layer['annotations'] : undefined;
+    const ofLayer = isFields(layer['annotations']) ? layer['annotations'] : undefined;
     const keys: string[] | undefined = hasEntries(ofLayer) ? [] : undefined;
     for (const [wire, runSpec] of entriesOf(dsk)) {
       const key = context.keyOf(wire);
@@ -173,7 +173,7 @@ function expandedOf(
   value: unknown,
   context: GraphContext,
 ): ReadonlyMap<string, unknown> | undefined {
-  const isExpanded = isRecord(value)
+  const isExpanded = isFields(value)
     ? Object.hasOwn(value, EXPANDED)
     : value instanceof Map && value.has(EXPANDED);
   if (!isExpanded) return undefined;
@@ -188,11 +188,11 @@ const EXPANDED = '__expanded_annotations__';
 
 function layersOf(message: GraphMessage): readonly unknown[] | undefined {
   const { hlg } = message;
-  return isRecord(hlg) && Array.isArray(hlg['layers']) ? (hlg['layers'] as unknown[]) : undefined;
+  return isFields(hlg) && Array.isArray(hlg['layers']) ? (hlg['layers'] as unknown[]) : undefined;
 }
 
 function isListing(layer: unknown): boolean {
-  if (!isRecord(layer) || !isRecord(layer['state'])) return false;
+  if (!isFields(layer) || !isFields(layer['state'])) return false;
   if (layer['state']['dsk'] === undefined || layer['state']['dependencies'] === undefined) {
     return false;
   }
@@ -254,7 +254,7 @@ export function readAnnotations(
 /** @throws YardmasterError `ERR_GRAPH_INVALID`: a task that ignored them would run where it must not */
 function readResources(amounts: unknown): Readonly<Record<string, number>> {
   const resources: Record<string, number> = {};
-  for (const [name, amount] of Object.entries(isRecord(amounts) ? amounts : { '': amounts })) {
+  for (const [name, amount] of Object.entries(isFields(amounts) ? amounts : { '': amounts })) {
     const value = numberOf(amount);
     if (value !== undefined && name !== '') resources[name] = value;
     else {
@@ -369,20 +369,13 @@ export interface CallSpec {
 
 /** True when a run specification is a call (`function`, `args`, `kwargs`), and not one opaque object. */
 export function isCallSpec(spec: unknown): spec is CallSpec {
-  return isRecord(spec) && spec['function'] instanceof Uint8Array;
-}
-
-/** True when it is an object with named fields, as a map of msgpack with only string keys is. */
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
+  return isFields(spec) && spec['function'] instanceof Uint8Array;
 }
 
 /** The entries of a map of msgpack, whatever its keys are. */
 function entriesOf(map: unknown): Iterable<readonly [unknown, unknown]> {
   if (map instanceof Map) return map as ReadonlyMap<unknown, unknown>;
-  return isRecord(map) ? Object.entries(map) : [];
+  return isFields(map) ? Object.entries(map) : [];
 }
 
 /** The items of a list, tuple or set of Python; a single value counts as a list of itself. */
@@ -461,7 +454,7 @@ export function assembleGraph(
   for (const answer of answers) {
     for (const blob of answer.blobs) blobs.push(blob);
     for (const fresh of listOf(answer, 'annotations', false)) {
-      annotations.push(readAnnotations(isRecord(fresh) ? fresh : {}, context));
+      annotations.push(readAnnotations(isFields(fresh) ? fresh : {}, context));
     }
     const wireKeys = listOf(answer, 'keys');
     const links = listOf(answer, 'links');

@@ -7,9 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type Clock, type Logger, type Timer, YardmasterError } from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/timers.ts';
-import { decodeMessage, encodeMessage } from '../wire/codec.ts';
+import { decodeMessage, encodeMessage, isFields } from '../wire/codec.ts';
 import { FrameReader, packFrames } from '../wire/frames.ts';
-import { isRecord } from './materialized.ts';
 
 // Asks a Python process, which is started when it is needed and replaced when it dies.
 
@@ -241,7 +240,7 @@ class PythonHelper {
     if (request === undefined) return;
     this.watch();
     const { error, blobs, more } = message;
-    if (isRecord(error)) {
+    if (isFields(error)) {
       this.drop(request);
       request.reject(pythonError(error));
       return;
@@ -632,11 +631,11 @@ export class HelperProcess {
 
   private receive(frames: readonly Uint8Array[]): void {
     const message = decodeMessage(frames);
-    if (this.hasEnded || !isRecord(message)) return;
+    if (this.hasEnded || !isFields(message)) return;
     if (message['ready'] === true) {
       this.isReady = true;
       const { versions } = message;
-      this.events.ready(isRecord(versions) ? versions : {});
+      this.events.ready(isFields(versions) ? versions : {});
     } else this.events.answer(message, frames);
   }
 

@@ -42,6 +42,8 @@ it('a heap gives its members in order, whatever was added, removed and changed',
         }
         expect(heap.size).toBe(model.size);
         expect(heap.peek()).toBe([...model].sort(order)[0]);
+        const isLater = (each: Item): boolean => each.id > id;
+        expect(heap.find(isLater)).toBe([...model].sort(order).find(isLater));
       }
       expect(heap.sorted()).toEqual([...model].sort(order));
     }),

@@ -14,7 +14,7 @@ export class Decisions implements View {
     'No policy is in the shadow of another one.',
   );
   private shown = '';
-  private readonly stop: () => void;
+  readonly leave: () => void;
   private refresh: () => Promise<void>;
   readonly element: HTMLElement;
 
@@ -60,11 +60,7 @@ export class Decisions implements View {
     this.refresh = async () => {
       this.show(await get<PoliciesAnswer>('api/policies'));
     };
-    this.stop = poll(around, 2000, () => this.refresh());
-  }
-
-  leave(): void {
-    this.stop();
+    this.leave = poll(around, 2000, () => this.refresh());
   }
 
   private show(answer: PoliciesAnswer): void {

@@ -25,7 +25,7 @@ export class Log implements View {
     ['time', 'level', 'message'],
     'Nothing was written.',
   );
-  private readonly stop: () => void;
+  readonly leave: () => void;
   readonly element: HTMLElement;
 
   constructor(private readonly around: Around) {
@@ -50,11 +50,7 @@ export class Log implements View {
       );
     };
     for (const field of [this.filter, this.level]) on(field, { input: () => void refresh() });
-    this.stop = poll(around, 2000, refresh);
-  }
-
-  leave(): void {
-    this.stop();
+    this.leave = poll(around, 2000, refresh);
   }
 
   private show({ lines, story }: LogAnswer): void {

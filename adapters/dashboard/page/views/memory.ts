@@ -30,7 +30,7 @@ export class Memory implements View {
   private readonly bars = new MemoryBars();
   private held: MemoryAnswer['heldBytes'] = {};
   private readonly links = new Map<string, HTMLElement>();
-  private readonly stop: () => void;
+  readonly leave: () => void;
   readonly element: HTMLElement;
 
   constructor(private readonly around: Around) {
@@ -42,13 +42,9 @@ export class Memory implements View {
       section('The largest results', this.note, this.results.element),
       around.past === undefined && section('Active Memory Manager', this.amm),
     );
-    this.stop = poll(around, 2000, async () => {
+    this.leave = poll(around, 2000, async () => {
       this.show(await get<MemoryAnswer>('api/memory'));
     });
-  }
-
-  leave(): void {
-    this.stop();
   }
 
   update(): void {

@@ -18,7 +18,7 @@ export class Profile implements View {
     'Nothing was computed since sampling began.',
     '',
   );
-  private readonly stop: () => void;
+  readonly leave: () => void;
   readonly element: HTMLElement;
 
   constructor(around: Around) {
@@ -45,11 +45,7 @@ export class Profile implements View {
       this.show(await get<ProfileAnswer>('api/profile', { prefix: this.prefix.value }));
     };
     on(this.prefix, { change: () => void refresh() });
-    this.stop = poll(around, 5000, refresh);
-  }
-
-  leave(): void {
-    this.stop();
+    this.leave = poll(around, 5000, refresh);
   }
 
   private show({ tree, intervalMs, sinceS, prefixes, workers, silent }: ProfileAnswer): void {

@@ -85,7 +85,7 @@ module.exports = {
     ),
     no(
       'adapters-see-api',
-      '^adapters/(?!app/|cli/|testing/|simulator/|stores/open-result-store|transports/open-transports)',
+      '^adapters/(?!app/|cli/|testing/|simulator/|playground/|stores/open-result-store|transports/open-transports)',
       '^(plugins|policies|test|core/(?!(api|shared|util)/))',
       'An adapter touches the world, not the machinery.',
     ),
@@ -109,7 +109,7 @@ module.exports = {
     ),
     no(
       'adapters-below-app',
-      '^adapters/(?!app/|cli/|testing/|simulator/)',
+      '^adapters/(?!app/|cli/|testing/|simulator/|playground/)',
       '^adapters/(app|cli|testing)/',
       'Only the programs know the composition of all parts.',
     ),

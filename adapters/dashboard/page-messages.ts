@@ -244,7 +244,7 @@ export type PageMessage =
 
 /** A scheduler that is gone, as its pages describe it. */
 export interface PastDescription {
-  readonly kind: 'recording' | 'journal';
+  readonly kind: 'recording' | 'journal' | 'simulation';
   readonly title: string;
   /** Sentences about what cannot be seen, or is not certain. */
   readonly notes: readonly string[];

@@ -89,6 +89,7 @@ export class SimulatedCluster {
   /**
    * Starts the scheduler and the workers; to be called once, before anything else.
    * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`, `ERR_PLUGIN_SETUP`, `ERR_SLOT`
+   * @internal
    */
   async open(make: MakeScheduler): Promise<void> {
     const { options, pluginClock, clock, logged } = this;

@@ -90,6 +90,7 @@ export default defineConfig({
   themeConfig: {
     nav: [
       { text: 'Guides', link: '/getting-started' },
+      { text: 'Playground', link: '/playground' },
       { text: 'Reference', link: '/api/' },
       { text: 'Changelog', link: '/changelog' },
     ],
@@ -113,5 +114,6 @@ export default defineConfig({
     const shown = ['light', 'dark'].map((theme) => `docs/images/status-${theme}.png`);
     for (const path of [...linkedFiles, ...shown])
       cpSync(join(root, path), join(outDir, 'files', path));
+    cpSync(join(root, 'dist/playground'), join(outDir, 'files/playground'), { recursive: true });
   },
 });

@@ -82,6 +82,12 @@ export class Chart {
     this.element.setAttribute('aria-label', `${this.title}, at most: ${peaks.join(', ')}`);
   }
 
+  /** Marks a moment, whose values the legend shows. */
+  point(atS: number): void {
+    const { plot } = this;
+    plot?.setCursor({ left: plot.valToPos(atS, 'x'), top: 0 });
+  }
+
   /** For another theme. */
   redraw(): void {
     this.plot?.destroy();

@@ -43,11 +43,11 @@ interface Violation {
   readonly nodes: readonly { readonly html: string }[];
 }
 
-/** Breaches of the rules of accessibility, with the first place of each. */
-export async function violationsIn(page: Page): Promise<readonly unknown[]> {
+/** Breaches of the rules of accessibility within an element, with the first place of each. */
+export async function violationsIn(page: Page, within = 'html'): Promise<readonly unknown[]> {
   await page.evaluate(readAxe());
   const violations = await page.evaluate<readonly Violation[]>(
-    'axe.run().then(({ violations }) => violations)',
+    `axe.run(${JSON.stringify(within)}).then(({ violations }) => violations)`,
   );
   return violations.map(({ id, nodes }) => [id, nodes[0]?.html]);
 }

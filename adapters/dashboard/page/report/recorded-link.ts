@@ -16,7 +16,7 @@ export class RecordedLink implements StreamSource {
     return { fromS: fromS - 0.01, toS: toS + 0.01 };
   }
 
-  constructor({ history: packed }: ReportData) {
+  constructor({ history: packed }: Pick<ReportData, 'history'>) {
     const history = unpackHistory(packed);
     const { prefixes, workers, runs, toS } = history;
     const numbers = new PrefixNumbers();

@@ -273,6 +273,11 @@ const SUBMIT_RULES: Rules<SubmitOptions> = {
   fifoTimeoutMs: { type: 'number', minimum: 0 },
 };
 
+/** Options that travel as they are given, and of which the rules do not say all that can be sent. */
+const COPIED = [
+  ...(['workers', 'resources', 'annotations', 'resultStore', 'replicas', 'fifoTimeoutMs'] as const),
+] satisfies readonly (keyof SubmitOptions)[];
+
 /**
  * Checks the options of a call of a client.
  * @param call - as it is written: `client.gather`
@@ -304,16 +309,11 @@ export function checkSubmission<Options extends SubmitOptions>(options: Options)
       { option: 'retries.retryIf' },
     );
   }
-  const { signal, limit, ...sent } = checked;
-  const copies = Object.entries(sent).map(([option, value]) => [
-    option,
-    option === 'retries' ? value : copyOfPlain(option, value),
-  ]);
-  return {
-    ...(Object.fromEntries(copies) as SubmitOptions),
-    ...(signal === undefined ? {} : { signal }),
-    ...(limit === undefined ? {} : { limit }),
-  } as Options;
+  const own: Record<string, unknown> = { ...checked };
+  for (const option of COPIED) {
+    if (own[option] !== undefined) own[option] = copyOfPlain(option, own[option]);
+  }
+  return own as Options;
 }
 
 /**

@@ -27,10 +27,11 @@ export interface NetworkServices {
 }
 
 /**
- * Messages that the package makes for each task, of keys, numbers, bytes, and what came in a message that was checked.
+ * Messages that the package makes for each task, of keys, numbers, bytes, and options that clients check when they are given.
  * By reference they are not looked through again.
  */
 const CHECKED_BEFORE: ReadonlySet<unknown> = new Set([
+  'update-graph',
   'compute-task',
   'task-finished',
   'key-in-memory',

@@ -196,6 +196,18 @@ export function pathText(at: readonly Segment[], root = 'the configuration'): st
   return text === '' ? root : text;
 }
 
+const withDefault = new WeakMap<object, readonly string[]>();
+
+/** The properties that are there when they are not given. Calls with few of many options are many. */
+function namesWithDefault(properties: Readonly<Record<string, Schema>>): readonly string[] {
+  let names = withDefault.get(properties);
+  if (names === undefined) {
+    names = Object.keys(properties).filter((name) => properties[name]?.default !== undefined);
+    withDefault.set(properties, names);
+  }
+  return names;
+}
+
 /** One walk through a value and its rule. */
 class Walk {
   problems: Problem[] = [];
@@ -291,11 +303,18 @@ class Walk {
       if (key === '__proto__') setOwn(checked, key, item);
       else checked[key] = item;
     };
-    for (const key of Object.keys(properties)) {
+    const isKnown = (key: string): boolean => Object.hasOwn(properties, key);
+    const given = Object.keys(value);
+    // Of the many options of a call few are given. A configuration is read in the order of its rules.
+    const names = this.isCode
+      ? given.filter(isKnown).concat(namesWithDefault(properties))
+      : Object.keys(properties);
+    for (const key of names) {
+      if (Object.hasOwn(checked, key)) continue;
       take(key, properties[key] as Schema, Object.hasOwn(value, key) ? value[key] : undefined);
     }
-    for (const key of Object.keys(value)) {
-      if (Object.hasOwn(properties, key)) continue;
+    for (const key of given) {
+      if (isKnown(key)) continue;
       if (!isClosed) take(key, rest, value[key]);
       else if (value[key] !== undefined) {
         this.add(`is not known${nearestOf(key, Object.keys(properties))}`, key);

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { SINGLE_POLICIES } from '../../adapters/simulator/lab/variants.ts';
 import { cellOf, instanceOf, PAGE_WORKLOADS } from './policies-page.ts';
+import { WHAT_TO_EXPECT } from './which-policy.ts';
 
 const page = readFileSync(new URL('../../docs/policies-compared.md', import.meta.url), 'utf8');
 
@@ -15,7 +16,8 @@ function cellsOf(chapter: string, policies: string): readonly string[] {
     .map((cell) => cell.trim());
 }
 
-it('the page has every workload and every policy', () => {
+it('the page has what is written by hand, every workload and every policy', () => {
+  expect(page).toContain(`\n\n${WHAT_TO_EXPECT}\n## `);
   for (const name of Object.keys(PAGE_WORKLOADS)) expect(page).toContain(`\n- \`${name}\`: `);
   for (const policies of SINGLE_POLICIES) expect(page).toContain(`\n| ${policies} | `);
 });

@@ -145,6 +145,7 @@ export class ThreadExecutor implements Executor {
   ): Promise<readonly ExecutionResult[]> {
     if (this.closing !== undefined) return Promise.resolve([closedResult(task.key)]);
     if (place === 'threads') {
+      this.crew.start();
       return Promise.all([...this.crew.threads].map((thread) => thread.runAside(task)));
     }
     return runHere(task, signal, this.options.clock, this.surroundings);

@@ -331,6 +331,7 @@ export class RunDispatcher {
       }
       return;
     }
+    this.crew.start();
     this.dealConcurrent();
     while (this.waiting.length > 0) {
       const thread = this.crew.idle();

@@ -44,10 +44,16 @@ interface ThreadPoolOptions {
  */
 export class ThreadPool {
   readonly threads = new Set<TaskThread>();
+  private hasStarted = false;
   private isClosed = false;
 
-  constructor(private readonly options: ThreadPoolOptions) {
-    for (let index = 0; index < options.threadCount; index++) this.addThread();
+  constructor(private readonly options: ThreadPoolOptions) {}
+
+  /** Starts all threads, as soon as there is something to run: a program that finds its results kept needs none. */
+  start(): void {
+    if (this.hasStarted) return;
+    this.hasStarted = true;
+    for (let index = 0; index < this.options.threadCount; index++) this.addThread();
   }
 
   /**

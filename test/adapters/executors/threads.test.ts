@@ -86,6 +86,15 @@ describe('ThreadExecutor', () => {
     expect(await value(run(shared, 'key'))).toBe('key-1');
   });
 
+  it('starts its threads with the first run, all of them', async () => {
+    const threadsNow = (): number => (process.report.getReport() as { workers: [] }).workers.length;
+    const before = threadsNow();
+    const executor = open({ threadCount: 3 });
+    expect(threadsNow()).toBe(before);
+    expect(await value(run(executor, 'total', [[1, 2]]))).toBe(3);
+    await expect.poll(threadsNow).toBe(before + 3);
+  });
+
   it('reports type and times in the clock that it was given', async () => {
     const before = clock.nowMs();
     const result = await run(shared, 'zeros', [3]);

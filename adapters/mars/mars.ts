@@ -378,8 +378,8 @@ type RunsByWorker = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** Waits between two questions; the last one again and again. */
 const DELAYS_MS = [10, 25, 50, 100, 250, 500];
-/** A thread that is to be ended after a time is gone a little later. */
-const MARGIN_MS = 500;
+/** A thread that is to be ended after a time is gone a little later, on a busy machine by more than half a second. */
+const MARGIN_MS = 2000;
 
 /**
  * Waits until all of these runs have ended, but not much longer than `timeoutMs`. Returns the keys

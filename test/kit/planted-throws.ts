@@ -32,7 +32,7 @@ const MUTATORS: readonly (readonly [prototype: object, names: readonly string[]]
     TaskLimits.prototype,
     ['add', 'join', 'setTerms', 'leave', 'enqueue', 'dequeue', 'count', 'start'],
   ],
-  [TaskLimits.prototype, ['addEndingRun', 'endRun', 'review', 'dropUnused', 'wake', 'drop']],
+  [TaskLimits.prototype, ['addEndingRun', 'endRun', 'review', 'dropUnused', 'drop']],
   [Object.getPrototypeOf(ProcessingList.prototype) as object, ['add', 'delete']],
   [ReplicaList.prototype, ['addPlace', 'clearPlace']],
   [RefusedTasks.prototype, ['add', 'delete']],

@@ -1,7 +1,6 @@
 import type { Clock, Logger, RecordingInfo, Transport } from '../../core/api/index.ts';
 import { IN_CODE } from '../../core/config/problems.ts';
-import { ModuleFiles } from '../../core/plugin-host/module-files.ts';
-import { PluginResolver } from '../../core/plugin-host/plugin-resolver.ts';
+import { resolverIn } from '../../core/plugin-host/module-files.ts';
 import { loadTransport } from '../../core/plugin-host/load-extensions.ts';
 import {
   checkConfig as checkBareConfig,
@@ -225,7 +224,7 @@ export async function configuredTransports({
 }: Pick<WorkerSettings, 'transport' | 'folder'>): Promise<readonly Transport[]> {
   if (transport === undefined) return [];
   const place = { origin: IN_CODE, optionsAt: ['scheduler', 'transport', 'options'] };
-  const resolver = new PluginResolver(builtins, new ModuleFiles(folder));
+  const resolver = resolverIn(folder, builtins);
   return [await loadTransport(transport, resolver, place, new SystemClock())];
 }
 

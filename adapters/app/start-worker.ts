@@ -21,8 +21,7 @@ import {
   LocalPlugins,
   RemotePlugins,
 } from '../../core/plugin-host/plugin-host.ts';
-import { ModuleFiles } from '../../core/plugin-host/module-files.ts';
-import { PluginResolver } from '../../core/plugin-host/plugin-resolver.ts';
+import { resolverIn } from '../../core/plugin-host/module-files.ts';
 import { loadExecutor, loadTransports, Preloads } from '../../core/plugin-host/load-extensions.ts';
 import {
   ANY,
@@ -216,7 +215,7 @@ export function configuredStore(option: ResultStoreOption, folder = '.'): StoreS
   if (!('use' in spec)) return spec;
   return {
     ...spec,
-    use: new PluginResolver({}, new ModuleFiles(resolve(folder))).pathOf(spec.use, 'store'),
+    use: resolverIn(resolve(folder)).pathOf(spec.use, 'store'),
   };
 }
 
@@ -225,7 +224,7 @@ function executorOf(
   { folder = process.cwd() }: WorkerParts,
 ): ReturnType<typeof loadExecutor> {
   const place = { origin: IN_CODE, optionsAt: ['worker', 'executor', 'options'] };
-  return loadExecutor(executor, new PluginResolver(builtins, new ModuleFiles(folder)), place);
+  return loadExecutor(executor, resolverIn(folder, builtins), place);
 }
 
 /** @param close - to be called when the worker has closed */
@@ -259,7 +258,7 @@ async function loadPreloads(
   log: Logger,
 ): Promise<Preloads | undefined> {
   if (preload.length === 0) return undefined;
-  return Preloads.load(preload, new PluginResolver({}, new ModuleFiles(folder)), {
+  return Preloads.load(preload, resolverIn(folder), {
     role: 'worker',
     clock,
     log,
@@ -321,11 +320,7 @@ async function transportsFor(
   clock: Clock,
 ): Promise<Map<string, Transport>> {
   const scheme = schemeOf(scheduler);
-  const transports = await loadTransports(
-    given,
-    new PluginResolver(builtins, new ModuleFiles(folder)),
-    clock,
-  );
+  const transports = await loadTransports(given, resolverIn(folder, builtins), clock);
   if (scheme === 'tls') {
     const { TlsTransport } = await import('../transports/tls.ts');
     const known = transports.get(scheme);
@@ -509,7 +504,7 @@ export class NannyPlugins {
    */
   static async start(options: NannyPluginsOptions): Promise<NannyPlugins> {
     const { name: worker, folder, clock, log } = options;
-    const resolver = new PluginResolver({}, new ModuleFiles(folder));
+    const resolver = resolverIn(folder);
     const preloads = await Preloads.load(options.preload, resolver, { role: 'nanny', clock, log });
     const made: { self?: NannyPlugins } = {};
     const plugins = new LocalPlugins<NannyPluginContext, NannyHooks>({

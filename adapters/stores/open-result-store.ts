@@ -31,12 +31,11 @@ async function make(spec: StoreSpec, modules: ModuleLimit | undefined): Promise<
     return ResultBucket.open(spec.s3);
   }
   // Every thread loads this file, and few use a store of this kind.
-  const [{ loadStore }, { PluginResolver }, { ModuleFiles }] = await Promise.all([
+  const [{ loadStore }, { resolverIn }] = await Promise.all([
     import('../../core/plugin-host/load-extensions.ts'),
-    import('../../core/plugin-host/plugin-resolver.ts'),
     import('../../core/plugin-host/module-files.ts'),
   ]);
-  const resolver = new PluginResolver({}, new ModuleFiles(process.cwd()));
+  const resolver = resolverIn(process.cwd());
   try {
     const open = await loadStore(spec, resolver, undefined, modules);
     return await open({ clock: new SystemClock() });

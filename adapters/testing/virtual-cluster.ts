@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Transport, YardmasterError } from '../../core/api/index.ts';
 import { loadTransports } from '../../core/plugin-host/load-extensions.ts';
-import { ModuleFiles } from '../../core/plugin-host/module-files.ts';
-import { PluginResolver } from '../../core/plugin-host/plugin-resolver.ts';
+import { resolverIn } from '../../core/plugin-host/module-files.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { lineLog } from '../../core/shared/line-log.ts';
 import { checkCall, DURATION, type Rules } from '../../core/shared/schema.ts';
@@ -84,11 +83,7 @@ export class VirtualCluster {
     const { nowMs = 0, delayMs = 0, ...rest } = options;
     const clock = new VirtualClock(nowMs);
     const given = rest.transport === undefined ? [] : [rest.transport];
-    const made = await loadTransports(
-      given,
-      new PluginResolver(builtins, new ModuleFiles(process.cwd())),
-      clock,
-    );
+    const made = await loadTransports(given, resolverIn(process.cwd(), builtins), clock);
     const cluster = new VirtualCluster(clock, delayMs, [...made.values()][0]);
     const { transport } = cluster;
     const log = lineLog(cluster.logged);

@@ -30,8 +30,7 @@ export async function openTransports(
 ): Promise<readonly Transport[]> {
   if (given === undefined) return [];
   const { loadTransports } = await import('../../core/plugin-host/load-extensions.ts');
-  const { ModuleFiles } = await import('../../core/plugin-host/module-files.ts');
-  const { PluginResolver } = await import('../../core/plugin-host/plugin-resolver.ts');
-  const resolver = new PluginResolver({}, new ModuleFiles(process.cwd()));
+  const { resolverIn } = await import('../../core/plugin-host/module-files.ts');
+  const resolver = resolverIn(process.cwd());
   return [...(await loadTransports(given, resolver, clock)).values()];
 }

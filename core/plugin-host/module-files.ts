@@ -3,9 +3,10 @@ import { createRequire } from 'node:module';
 import { dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { messageOf } from '../api/errors.ts';
+import type { Builtins } from '../api/plugin.ts';
 import type { ModuleSource } from '../host/tokens.ts';
 import { hint } from '../shared/words.ts';
-import { loadError } from './plugin-resolver.ts';
+import { loadError, PluginResolver } from './plugin-resolver.ts';
 
 /** Of files with modules. */
 const ENDINGS = ['.js', '.mjs', '.cjs', '.ts'];
@@ -60,6 +61,11 @@ export class ModuleFiles implements ModuleSource {
     const shown = isPath ? `./${relative(this.folder, path)}` : use;
     return shown.startsWith('./../') ? shown.slice(2) : shown;
   }
+}
+
+/** Loads what a `use` names as the files of a folder see it. Default: nothing is built in. */
+export function resolverIn(folder: string, builtins: Builtins = {}): PluginResolver {
+  return new PluginResolver(builtins, new ModuleFiles(folder));
 }
 
 async function importUrl(path: string): Promise<Readonly<Record<string, unknown>>> {

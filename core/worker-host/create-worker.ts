@@ -12,8 +12,7 @@ import {
 } from '../plugin-host/injection.ts';
 import { CLOCK, LOGGER, SERVER_ID } from '../host/tokens.ts';
 import { localEntry } from '../plugin-host/plugin-host.ts';
-import { ModuleFiles } from '../plugin-host/module-files.ts';
-import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
+import { resolverIn } from '../plugin-host/module-files.ts';
 import { listenBy } from '../shared/channels.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
 import { DataServer, PeerRequests } from './data-server.ts';
@@ -84,7 +83,7 @@ async function providingPlugins({
   plugins = [],
   folder = process.cwd(),
 }: WorkerHostOptions): Promise<readonly ProvidingPlugin[]> {
-  const resolver = new PluginResolver({}, new ModuleFiles(folder));
+  const resolver = resolverIn(folder);
   const providing: ProvidingPlugin[] = [];
   for (const { use, name } of plugins.map(localEntry)) {
     const { exported } = await resolver.resolve(use, 'worker-plugin');

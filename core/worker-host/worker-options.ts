@@ -73,7 +73,7 @@ export interface WorkerHostOptions {
   readonly measureMemory?: () => number;
   /** Measures CPU time. Default: none is told. */
   readonly measureCpu?: () => CpuTimes;
-  /** Of its threads, shown in its identity. Default: not told. */
+  /** The speed of its threads, as {@link WorkerIdentity.speed}. Default: not told. */
   readonly speed?: number;
   /** True when the process belongs to others as well, such as other workers: its CPU is told as shared. */
   readonly sharesProcess?: boolean;

@@ -5,8 +5,7 @@ import type { WireMessage } from '../api/transport.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import { type LocalPluginInput, LocalPlugins, RemotePlugins } from '../plugin-host/plugin-host.ts';
-import { ModuleFiles } from '../plugin-host/module-files.ts';
-import { PluginResolver } from '../plugin-host/plugin-resolver.ts';
+import { resolverIn } from '../plugin-host/module-files.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CLOCK, LOGGER } from '../host/tokens.ts';
 import { checkTopics } from '../shared/schema.ts';
@@ -39,7 +38,7 @@ export class WorkerPlugins {
     };
     this.plugins = new LocalPlugins({
       kind: 'worker-plugin',
-      resolver: new PluginResolver({}, new ModuleFiles(folder)),
+      resolver: resolverIn(folder),
       modules,
       clock,
       log,

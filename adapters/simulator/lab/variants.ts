@@ -8,8 +8,7 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { type PresetName, PRESETS } from '../../../core/config/schema.ts';
-import { ModuleFiles } from '../../../core/plugin-host/module-files.ts';
-import { PluginResolver } from '../../../core/plugin-host/plugin-resolver.ts';
+import { resolverIn } from '../../../core/plugin-host/module-files.ts';
 import { hint } from '../../../core/shared/words.ts';
 import { type ConfigInput, configuration } from '../../app/config.ts';
 import type { PlannerName } from './offline.ts';
@@ -105,10 +104,7 @@ function builtinPart(name: string): Part {
 async function modulePart(name: string): Promise<Part | undefined> {
   const path = pathOf(name);
   const use = resolve(path) + name.slice(path.length);
-  const { exported } = await new PluginResolver({}, new ModuleFiles(process.cwd())).resolve(
-    use,
-    'policy',
-  );
+  const { exported } = await resolverIn(process.cwd()).resolve(use, 'policy');
   const { kind, slot } = (exported ?? {}) as Partial<PolicyDefinition>;
   if (kind === 'policy' && slot !== undefined) return { policies: { [slot]: { use } } };
   if (path === name) return undefined;

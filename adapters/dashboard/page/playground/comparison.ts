@@ -68,7 +68,7 @@ export class Comparison {
   private readonly runs: readonly ShownRun[];
   private readonly charts: readonly {
     readonly chart: Chart;
-    readonly of: keyof ShownRun & Measure;
+    readonly of: Measure;
   }[];
   private readonly moment: MomentBar;
   private readonly now = SERIES.map(() => h('p', { class: 'note' }));

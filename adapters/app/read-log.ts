@@ -10,6 +10,7 @@ import {
   type LogCheckpoint,
   type LogFrame,
   type LogHeader,
+  STARTS_SERIES,
 } from '../../core/log/format.ts';
 import { LogReader } from '../../core/log/log-reader.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
@@ -19,7 +20,7 @@ import { type FileSystem, openToRead, SYSTEM_FILES } from '../log/segment-file.t
 
 /** Returns a codec for the frames of logs. Graphs of Dask's clients have values that sockets refuse. */
 export function logCodec(): MsgpackCodec {
-  return new MsgpackCodec(undefined, { foreign: DASK_VALUES });
+  return new MsgpackCodec(undefined, { foreign: DASK_VALUES, isSeries: true });
 }
 
 // ---- the files of a log ----------------------------------------------------------------------
@@ -327,7 +328,7 @@ function isAttested(bytes: Buffer, frame: number): boolean {
     const length = bytes.readUInt32LE(at);
     if (length < BODY_HEADER_BYTES || at + FRAME_HEADER_BYTES + length > bytes.length) continue;
     const body = at + FRAME_HEADER_BYTES;
-    if (bytes.readUInt8(body) >= FRAME_KINDS.length) continue;
+    if ((bytes.readUInt8(body) & ~STARTS_SERIES) >= FRAME_KINDS.length) continue;
     const sequence = bytes.readUInt32LE(body + 4) + 2 ** 32 * bytes.readUInt32LE(body + 8);
     const unsynced = bytes.readUInt32LE(body) >>> 8;
     if (sequence - unsynced <= frame || sequence > frame + bytes.length) continue;

@@ -24,22 +24,32 @@ export class MsgpackCodec {
   private encoder: Encoder;
   private readonly decoder: Decoder;
 
-  private readonly isSharing: boolean;
-  private readonly foreign: ForeignValues | undefined;
+  /** The texts of earlier values, if later ones refer to them. */
+  private readonly texts: SeriesTexts | undefined;
 
   /**
    * @param frameBytesMax - limit of a batch of one message; default 1 GiB
    * @param options - `isSharing`: bytes that refer to shared memory are encoded as they are, because they stay in this
-   *   process. Default: they contain a copy of it; `foreign`: values of another protocol, which are refused by default
+   *   process. Default: they contain a copy of it; `foreign`: values of another protocol, which are refused by default;
+   *   `isSeries`: values are read in the order in which they were written, so that a text which is repeated is written as
+   *   its number. Such a codec serves one writer or one reader. Default: each value stands for itself
    */
   constructor(
     readonly frameBytesMax = FRAME_BYTES_MAX,
-    options: { readonly isSharing?: boolean; readonly foreign?: ForeignValues } = {},
+    private readonly options: {
+      readonly isSharing?: boolean;
+      readonly foreign?: ForeignValues;
+      readonly isSeries?: boolean;
+    } = {},
   ) {
-    this.isSharing = options.isSharing ?? false;
-    this.foreign = options.foreign;
-    this.decoder = new Decoder(options.foreign);
+    if (options.isSeries === true) this.texts = new SeriesTexts();
+    this.decoder = new Decoder(options.foreign, this.texts);
     this.encoder = this.makeEncoder();
+  }
+
+  /** Forgets the texts of earlier values: a series begins with the next one. */
+  restart(): void {
+    this.texts?.clear();
   }
 
   /** Limit of one encoded message. */
@@ -119,8 +129,9 @@ export class MsgpackCodec {
     return new Encoder(
       this.frameBytesMax + KEPT_BYTES_MAX,
       this.memory,
-      this.isSharing,
-      this.foreign,
+      this.options.isSharing,
+      this.options.foreign,
+      this.texts,
     );
   }
 
@@ -320,7 +331,7 @@ export abstract class MsgpackReader {
     }
   }
 
-  /** The text that follows; undefined, and nothing is read, when something else does. */
+  /** The text that follows; undefined when something else does. */
   protected readName(): string | undefined {
     const code = this.view.getUint8(this.at);
     if (code < 0xa0 || (code > 0xbf && code < 0xd9) || code > 0xdb) return undefined;
@@ -406,7 +417,7 @@ export abstract class MsgpackReader {
     return value;
   }
 
-  private readText(length: number): string {
+  protected readText(length: number): string {
     const { bytes, at } = this;
     this.skip(length);
     if (length === 0) return '';
@@ -458,8 +469,14 @@ const CACHED_TEXTS = 512;
 class Decoder extends MsgpackReader {
   private isOwned = false;
 
-  /** @param foreign - reads values of another protocol. Default: they are refused */
-  constructor(private readonly foreign?: ForeignValues) {
+  /**
+   * @param foreign - reads values of another protocol. Default: they are refused
+   * @param series - those of earlier values. Default: no value refers to another one
+   */
+  constructor(
+    private readonly foreign?: ForeignValues,
+    private readonly series?: SeriesTexts,
+  ) {
     super(DEPTH_MAX, CACHED_TEXTS);
   }
 
@@ -485,6 +502,22 @@ class Decoder extends MsgpackReader {
     return value;
   }
 
+  protected override readName(): string | undefined {
+    const { series } = this;
+    if (series === undefined) return super.readName();
+    const name = this.read(0);
+    if (typeof name === 'number') return series.names[name];
+    if (typeof name !== 'string') return undefined;
+    series.nameNumber(name);
+    return name;
+  }
+
+  protected override readText(length: number): string {
+    const text = super.readText(length);
+    this.series?.add(text);
+    return text;
+  }
+
   protected readBytes(length: number): Uint8Array {
     const part = this.take(length);
     return this.isOwned && 2 * length > part.buffer.byteLength ? part : part.slice();
@@ -496,6 +529,10 @@ class Decoder extends MsgpackReader {
       if (this.view.getUint8(this.at++) === FOREIGN_TYPE) {
         return this.foreign.read(this.take(length).slice());
       }
+    }
+    if (this.series !== undefined && code === 0xd5 && this.length(0) === TEXT_TYPE) {
+      const text = this.series.recent[this.length(1)];
+      if (text !== undefined) return text;
     }
     throw this.unreadable(`the type 0x${code.toString(16)} is not part of it`);
   }
@@ -745,12 +782,14 @@ class Encoder extends MsgpackWriter {
    * @param growth - see {@link MsgpackWriter}
    * @param isSharing - whether bytes stay in this process, so that they may refer to shared memory. Default false
    * @param foreign - writes values that are not plain data. Default: they cannot travel
+   * @param series - those of earlier values. Default: no value refers to another one
    */
   constructor(
     bytesMax?: number,
     growth?: FrameMemory,
     private readonly isSharing = false,
     private readonly foreign?: ForeignValues,
+    private readonly series?: SeriesTexts,
   ) {
     super(bytesMax, growth);
   }
@@ -770,7 +809,9 @@ class Encoder extends MsgpackWriter {
   private write(value: unknown, depth: number): boolean {
     switch (typeof value) {
       case 'string':
-        return this.writeText(value);
+        return this.series === undefined
+          ? this.writeText(value)
+          : this.writeSeriesText(value, this.series);
       case 'number':
         return this.writeNumber(value);
       case 'boolean':
@@ -816,8 +857,28 @@ class Encoder extends MsgpackWriter {
       if (name === '__proto__') return false;
       const field = value[name];
       if (field === undefined) continue;
-      if (!this.writeText(name) || !this.write(field, depth + 1)) return false;
+      if (!this.writeName(name) || !this.write(field, depth + 1)) return false;
     }
+    return true;
+  }
+
+  private writeName(name: string): boolean {
+    const { series } = this;
+    if (series === undefined) return this.writeText(name);
+    const number = series.nameNumber(name);
+    if (number === undefined) return this.writeSeriesText(name, series);
+    this.writeByte(number);
+    return true;
+  }
+
+  private writeSeriesText(text: string, series: SeriesTexts): boolean {
+    const number = series.numberOf(text);
+    if (number === undefined) return this.writeText(text);
+    this.reserve(4);
+    this.writeByte(0xd5);
+    this.writeByte(TEXT_TYPE);
+    this.view.setUint16(this.at, number);
+    this.at += 2;
     return true;
   }
 
@@ -843,6 +904,73 @@ class Encoder extends MsgpackWriter {
 
 /** The extension type of msgpack for values of another protocol. */
 const FOREIGN_TYPE = 0x46;
+
+/** The extension type of msgpack for a text of {@link SeriesTexts}, by its number. */
+const TEXT_TYPE = 0x54;
+/** Shorter texts are no longer than their number. */
+const NUMBERED_TEXT_MIN = 4;
+/** Names of fields that get a number: those that fit into one byte. */
+const NUMBERED_NAMES = 0x80;
+/** Texts that have a number at the same time: those that fit into two bytes. */
+const NUMBERED_TEXTS = 0x10000;
+/** Characters that are hashed: keys differ in the last ones. */
+const HASHED_CHARACTERS = 12;
+
+/**
+ * The texts that earlier values of a series have spelled out. Its writer and its reader add the same ones in the same
+ * order, so a number says which one is meant.
+ */
+class SeriesTexts {
+  /** By number. */
+  readonly names: string[] = [];
+  /** By number. The newest text takes the place of the oldest. */
+  readonly recent: string[] = [];
+  private readonly nameNumbers = new Map<string, number>();
+  private next = 0;
+  /** The number that a text with this hash had last. */
+  private readonly numbers = new Uint16Array(NUMBERED_TEXTS);
+
+  clear(): void {
+    this.names.length = 0;
+    this.recent.length = 0;
+    this.nameNumbers.clear();
+    this.next = 0;
+  }
+
+  /** The number of a name; undefined: it has none yet, and gets one as long as there are any. */
+  nameNumber(name: string): number | undefined {
+    const { names, nameNumbers } = this;
+    const number = nameNumbers.get(name);
+    if (number === undefined && names.length < NUMBERED_NAMES) {
+      nameNumbers.set(name, names.length);
+      names.push(name);
+    }
+    return number;
+  }
+
+  /** The number of a text; undefined: it has none, and is added. */
+  numberOf(text: string): number | undefined {
+    const { length } = text;
+    if (length < NUMBERED_TEXT_MIN || length > CACHED_TEXT_MAX) return undefined;
+    let hash = length;
+    for (let at = Math.max(0, length - HASHED_CHARACTERS); at < length; at++) {
+      hash = Math.imul(hash ^ text.charCodeAt(at), 0x9e3779b1);
+    }
+    const place = hash >>> 16;
+    const number = this.numbers[place] as number;
+    if (this.recent[number] === text) return number;
+    this.numbers[place] = this.next;
+    this.add(text);
+    return undefined;
+  }
+
+  /** A text was spelled out. It gets the next number, if it is neither short nor long. */
+  add(text: string): void {
+    if (text.length < NUMBERED_TEXT_MIN || text.length > CACHED_TEXT_MAX) return;
+    this.recent[this.next] = text;
+    this.next = (this.next + 1) % NUMBERED_TEXTS;
+  }
+}
 
 /** Values of another protocol that are not plain data, as bytes. */
 export interface ForeignValues {

@@ -8,13 +8,15 @@ import type { DigestLanes } from './digest.ts';
 //
 // file   = magic (8 bytes) version (u32) 0 (u32) frame*
 // frame  = length of body (u32) CRC-32C of body (u32) body
-// body   = kind (u8) mark (u24) sequence number (u64) time in ms (f64) payload (msgpack)
+// body   = kind and whether texts begin anew (u8) mark (u24) sequence number (u64) time in ms (f64) payload (msgpack)
 
 /** `YARDLOG` and a line feed, so that a transfer as text is noticed. */
 export const MAGIC = Uint8Array.of(0x59, 0x41, 0x52, 0x44, 0x4c, 0x4f, 0x47, 0x0a);
 
-/** Raised when anything of a log gets another meaning. Logs of other versions are refused. */
-export const FORMAT_VERSION = 3;
+/** Raised when anything of a log gets another meaning. Logs of other versions than these two are refused. */
+export const FORMAT_VERSION = 4;
+/** The oldest version that is read: every payload stands for itself. */
+export const FORMAT_VERSION_MIN = 3;
 
 export const FILE_HEADER_BYTES = 16;
 /** A mark has so many bits. */
@@ -37,6 +39,9 @@ export const FRAME_KINDS = [
   'state',
 ] as const;
 export type FrameKind = (typeof FRAME_KINDS)[number];
+
+/** Added to the kind of a frame whose payload refers to no earlier one: a reader may begin with it. */
+export const STARTS_SERIES = 0x80;
 
 /** The first frame: what the kernel was made of. A checkpoint follows on it. */
 export interface LogHeader {
@@ -130,8 +135,10 @@ export interface FramePlace {
   readonly mark: number;
 }
 
-/** Bytes of plain data and back; msgpack. */
+/** Bytes of plain data and back, of one log in its order: msgpack in which payloads refer to texts of earlier ones. */
 export interface PayloadCodec {
+  /** The next payload refers to no earlier one. */
+  restart(): void;
   /** @throws YardmasterError `ERR_NOT_SERIALISABLE` */
   encodeShared(value: unknown): Uint8Array;
   /** @throws YardmasterError `ERR_FRAME` */

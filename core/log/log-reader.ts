@@ -4,12 +4,14 @@ import {
   crc32c,
   FILE_HEADER_BYTES,
   FORMAT_VERSION,
+  FORMAT_VERSION_MIN,
   FRAME_BYTES_MAX,
   FRAME_HEADER_BYTES,
   FRAME_KINDS,
   type LogFrame,
   MAGIC,
   type PayloadCodec,
+  STARTS_SERIES,
 } from './format.ts';
 
 /** The kind of damage at a place of a log. */
@@ -85,10 +87,10 @@ export class LogReader {
     }
     if (pending.length < FILE_HEADER_BYTES) return false;
     const version = pending.readUInt32LE(MAGIC.length);
-    if (version !== FORMAT_VERSION) {
+    if (version < FORMAT_VERSION_MIN || version > FORMAT_VERSION) {
       throw this.damage(
         'foreign',
-        `has the format ${version}, and this version of Yardmaster reads format ${FORMAT_VERSION}`,
+        `has the format ${version}, and this version of Yardmaster reads the formats ${FORMAT_VERSION_MIN} to ${FORMAT_VERSION}`,
       );
     }
     this.isOpened = true;
@@ -115,7 +117,8 @@ export class LogReader {
   }
 
   private decode(body: Buffer, offset: number): LogFrame {
-    const number = body.readUInt8(0);
+    const number = body.readUInt8(0) & ~STARTS_SERIES;
+    const startsSeries = body.readUInt8(0) !== number;
     const kind = FRAME_KINDS[number];
     if (kind === undefined) throw this.damage('damaged', `has a frame of the kind ${number}`);
     const sequence = body.readUInt32LE(4) + 2 ** 32 * body.readUInt32LE(8);
@@ -130,6 +133,7 @@ export class LogReader {
     const mark = body.readUInt32LE(0) >>> 8;
     let payload: unknown;
     try {
+      if (startsSeries) this.codec?.restart();
       payload = this.codec?.decode(body.subarray(BODY_HEADER_BYTES));
     } catch (cause) {
       throw this.damage('damaged', `has a frame that is not readable`, cause);

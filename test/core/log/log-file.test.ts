@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
+import { logCodec } from '../../../adapters/app/read-log.ts';
 import { YardmasterError } from '../../../core/api/errors.ts';
 import {
+  BODY_HEADER_BYTES,
   FILE_HEADER_BYTES,
+  FRAME_HEADER_BYTES,
   FRAME_BYTES_MAX,
   FORMAT_VERSION,
+  FORMAT_VERSION_MIN,
   type LogFrame,
 } from '../../../core/log/format.ts';
 import { LogReader } from '../../../core/log/log-reader.ts';
@@ -15,7 +18,7 @@ import { HEADER } from './header.ts';
 function makeLog(payloads: readonly unknown[] = [{ op: 'a' }, { op: 'b' }, { op: 'c' }]): Buffer {
   const parts: Uint8Array[] = [];
   const sink = (bytes: Uint8Array): void => void parts.push(bytes.slice());
-  const writer = new LogWriter(new MsgpackCodec(), sink, HEADER, 0);
+  const writer = new LogWriter(logCodec(), sink, HEADER, 0);
   payloads.forEach((payload, index) => writer.append('stimulus', index + 0.5, payload, index));
   writer.flush();
   return Buffer.concat(parts);
@@ -27,7 +30,7 @@ interface Reading {
 }
 
 function read(bytes: Uint8Array, pieceBytes = Infinity): Reading {
-  const reader = new LogReader(new MsgpackCodec(), 'file.ylog');
+  const reader = new LogReader(logCodec(), 'file.ylog');
   const frames: LogFrame[] = [];
   try {
     for (let at = 0; at < bytes.length; at += pieceBytes) {
@@ -117,12 +120,47 @@ describe('a log', () => {
     const other = makeLog();
     other.writeUInt32LE(FORMAT_VERSION + 1, 8);
     expect(read(other).error?.message).toContain(
-      `has the format ${FORMAT_VERSION + 1}, and this version of Yardmaster reads format ${FORMAT_VERSION}`,
+      `has the format ${FORMAT_VERSION + 1}, and this version of Yardmaster reads the formats ${FORMAT_VERSION_MIN} to ${FORMAT_VERSION}`,
     );
   });
 
   it('that is something else is refused', () => {
     expect(read(Buffer.from('{"a": 1}')).error?.message).toContain('is no log of Yardmaster');
+  });
+
+  it('spells a text out once, and then gives its number', () => {
+    const submission = (n: number): object => ({ op: 'submit', module: 'file:///tasks.js', n });
+    const lengthOf = (count: number): number =>
+      makeLog(Array.from({ length: count }, (_, n) => submission(n))).length;
+    expect(lengthOf(1) - lengthOf(0)).toBeGreaterThan(60);
+    expect(lengthOf(2) - lengthOf(1)).toBe(FRAME_HEADER_BYTES + BODY_HEADER_BYTES + 13);
+  });
+
+  it('reads as it was written with more texts and names than have numbers at the same time', () => {
+    const count = 70_000;
+    const texts = Array.from({ length: count }, (_, n) => `a text with the number ${n}`);
+    const payloads = [
+      { texts },
+      { again: texts.filter((_, n) => n % 7 === 0), short: ['', 'é', 'ok'], long: 'x'.repeat(101) },
+      Object.fromEntries(texts.slice(0, 300).map((text) => [text, text])),
+      { [texts[0] as string]: 'é'.repeat(50), other: ['é'.repeat(50), 'é'.repeat(51)] },
+    ];
+    const { frames, error } = read(makeLog(payloads));
+    expect(error).toBeUndefined();
+    expect(frames.slice(1).map(({ payload }) => payload)).toEqual(payloads);
+  });
+
+  it('never refers to a text of a payload that could not be written', () => {
+    const refused = { text: 'in none of the frames', cannotTravel: Symbol('none') };
+    const parts: Uint8Array[] = [];
+    const writer = new LogWriter(logCodec(), (bytes) => void parts.push(bytes.slice()), HEADER, 0);
+    writer.append('stimulus', 0, { text: 'before' });
+    expect(() => writer.append('stimulus', 0, refused)).toThrow(/Symbol|symbol/);
+    writer.append('stimulus', 0, { text: refused.text, before: 'before' });
+    writer.flush();
+    const { frames, error } = read(Buffer.concat(parts));
+    expect(error).toBeUndefined();
+    expect(frames[2]?.payload).toEqual({ text: refused.text, before: 'before' });
   });
 
   it('with a frame twice is refused', () => {
@@ -138,7 +176,11 @@ describe('a log', () => {
 it('no frame is written that no reader takes', () => {
   const large = new Uint8Array(FRAME_BYTES_MAX);
   const encoded: Uint8Array[] = [Uint8Array.of(0x80), large, Uint8Array.of(0x80)];
-  const codec = { encodeShared: () => encoded.shift() as Uint8Array, decode: () => undefined };
+  const codec = {
+    restart: () => undefined,
+    encodeShared: () => encoded.shift() as Uint8Array,
+    decode: () => undefined,
+  };
   const writer = new LogWriter(codec, () => undefined, HEADER, 0);
   expect(() => writer.append('stimulus', 0, {})).toThrow(
     expect.objectContaining({ code: 'ERR_FRAME' }),

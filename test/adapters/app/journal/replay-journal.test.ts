@@ -57,9 +57,9 @@ function forgeDigest(file: string): void {
   const bytes = readFileSync(file);
   for (let at = FILE_HEADER_BYTES; at < bytes.length;) {
     const body = bytes.subarray(at + FRAME_HEADER_BYTES).subarray(0, bytes.readUInt32LE(at));
-    const end = body.lastIndexOf('state') + 'state'.length;
     if (body[0] === FRAME_KINDS.indexOf('checkpoint')) {
-      body[end + 3] = body[end + 3] === 0x30 ? 0x31 : 0x30;
+      const digest = body.toString('latin1').search(/[0-9a-f]{16}/);
+      body[digest] = body[digest] === 0x30 ? 0x31 : 0x30;
       bytes.writeUInt32LE(crc32c(body), at + 4);
     }
     at += FRAME_HEADER_BYTES + body.length;

@@ -25,7 +25,7 @@ async function recordMuch(record: string, options: LocalClusterOptions = {}): Pr
   });
   const client = await cluster.client();
   const kept = client.map(addUp, [1, 2, 3], [1, 1, 1]);
-  for (let round = 0; round < 8; round++) {
+  for (let round = 0; round < 20; round++) {
     const values = Array.from({ length: 400 }, (_, index) => 1000 * round + index);
     const parts = client.map(addUp, values, values);
     await client.gather(parts);

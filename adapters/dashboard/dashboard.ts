@@ -50,6 +50,7 @@ export class Dashboard {
     addData(app, answers, '/api/profile', ({ prefix }) => profileOf(context, prefix), {
       names: ['prefix'],
     });
+    addData(app, answers, '/api/bandwidths', () => feed.bandwidths.answer());
     addChanges(app, answers, context);
     const server = await startServer(app, host, wanted);
     const { port } = server;

@@ -1,11 +1,13 @@
 import {
+  type AmmStatus,
   BRIDGE,
   type ClusterView,
   type PluginContext,
   type TaskView,
   type Timer,
 } from '../../core/api/index.ts';
-import { clientCount } from './metrics.ts';
+import { Bandwidths } from './bandwidths.ts';
+import { clientCount, orNull } from './metrics.ts';
 import type {
   Failure,
   FailureSummary,
@@ -62,6 +64,8 @@ export class Feed {
   private readonly prefixes = new TableDelta<PrefixRow>('name');
   private readonly workers = new TableDelta<WorkerRow>('address');
   private readonly process = new ProcessFigures();
+  /** Learnt while a page is open. */
+  readonly bandwidths = new Bandwidths();
   private frame = 0;
   private nextMs = 0;
   private idleSinceMs = 0;
@@ -197,7 +201,10 @@ export class Feed {
     const { cluster } = this.context;
     const before = this.frame++;
     const n = this.frame;
-    const totals = { ...totalsOf(cluster), process: this.process.read(nowMs) };
+    this.bandwidths.read(cluster);
+    const amm = orNull(() => this.context.run('amm.status')) as AmmStatus | null;
+    const process = this.process.read(nowMs);
+    const totals = { ...totalsOf(cluster), process, moves: amm?.moves };
     const common: Omit<StateFrame, 'prefixes' | 'workers'> = {
       ...{ type: 'state', n, nowS: nowMs / 1000, totals },
       waiting: waitingIn(cluster, this.context.get(BRIDGE).slowCalls()),
@@ -303,6 +310,8 @@ export function prefixRows({ prefixes }: ClusterView, numbers: PrefixNumbers): P
   });
 }
 
+const NO_TRAFFIC = { received: -1, sent: -1, diskWritten: -1, diskRead: -1 };
+
 export function workerRows({ workers }: ClusterView, nowMs: number): WorkerRow[] {
   return Array.from(workers.values(), (worker) => {
     const { address, name, status, threadCount, processing, hasWhat, metrics, memory } = worker;
@@ -313,6 +322,7 @@ export function workerRows({ workers }: ClusterView, nowMs: number): WorkerRow[]
       ...{ cpuPercent: Math.round(metrics.cpuPercent ?? -1), managed, unmanagedOld, spilled },
       loopDelayMs: Math.round(metrics.loopDelayMs ?? -1),
       bandwidth: Math.round(metrics.bandwidth ?? -1),
+      ...(metrics.traffic ?? NO_TRAFFIC),
       unmanagedRecent: Math.max(0, memory.process - managed - unmanagedOld),
       memoryLimit: worker.memoryLimitBytes,
       occupancyS: rounded(worker.occupancyS),

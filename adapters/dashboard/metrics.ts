@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { Counter, Gauge, Registry } from 'prom-client';
 import {
+  type AmmStatus,
   BRIDGE,
   type ClusterView,
   type GroupView,
@@ -72,6 +73,16 @@ export function countsOf(cluster: ClusterView): Readonly<Record<string, number>>
     waiting: states.get('waiting') ?? 0,
     workers: cluster.workers.size,
   };
+}
+
+/** The answer of a plugin; null when the plugin is not there. */
+export function orNull(run: () => unknown): unknown {
+  try {
+    return run();
+  } catch (error) {
+    if (YardmasterError.is(error)) return null;
+    throw error;
+  }
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -229,6 +240,12 @@ export class Metrics {
     this.gauge(`${at}replicated_results`, 'Results with two or more copies', () => [
       [cluster.replicated.size],
     ]);
+    this.counter(`${at}amm_results_total`, 'Copies and drops of the memory manager', () =>
+      this.ammMoves().flatMap(({ policy, copies, drops }): Sample[] => [
+        [copies, { policy, type: 'copy' }],
+        [drops, { policy, type: 'drop' }],
+      ]),
+    );
     this.gauge(`${at}workers_memory_bytes`, 'Memory of all workers by kind', () =>
       memoryByKind(Array.from(cluster.workers.values(), ({ memory }) => memory)),
     );
@@ -287,6 +304,11 @@ export class Metrics {
         known(loopDelayMs === undefined ? undefined : loopDelayMs / 1000),
       ),
     );
+    this.gauge('yardmaster_worker_bytes_per_second', 'Results that each worker moves', () =>
+      each(({ metrics: { traffic = {} } }) =>
+        Object.entries(traffic).map(([type, rate]) => [rate, { type }] as const),
+      ),
+    );
     this.gauge('yardmaster_worker_occupancy_seconds', 'Seconds of work at each worker', () =>
       each(({ occupancyS }) => [[occupancyS]]),
     );
@@ -336,13 +358,15 @@ export class Metrics {
 
   /** None while the Active Memory Manager is not there to answer. */
   private desiredWorkers(): Sample[] {
-    try {
-      const wanted = this.context.run('amm.adaptiveTarget', { targetDurationMs: 5_000 });
-      return typeof wanted === 'number' ? [[wanted]] : [];
-    } catch (error) {
-      if (YardmasterError.is(error)) return [];
-      throw error;
-    }
+    const wanted = orNull(() =>
+      this.context.run('amm.adaptiveTarget', { targetDurationMs: 5_000 }),
+    );
+    return typeof wanted === 'number' ? [[wanted]] : [];
+  }
+
+  private ammMoves(): AmmStatus['moves'] {
+    const status = orNull(() => this.context.run('amm.status')) as AmmStatus | null;
+    return status?.moves ?? [];
   }
 
   private plugins(): readonly PluginInfo[] {
@@ -388,6 +412,7 @@ const LABELS = [
   'worker',
   'state',
   'limit',
+  'policy',
   'task_prefix_name',
   'type',
   'code',

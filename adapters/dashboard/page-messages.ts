@@ -2,6 +2,7 @@
  * The messages between the server of the dashboard and its pages. Both import these types, so that the compiler names every reader
  * of a field that changes.
  */
+import type { AmmMoves } from '../../core/api/amm.ts';
 import type { AmmStatus } from '../../core/api/amm-manager.ts';
 import type { CallTree } from '../../core/api/executor.ts';
 import type { ShadowReport, Why } from '../../core/api/insight.ts';
@@ -19,6 +20,8 @@ export interface Totals {
   readonly finished: number;
   /** Of the scheduler's process; undefined in the first second, and of one that is gone. */
   readonly process?: ProcessRow | undefined;
+  /** Of the Active Memory Manager; undefined when it is not there. */
+  readonly moves?: readonly AmmMoves[] | undefined;
 }
 
 /** The process of the scheduler in the last second. */
@@ -70,6 +73,11 @@ export interface WorkerRow {
   readonly loopDelayMs: number;
   /** Bytes per second of its latest transfers; -1: there were none. */
   readonly bandwidth: number;
+  /** Bytes per second of results, or of the machine of a worker of Dask; -1: unknown. */
+  readonly received: number;
+  readonly sent: number;
+  readonly diskWritten: number;
+  readonly diskRead: number;
   readonly managed: number;
   readonly unmanagedOld: number;
   readonly unmanagedRecent: number;
@@ -98,6 +106,10 @@ export const OVER_TIME: readonly ((row: WorkerRow) => number)[] = [
   ({ bandwidth }) => bandwidth,
   ({ occupancyS }) => occupancyS,
   ({ spilled }) => spilled,
+  ({ received }) => received,
+  ({ sent }) => sent,
+  ({ diskWritten }) => diskWritten,
+  ({ diskRead }) => diskRead,
 ];
 
 /** Mean and largest value of each of {@link OVER_TIME}; null: unknown. */
@@ -297,6 +309,17 @@ export interface MemoryAnswer {
   readonly replicated: number;
   /** The status of the Active Memory Manager; null: there is none. */
   readonly amm: AmmStatus | null;
+}
+
+/** Bytes per second of large transfers, the slowest first. */
+export interface BandwidthsAnswer {
+  /** Addresses of the workers. */
+  readonly pairs: readonly {
+    readonly from: string;
+    readonly to: string;
+    readonly bandwidth: number;
+  }[];
+  readonly types: readonly { readonly type: string; readonly bandwidth: number }[];
 }
 
 export interface WorkerAnswer {

@@ -13,7 +13,7 @@ import {
 import type { Access, Need } from './access.ts';
 import { asset } from './asset.ts';
 import type { Viewer, ViewerSocket } from './feed.ts';
-import { tasksByState } from './metrics.ts';
+import { orNull, tasksByState } from './metrics.ts';
 import type {
   GraphAnswer,
   HeldResult,
@@ -226,16 +226,6 @@ async function logOf(
     lines: scheduler.toReversed(),
     story: story.slice(-LINES_MAX).toReversed(),
   };
-}
-
-/** The answer of a plugin; null when the plugin is not there. */
-function orNull(run: () => unknown): unknown {
-  try {
-    return run();
-  } catch (error) {
-    if (YardmasterError.is(error)) return null;
-    throw error;
-  }
 }
 
 function firstOf<T>(items: Iterable<T>, count: number): T[] {

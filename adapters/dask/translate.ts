@@ -95,8 +95,12 @@ export function hostOf(address: string): string {
 export function metricsOf(metrics: unknown): WorkerMetrics {
   const fields = isFields(metrics) ? metrics : {};
   const spilled = isFields(fields['spilled_bytes']) ? fields['spilled_bytes'] : {};
-  const { total } = isFields(fields['bandwidth']) ? fields['bandwidth'] : { total: undefined };
-  const bandwidth = toNumber(total);
+  const measured = isFields(fields['bandwidth']) ? fields['bandwidth'] : {};
+  const bandwidth = toNumber(measured['total']);
+  const transfers = [
+    ...meansOf(measured['workers']).map(([from, mean]) => ({ from, bandwidth: mean })),
+    ...meansOf(measured['types']).map(([type, mean]) => ({ type, bandwidth: mean })),
+  ];
   const cpuPercent = toNumber(fields['cpu']);
   const loopS = toNumber(fields['event_loop_interval']);
   return {
@@ -105,10 +109,33 @@ export function metricsOf(metrics: unknown): WorkerMetrics {
     spilledDiskBytes: amount(spilled['disk']),
     managedBytes: amount(fields['managed_bytes']),
     ...(isAmount(bandwidth) ? { bandwidth } : {}),
+    ...(transfers.length > 0 ? { transfers } : {}),
+    ...trafficOf(fields['host_net_io'], fields['host_disk_io']),
     ...(isAmount(cpuPercent) ? { cpuPercent } : {}),
     // The interval between calls that are to come every 20 ms.
     ...(isAmount(loopS) ? { loopDelayMs: Math.max(0, 1000 * loopS - 20) } : {}),
   };
+}
+
+/** Of the machine; nothing when the worker does not measure it. */
+function trafficOf(network: unknown, disk: unknown): Pick<WorkerMetrics, 'traffic'> {
+  if (!isFields(network)) return {};
+  const { read_bps: diskRead, write_bps: diskWritten } = isFields(disk) ? disk : {};
+  return {
+    traffic: {
+      ...{ received: amount(network['read_bps']), sent: amount(network['write_bps']) },
+      ...{ diskRead: amount(diskRead), diskWritten: amount(diskWritten) },
+    },
+  };
+}
+
+/** Of sums and counts of measurements, by what was measured. */
+function meansOf(sums: unknown): [of: string, mean: number][] {
+  return (isFields(sums) ? Object.entries(sums) : []).flatMap(([of, pair]) => {
+    const [sum, count] = (asList(pair) ?? []).map(toNumber);
+    const mean = (sum ?? NaN) / (count ?? NaN);
+    return of !== '' && isAmount(mean) ? [[of, mean] as [string, number]] : [];
+  });
 }
 
 function amount(value: unknown): number {

@@ -1,5 +1,11 @@
 import type { MemoryMeasure } from '../state/worker.ts';
-import type { ActiveMemoryManagerPolicy, AmmPolicyClass, AmmRound, AmmView } from './amm.ts';
+import type {
+  ActiveMemoryManagerPolicy,
+  AmmMoves,
+  AmmPolicyClass,
+  AmmRound,
+  AmmView,
+} from './amm.ts';
 import { type Token, token } from './token.ts';
 
 /** Built-in policies of the manager that a configuration or a client may name. */
@@ -36,6 +42,8 @@ export interface AmmStatus {
   readonly policies: readonly AmmPolicyInfo[];
   /** The outcome of the newest round; undefined before the first. */
   readonly lastRound?: AmmRound;
+  /** Of each policy that has moved anything. */
+  readonly moves: readonly AmmMoves[];
 }
 
 /**

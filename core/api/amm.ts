@@ -119,6 +119,16 @@ export interface AmmRound {
   readonly failures: readonly AmmPolicyFailure[];
 }
 
+/** The copies and drops that the manager has ordered because a policy suggested them, since it began. */
+export interface AmmMoves {
+  /** The name of its class. */
+  readonly policy: string;
+  readonly copies: number;
+  readonly copiedBytes: number;
+  readonly drops: number;
+  readonly droppedBytes: number;
+}
+
 /** Which workers the cluster can best do without. Default: idle ones, as with a `memoryRatio` of 2. */
 export interface ClosableWorkers {
   /** Close this many workers, busy ones if there are not enough idle ones. */

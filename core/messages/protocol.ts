@@ -147,6 +147,8 @@ export interface GetDataReply {
   readonly values: readonly Uint8Array[];
   /** Of the runs that computed them, parallel to `keys`; -1 where no run did. Only workers say it. */
   readonly runIds?: readonly number[];
+  /** The type of the results, if all have the same and the peer has computed them. */
+  readonly type?: string;
   /** Nothing is in the answer because too much is being sent at present. */
   readonly busy?: boolean;
   /** Further results, to be asked for part by part; each counts as being sent until it has ended. */

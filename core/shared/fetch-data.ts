@@ -46,6 +46,8 @@ interface FetchedData<Target extends PartsTarget = Uint8Array> {
   readonly values: ReadonlyMap<string, Uint8Array | Target>;
   /** Of the runs that computed the results, as far as the peer says it. */
   readonly runIds: ReadonlyMap<string, number>;
+  /** Of all results, as far as the peer says it. */
+  readonly type?: string | undefined;
   /** Keys of results that the peer offered, but could not give to the end. */
   readonly lost: ReadonlySet<string>;
 }
@@ -80,13 +82,14 @@ export async function fetchData<Target extends PartsTarget = Uint8Array>(
     if (wanted.has(key) && value !== undefined) values.set(key, value);
     runIds.set(key, reply.runIds?.[index] ?? -1);
   }
-  if (reply.parts === undefined) return { isBusy: false, values, runIds, lost };
+  const { type } = reply;
+  if (reply.parts === undefined) return { isBusy: false, values, runIds, type, lost };
   for (const { key, runId = -1 } of reply.parts) {
     runIds.set(key, runId);
     if (!wanted.has(key)) throw nonsense(channel, `offered "${key}", which was not requested`);
   }
   await new PartsFetch(channel, options, { values, lost }).fetch(reply.parts);
-  return { isBusy: false, values, runIds, lost };
+  return { isBusy: false, values, runIds, type, lost };
 }
 
 /** One transfer of results that come in parts. */
@@ -154,13 +157,14 @@ function newBytes(_key: string, nbytes: number): Uint8Array {
 }
 
 function checkReply(channel: Channel, reply: unknown): asserts reply is GetDataReply {
-  const { keys, values, parts = [] } = (reply ?? {}) as Partial<Record<string, unknown>>;
+  const { keys, values, type = '', parts = [] } = (reply ?? {}) as Partial<Record<string, unknown>>;
   const isSound =
     Array.isArray(keys) &&
     Array.isArray(values) &&
     keys.length === values.length &&
     keys.every((key) => typeof key === 'string') &&
     values.every((value) => value instanceof Uint8Array) &&
+    typeof type === 'string' &&
     Array.isArray(parts) &&
     parts.every(isOffer);
   if (!isSound) throw nonsense(channel, 'answered get-data without results');

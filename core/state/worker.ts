@@ -65,6 +65,26 @@ export interface WorkerMetrics {
   readonly hostCores?: Size;
   /** Milliseconds by which timers of the worker's process were late at most since the last heartbeat, if it tells. */
   readonly loopDelayMs?: Size;
+  /** Bytes per second since the last heartbeat, if it tells. Workers of Dask tell those of their machine. */
+  readonly traffic?: Traffic;
+  /** Large transfers to the worker since the last heartbeat: from each peer, and of each type of result. */
+  readonly transfers?: readonly MeasuredTransfers[];
+}
+
+/** Bytes per second of results that a worker received, sent, read from its disk and wrote to it. */
+export interface Traffic {
+  readonly received: Size;
+  readonly sent: Size;
+  readonly diskRead: Size;
+  readonly diskWritten: Size;
+}
+
+/** Transfers that have the same source, or the same type of result. */
+export interface MeasuredTransfers {
+  readonly from?: Name;
+  readonly type?: string;
+  /** Bytes per second. */
+  readonly bandwidth: Size;
 }
 
 const NO_METRICS: WorkerMetrics = {

@@ -16,6 +16,7 @@ import {
 } from '../messages/protocol.ts';
 import { checkedResult, executorName } from '../plugin-host/contracts.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
+import { MEASURED_BYTES_MIN } from '../shared/limits.ts';
 import { CLOCK, SERVER_ID } from '../host/tokens.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import { BytesReader, sharedMemoryOf, valueBytes, withoutSharedMemory } from '../util/bytes.ts';
@@ -43,6 +44,8 @@ interface ServedWorker {
   outgoingMax(peerAddress: string): number;
   /** Of the run that computed the result; -1: no run did. */
   runIdOf(key: string): number;
+  /** The type of results that all have the same and were computed here. */
+  typeOf(keys: readonly string[]): string | undefined;
   /** Takes in what a client has sent. @throws YardmasterError when it refuses */
   putData(keys: readonly string[], values: readonly Uint8Array[], reservation: number): void;
   identity(): WireMessage;
@@ -182,11 +185,13 @@ export class DataServer {
     const values: Uint8Array[] = [];
     const parts: OfferedParts[] = [];
     let roomBytes = inParts === true ? ANSWER_BYTES_MAX : Infinity;
+    let totalBytes = 0;
     for (const key of keys) {
       const stored = this.open(key);
       if (stored === undefined) continue;
       const reader = forPeer(stored, guest.channel);
       const { nbytes } = reader;
+      totalBytes += nbytes;
       if (nbytes > roomBytes && !isReferring(reader)) {
         transfer.begin();
         const runId = this.runIdOf(key);
@@ -196,13 +201,19 @@ export class DataServer {
       const value = readAll(reader);
       if (value === undefined) continue;
       roomBytes -= nbytes;
+      this.memory.moved.sent += nbytes;
       found.push(key);
       values.push(value);
     }
     // The channel sends the answer when this returns; it counts until it has left.
     queueMicrotask(() => void guest.channel.drained().then(transfer.end, transfer.end));
     const runIds = found.map((key) => this.runIdOf(key));
-    return { keys: found, values, runIds, ...(parts.length === 0 ? {} : { parts }) };
+    const type = totalBytes < MEASURED_BYTES_MIN ? undefined : this.worker?.typeOf(keys);
+    return {
+      ...{ keys: found, values, runIds },
+      ...(type === undefined ? {} : { type }),
+      ...(parts.length === 0 ? {} : { parts }),
+    };
   }
 
   private runIdOf(key: string): number {
@@ -211,7 +222,9 @@ export class DataServer {
 
   private getPart(guest: Guest, parameters: WireMessage): GetPartReply {
     const reply = guest.parts.read(parameters);
-    if (reply.bytes !== undefined) this.memory.noteGarbage(reply.bytes.byteLength);
+    const { byteLength = 0 } = reply.bytes ?? {};
+    this.memory.moved.sent += byteLength;
+    this.memory.noteGarbage(byteLength);
     return reply;
   }
 
@@ -247,7 +260,9 @@ export class DataServer {
     const given: readonly Uint8Array[] = values;
     if (!Number.isSafeInteger(reservation)) throw violation('a put-data with a broken reservation');
     this.worker?.putData(keys, given, reservation as number);
-    return { nbytes: given.map(valueBytes) };
+    const nbytes = given.map(valueBytes);
+    this.memory.moved.received += nbytes.reduce((sum, one) => sum + one, 0);
+    return { nbytes };
   }
 }
 
@@ -322,6 +337,12 @@ export class PeerRequests implements ServedWorker {
   runIdOf(key: string): number {
     const task = this.kernel.tables.tasks.get(key);
     return task === undefined ? -1 : resultRunId(task);
+  }
+
+  typeOf([first = '', ...others]: readonly string[]): string | undefined {
+    const { tasks } = this.kernel.tables;
+    const type = tasks.get(first)?.type;
+    return others.every((key) => tasks.get(key)?.type === type) ? type : undefined;
   }
 
   putData(keys: readonly string[], values: readonly Uint8Array[], reservation: number): void {

@@ -15,7 +15,7 @@ import { checkedResult, executorName, thrownResult } from '../plugin-host/contra
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CLOCK, LOGGER } from '../host/tokens.ts';
 import type { ActionTiming } from '../state/groups.ts';
-import type { WorkerIdentity } from '../state/worker.ts';
+import type { MeasuredTransfers, WorkerIdentity, WorkerMetrics } from '../state/worker.ts';
 import type { AbortExecution, Execute, Gather, LimitTime, WorkerEvent } from '../worker/events.ts';
 import { localFailure, toTaskFailure } from '../worker/transitions.ts';
 import { compact, IncomingResults, PeerChannels } from './peer-channels.ts';
@@ -36,6 +36,16 @@ const TIMEOUT_GRACE_MS = 500;
 
 /** A peer that sends nothing for this long counts as gone. If it is not, it is asked again. */
 const ANSWER_TIMEOUT_MS = 60_000;
+
+/** Sources and types of transfers that a heartbeat tells. */
+const TRANSFERS_MAX = 100;
+
+/** Sums over transfers of one source or type, or all. */
+interface Transfers {
+  readonly of: Omit<MeasuredTransfers, 'bandwidth'>;
+  nbytes: number;
+  seconds: number;
+}
 
 const NOT_BEGUN: AbortRun = () => undefined;
 /** Never written to: most runs keep their place. */
@@ -84,8 +94,8 @@ export class WorkerActivities {
   private readonly timers = new Set<Timer>();
   /** Keys of the actors that live, or are being made, here. */
   private readonly actors = new Set<string>();
-  private transferredBytes = 0;
-  private transferSeconds = 0;
+  /** Large transfers since the last heartbeat: all, and those of one source or type. */
+  private readonly transfers = new Map<string, Transfers>();
   private readonly places: Places = {
     secede: (run) => this.secede(run),
     rejoin: (run) => this.rejoin(run),
@@ -116,11 +126,13 @@ export class WorkerActivities {
   }
 
   /** Bytes per second of the large transfers since the last call, if there were any. */
-  takeBandwidth(): number | undefined {
-    const { transferredBytes, transferSeconds } = this;
-    this.transferredBytes = 0;
-    this.transferSeconds = 0;
-    return transferSeconds > 0 ? transferredBytes / transferSeconds : undefined;
+  takeTransfers(): Pick<WorkerMetrics, 'bandwidth' | 'transfers'> {
+    const sums = Array.from(this.transfers.values(), ({ of, nbytes, seconds }) => {
+      return { ...of, bandwidth: nbytes / seconds };
+    });
+    this.transfers.clear();
+    const [all, ...transfers] = sums;
+    return all === undefined ? {} : { ...all, transfers };
   }
 
   execute(instruction: Execute): void {
@@ -388,12 +400,12 @@ export class WorkerActivities {
       allocate: (_: string, nbytes: number) => arrivals.expect(nbytes),
       onGarbage: (nbytes: number) => memory.noteGarbage(nbytes),
     };
-    const { isBusy, values, runIds } = await fetchData(channel, keys, options).finally(() =>
+    const { isBusy, values, runIds, type } = await fetchData(channel, keys, options).finally(() =>
       arrivals.end(),
     );
     if (isBusy)
       return { op: 'gather-busy', worker, stimulusId: this.link.nameEvent('gather-busy') };
-    this.measureTransfer(values, clock.nowMs() - startMs);
+    this.measureTransfer(worker, type, values, clock.nowMs() - startMs);
     if (this.isClosed) throw new YardmasterError('ERR_CLOSED', 'this worker closes');
     const event = this.storeReceived(worker, values, this.timing('transfer', startMs));
     if (event.op !== 'gather-success') return event;
@@ -401,12 +413,24 @@ export class WorkerActivities {
   }
 
   /** A transfer of few bytes says how long a message takes, and not what the link can carry. */
-  private measureTransfer(values: ReadonlyMap<string, Uint8Array>, ms: number): void {
+  private measureTransfer(
+    from: string,
+    type: string | undefined,
+    values: ReadonlyMap<string, Uint8Array>,
+    ms: number,
+  ): void {
     let nbytes = 0;
     for (const value of values.values()) nbytes += value.byteLength;
-    if (nbytes < MEASURED_BYTES_MIN) return;
-    this.transferredBytes += nbytes;
-    this.transferSeconds += ms / 1000;
+    this.memory.moved.received += nbytes;
+    if (nbytes < MEASURED_BYTES_MIN || ms <= 0) return;
+    const { transfers } = this;
+    for (const of of [{}, { from }, ...(type === undefined ? [] : [{ type }])]) {
+      const name = Object.entries(of).join();
+      const sum = transfers.get(name) ?? { of, nbytes: 0, seconds: 0 };
+      sum.nbytes += nbytes;
+      sum.seconds += ms / 1000;
+      if (transfers.size < TRANSFERS_MAX) transfers.set(name, sum);
+    }
   }
 
   private storeReceived(

@@ -1,6 +1,6 @@
 import type { WireMessage } from '../api/transport.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
-import type { WorkerIdentity, WorkerMetrics } from '../state/worker.ts';
+import type { Traffic, WorkerIdentity, WorkerMetrics } from '../state/worker.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
 import { WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';
 import { WorkerActivities } from './worker-activities.ts';
@@ -13,6 +13,8 @@ import { WorkerStatusTracker } from './worker-status.ts';
 export class WorkerDescription {
   /** The time of the last metrics, and the CPU time used by then, in milliseconds. */
   private told: (CpuTimes & { readonly nowMs: number }) | undefined;
+  /** The time of the last metrics, and the bytes moved by then. */
+  private moved: (Traffic & { readonly nowMs: number }) | undefined;
 
   constructor(
     @inject(WORKER_OPTIONS) private readonly options: WorkerHostOptions,
@@ -38,14 +40,31 @@ export class WorkerDescription {
 
   /** For the scheduler. Bandwidth, CPU and delay are those since the last call. */
   metrics(): WorkerMetrics {
-    const bandwidth = this.activities.takeBandwidth();
     const loopDelayMs = this.options.takeLoopDelayMs?.();
     return {
       ...this.memory.figures(),
       managedBytes: this.kernel.tables.nbytes,
-      ...(bandwidth === undefined ? {} : { bandwidth }),
+      ...this.activities.takeTransfers(),
+      ...this.takeTraffic(),
       ...this.takeCpu(),
       ...(loopDelayMs === undefined ? {} : { loopDelayMs }),
+    };
+  }
+
+  /** Nothing at the first call. */
+  private takeTraffic(): Pick<WorkerMetrics, 'traffic'> {
+    const { moved: last } = this;
+    const moved = this.memory.movedBytes;
+    const nowMs = this.options.clock.nowMs();
+    this.moved = { ...moved, nowMs };
+    if (last === undefined || nowMs <= last.nowMs) return {};
+    const rate = (of: keyof Traffic): number =>
+      Math.round((1000 * (moved[of] - last[of])) / (nowMs - last.nowMs));
+    return {
+      traffic: {
+        ...{ received: rate('received'), sent: rate('sent') },
+        ...{ diskRead: rate('diskRead'), diskWritten: rate('diskWritten') },
+      },
     };
   }
 

@@ -4,6 +4,7 @@ import type { DataStore, Executor } from '../api/executor.ts';
 import { type Logger } from '../api/plugin.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CLOCK, LOGGER } from '../host/tokens.ts';
+import type { Traffic } from '../state/worker.ts';
 import { FailureCount, isReported } from '../util/failure-count.ts';
 import {
   CALM_RATIO,
@@ -54,6 +55,8 @@ export class WorkerMemory {
   /** Of all results. */
   readonly store: DataStore;
   readonly monitorIntervalMs: number;
+  /** Bytes of results ever received and sent, counted by those who do it. */
+  readonly moved = { received: 0, sent: 0 };
   private readonly thresholds: MemoryThresholds;
   private readonly tiers: TieredStore | undefined;
   private readonly governor: MemoryGovernor | undefined;
@@ -134,6 +137,12 @@ export class WorkerMemory {
   /** True when there is anything to look after. */
   get isLimited(): boolean {
     return this.governor !== undefined;
+  }
+
+  /** Bytes of results ever received, sent, read from disk and written to it. */
+  get movedBytes(): Traffic {
+    const { read: diskRead, written: diskWritten } = this.tiers?.moved ?? { read: 0, written: 0 };
+    return { ...this.moved, diskRead, diskWritten };
   }
 
   /** As of now. */

@@ -52,6 +52,8 @@ export class TieredStore implements DataStore {
   private targetBytes: number;
   /** For what is on its way. */
   private reservedBytes = 0;
+  /** Bytes ever written to disk, and read from there. */
+  readonly moved = { written: 0, read: 0 };
 
   constructor(private readonly options: TieredStoreOptions) {
     this.targetBytes = options.targetBytes;
@@ -120,6 +122,7 @@ export class TieredStore implements DataStore {
     }
     try {
       const reader = disk.open?.(key) ?? new BytesReader(disk.read(key));
+      this.moved.read += reader.nbytes;
       return new WatchedReader(reader, (error) => {
         // Not when something else has taken its place meanwhile.
         if (residency.find(key) === resident) this.lose(key, error);
@@ -231,6 +234,7 @@ export class TieredStore implements DataStore {
       this.tell({ why: 'failed', key, nbytes, error });
       return false;
     }
+    this.moved.written += nbytes;
     this.trouble = undefined;
     return true;
   }
@@ -262,6 +266,7 @@ export class TieredStore implements DataStore {
     let value: Uint8Array;
     try {
       value = disk.read(key);
+      this.moved.read += value.byteLength;
     } catch (error) {
       this.lose(key, error);
       return undefined;

@@ -156,9 +156,10 @@ export class ManagerControl implements ActiveMemoryManager {
 
   get status(): AmmStatus {
     const { running, intervalMs, measure } = this;
-    const { lastRound } = this.manager;
+    const { lastRound, moved } = this.manager;
     const round = lastRound === undefined ? {} : { lastRound };
-    return { running, intervalMs, measure, policies: this.listPolicies(), ...round };
+    const moves = [...moved.values()];
+    return { running, intervalMs, measure, policies: this.listPolicies(), moves, ...round };
   }
 
   // ---- its policies --------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 import {
   type ActiveMemoryManagerPolicy,
+  type AmmMoves,
   type AmmPolicyFailure,
   type AmmRefusals,
   type AmmRound,
@@ -90,6 +91,8 @@ export class MemoryManager implements RoundView {
   private isRunning = false;
   private tally = new RoundTally();
   private hasRun = false;
+  /** By name of the policy. */
+  readonly moved = new Map<string, { -readonly [Field in keyof AmmMoves]: AmmMoves[Field] }>();
   /** The newest refusal that was recorded about a task: the same one is not recorded again. */
   private readonly recordedRefusals = new WeakMap<TaskView, string>();
 
@@ -251,9 +254,20 @@ export class MemoryManager implements RoundView {
   /** Before anything is booked. */
   private accept(suggestion: Suggestion, chosen: WorkerLoad, policy: Policy): void {
     this.tally.accepted++;
+    this.count(suggestion, policy.constructor.name);
     if (this.parts.decisions?.isRecording !== true) return;
     this.recordedRefusals.delete(suggestion.task);
     this.record(policy, explainMove(suggestion, chosen, this.loadsOfRound()));
+  }
+
+  private count({ op, task }: Suggestion, policy: string): void {
+    const moves = this.moved.get(policy) ?? {
+      ...{ policy, copies: 0, copiedBytes: 0, drops: 0, droppedBytes: 0 },
+    };
+    this.moved.set(policy, moves);
+    const isCopy = op === 'replicate';
+    moves[isCopy ? 'copies' : 'drops']++;
+    moves[isCopy ? 'copiedBytes' : 'droppedBytes'] += Math.max(0, task.nbytes);
   }
 
   /** Does no harm: it is counted, and recorded for `why` unless the last record says the same. */

@@ -56,10 +56,7 @@ export class Chart {
     }
     this.plot ??= this.make();
     this.plot?.setData([this.times, ...this.values]);
-    const now = this.series.map(({ label }, k) => {
-      const value = values[k] ?? null;
-      return `${label} ${value === null ? '–' : this.format(value)}`;
-    });
+    const now = this.series.map(({ label }, k) => `${label} ${this.text(values[k])}`);
     this.element.setAttribute('aria-label', `${this.title}: ${now.join(', ')}`);
   }
 
@@ -88,6 +85,10 @@ export class Chart {
     plot?.setCursor({ left: plot.valToPos(atS, 'x'), top: 0 });
   }
 
+  private text(value: number | null | undefined): string {
+    return typeof value === 'number' ? this.format(value) : '–';
+  }
+
   /** For another theme. */
   redraw(): void {
     this.plot?.destroy();
@@ -103,13 +104,14 @@ export class Chart {
       ticks: { show: false },
       font: '11px system-ui, sans-serif',
     };
+    const hasNames = this.series.length > 1 || (this.series[0]?.label.includes(':') ?? false);
     return new uPlot(
       {
-        ...{ width, height: 150, cursor: { y: false }, legend: { show: this.series.length > 1 } },
+        ...{ width, height: 150, cursor: { y: false }, legend: { show: hasNames } },
         scales: { y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
         axes: [
           {
-            ...axis,
+            ...{ ...axis, size: 28 },
             values: (_u, marks) =>
               marks.map((at) => timeOf(at, (marks[1] ?? at + 1) - (marks[0] ?? at) < 1)),
             space: 80,
@@ -121,11 +123,14 @@ export class Chart {
         ],
         series: [
           {
-            value: (_u, at) => (!Number.isFinite(at) ? '' : timeOf(at, this.isWhole)),
+            value: (_u, at, _k, index) =>
+              timeOf(index === null ? (this.times.at(-1) ?? 0) : at, this.isWhole),
           },
-          ...this.series.map(({ label, colour }) => ({
+          // Without a cursor the legend tells the newest values.
+          ...this.series.map(({ label, colour }, k) => ({
             ...{ label, stroke: colour, width: 2, points: { show: false }, fill: `${colour}22` },
-            value: (_u: uPlot, value: number | null) => (value === null ? '–' : this.format(value)),
+            value: (_u: uPlot, at: number | null, _k: number, index: number | null) =>
+              this.text(index === null ? this.values[k]?.at(-1) : at),
           })),
         ],
       },

@@ -1,3 +1,4 @@
+import type { AmmMoves } from '../../../core/api/amm.ts';
 import { OVER_TIME, overWorkers, type PastSeries } from '../page-messages.ts';
 import type { State } from './link.ts';
 
@@ -12,6 +13,8 @@ const MANY = ['mean of workers', 'largest of workers'];
 /** One moment: for each of {@link OVER_TIME} the value of each line; null: unknown. */
 interface Sample {
   readonly atS: number;
+  /** Copies and drops of each policy of the Active Memory Manager until then. */
+  readonly moves: readonly AmmMoves[];
   readonly values: readonly (readonly (number | null)[])[];
 }
 
@@ -38,15 +41,35 @@ export class SystemHistory {
       ? OVER_TIME.map((of) => rows.map((row) => (of(row) < 0 ? null : of(row))))
       : overWorkers(rows);
     const values = ofWorkers.map((one, k) => [ofScheduler[k] ?? null, ...one]);
-    this.samples.push({ atS: nowS, values });
+    this.samples.push({ atS: nowS, values, moves: totals.moves ?? [] });
     while ((this.samples[0]?.atS ?? nowS) < nowS - SPAN_S) this.samples.shift();
+  }
+
+  /** Lines of what the Active Memory Manager moved: copies and drops of each policy that has any. */
+  get moves(): readonly (readonly [policy: string, kind: 'copies' | 'drops'])[] {
+    return (this.samples.at(-1)?.moves ?? []).flatMap((moves) =>
+      (['copies', 'drops'] as const).flatMap((kind) =>
+        moves[kind] > 0 ? [[moves.policy, kind] as const] : [],
+      ),
+    );
+  }
+
+  /** The number of each of {@link moves} between a sample and the one before. */
+  movedIn(at: number): number[] {
+    const { samples, moves } = this;
+    return moves.map(([policy, kind]) => {
+      const [before = 0, now = 0] = [samples[at - 1] ?? samples[at], samples[at]].map(
+        (sample) => sample?.moves.find((one) => one.policy === policy)?.[kind],
+      );
+      return now - before;
+    });
   }
 
   /** Shows the whole time of a scheduler that is gone. */
   fill({ timesS, system }: PastSeries): void {
     this.lines = ['scheduler', ...MANY];
     this.samples = timesS.map((atS, k) => ({
-      atS,
+      ...{ atS, moves: [] },
       values: (system[k] ?? []).map((one) => [null, ...one]),
     }));
   }

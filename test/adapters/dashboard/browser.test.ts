@@ -6,7 +6,7 @@ import type { GraphAnswer } from '../../../adapters/dashboard/page-messages.ts';
 import type { Future } from '../../../adapters/client/index.ts';
 import { startCluster } from './bench.ts';
 import { hasBrowser, misdeedsOf, startBrowser, violationsIn, openPage } from './browser.ts';
-import { add, blob, fail, spin } from './fixtures/tasks.mjs';
+import { add, blob, fail, firstOf, spin } from './fixtures/tasks.mjs';
 
 const PAGES = [
   'status',
@@ -243,6 +243,56 @@ describe.skipIf(!hasBrowser)('the bar of the memory of a worker', () => {
     const row = page.getByRole('row', { name: /^worker-0/ });
     await expect.poll(() => row.innerText()).toMatch(/of 40\.0 MiB \+ 30\.0 MiB on disk/);
     expect(await filledShare(row.getByRole('img'))).toBeLessThan(0.5);
+    await browser.close();
+    await cluster.close();
+  });
+});
+
+describe.skipIf(!hasBrowser)('the page System', () => {
+  it('shows network and disk over time, bandwidths, and what the memory manager did', async () => {
+    const { cluster, at } = await startCluster(
+      {},
+      { mode: 'processes', config: { worker: { threads: 1, memoryLimit: 256 * 1024 ** 2 } } },
+    );
+    const client = await cluster.client();
+    const [one = '', other = ''] = [...cluster.scheduler.cluster.workers.values()]
+      .toSorted((a, b) => a.name.localeCompare(b.name))
+      .map(({ address }) => address);
+    const browser = await startBrowser();
+    const page = await openPage(browser);
+    await page.goto(`${at}/system`);
+    let made = 0;
+    /** Moves 40 MB between the workers; the copy is dropped, and what both hold is spilled in the end. */
+    const kept: Future<unknown>[] = [];
+    const move = async (): Promise<void> => {
+      const key = `block-${++made}`;
+      const block = client.with({ key, workers: [one] }).submit(blob, 40_000_000);
+      const first = client.with({ key: `first-${made}`, workers: [other] }).submit(firstOf, block);
+      await first.settled();
+      kept.push(block);
+    };
+    const shows = (chart: string, pattern: RegExp): Promise<void> =>
+      expect
+        .poll(
+          async () => {
+            await move();
+            return page.getByRole('img', { name: chart }).getAttribute('aria-label');
+          },
+          { timeout: 60_000 },
+        )
+        .toMatch(pattern);
+    await shows('Network: received', /worker-1 [\d.]+ MiB\/s/);
+    await shows('Network: sent', /worker-0 [\d.]+ MiB\/s/);
+    await shows('Disk: written', /worker-0 [\d.]+ MiB\/s/);
+    await shows('Results that the memory manager', /ReduceReplicas: drops \d/);
+    const pair = page.getByRole('row', { name: /^worker-0 worker-1 [\d.]+ [MG]iB\/s$/ });
+    await pair.waitFor();
+    await page.getByRole('row', { name: /^Uint8Array [\d.]+ [MG]iB\/s$/ }).waitFor();
+    const metrics = await (await fetch(`${at}/metrics`)).text();
+    expect(metrics).toMatch(/yardmaster_worker_bytes_per_second\{worker="worker-0",type="sent"\}/);
+    expect(metrics).toMatch(
+      /yardmaster_amm_results_total\{policy="ReduceReplicas",type="drop"\} \d/,
+    );
     await browser.close();
     await cluster.close();
   });

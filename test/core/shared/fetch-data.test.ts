@@ -56,11 +56,13 @@ async function serve(
   outgoingMax = 50,
   onSent: (bufferedBytes: number) => void = nothing,
 ): Promise<DataServer> {
-  const memory = { store, noteGarbage: nothing } as unknown as WorkerMemory;
+  const moved = { received: 0, sent: 0 };
+  const memory = { store, noteGarbage: nothing, moved } as unknown as WorkerMemory;
   const server = new DataServer('peer', clock, memory, { threadCount: 1 } as Executor);
   server.connect({
     outgoingMax: () => outgoingMax,
     runIdOf: () => -1,
+    typeOf: () => undefined,
     putData: nothing,
     identity: () => ({}),
   });

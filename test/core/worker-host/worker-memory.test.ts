@@ -1,6 +1,11 @@
 import { expect, it } from 'vitest';
 
-import { type SpillArea, type WireMessage, YardmasterError } from '../../../core/api/index.ts';
+import {
+  type SpillArea,
+  type WireMessage,
+  type WorkerMetrics,
+  YardmasterError,
+} from '../../../core/api/index.ts';
 import type { WorkerMemoryOptions } from '../../../core/worker-host/worker-options.ts';
 import type { HostedWorker } from '../../../core/worker-host/create-worker.ts';
 import { Bench, Ref } from '../worker/hand-scheduler.ts';
@@ -77,6 +82,23 @@ it('results beyond the target are spilled, used from there, and reported in hear
   await bench.send(worker, bench.compute('d', 'echo', [new Ref('a')], where));
   expect(worker.identity.memoryLimitBytes).toBe(10_000);
   expect([...disk.files.keys()]).toEqual(['a', 'b', 'c']);
+});
+
+it('heartbeats tell how fast results are written to disk and read from there', async () => {
+  const { bench, worker, disk } = await world();
+  const traffic = async (): Promise<unknown> => {
+    await bench.pass(500);
+    return (bench.take(worker).find(isBeat)!['metrics'] as WorkerMetrics).traffic;
+  };
+  await traffic();
+  for (const key of ['a', 'b', 'c']) await bench.send(worker, bench.compute(key, 'zeros', [2500]));
+  const one = disk.files.get('a')!.byteLength;
+  const idle = { received: 0, sent: 0, diskRead: 0, diskWritten: 0 };
+  expect(await traffic()).toEqual({ ...idle, diskWritten: 2 * one });
+  expect(await traffic()).toEqual(idle);
+  const where = { a: [worker.address] };
+  await bench.send(worker, bench.compute('d', 'echo', [new Ref('a')], where));
+  expect(await traffic()).toMatchObject({ diskRead: 2 * one });
 });
 
 it('results get less memory when the process occupies much besides them', async () => {

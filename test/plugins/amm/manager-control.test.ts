@@ -4,6 +4,7 @@ import {
   type ActiveMemoryManager,
   ActiveMemoryManagerPolicy,
   type AmmRound,
+  type AmmStatus,
   definePlugin,
   drop,
   type SuggestionGenerator,
@@ -47,6 +48,25 @@ describe('the manager where the scheduler runs', () => {
     expect(copies(host)).toBe(1);
     amm.stop();
     expect(amm.running).toBe(false);
+  });
+
+  it('counts the copies and drops of each policy', async () => {
+    const host = await start({ start: false });
+    await withCopies(host);
+    const { amm } = host.scheduler;
+    const moves = async (): Promise<unknown> =>
+      ((await host.scheduler.command('amm.status')) as AmmStatus).moves;
+    expect(await moves()).toEqual([]);
+    amm.runOnce();
+    const none = { copies: 0, copiedBytes: 0, drops: 0, droppedBytes: 0 };
+    const dropped = { ...none, policy: 'ReduceReplicas', drops: 1, droppedBytes: 5e6 };
+    expect(await moves()).toEqual([dropped]);
+    await amm.addPolicy('ensure-broadcast', { key: 'x' });
+    amm.runOnce();
+    expect(await moves()).toEqual([
+      dropped,
+      { ...none, policy: 'EnsureBroadcast', copies: 1, copiedBytes: 5e6 },
+    ]);
   });
 
   it('takes another interval at once, and refuses what is none', async () => {

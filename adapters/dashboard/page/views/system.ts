@@ -1,10 +1,11 @@
-import type { PastSeries } from '../../page-messages.ts';
+import type { BandwidthsAnswer, PastSeries } from '../../page-messages.ts';
 import { Chart } from '../chart.ts';
 import { prefixColour } from '../colours.ts';
-import { h, section } from '../dom.ts';
-import { bytes, percent, perSecond, seconds } from '../format.ts';
+import { figure, h, section, Table } from '../dom.ts';
+import { bytes, count, percent, perSecond, seconds } from '../format.ts';
 import { get } from '../link.ts';
 import type { SystemHistory } from '../system-history.ts';
+import { poll } from '../task-link.ts';
 import { type Around, complain, type View } from '../view.ts';
 
 /** Titles and units of the figures over time, in their order. */
@@ -15,21 +16,49 @@ const CHARTS: readonly (readonly [title: string, format: (value: number) => stri
   ['Bandwidth of transfers', perSecond],
   ['Work ahead (occupancy)', seconds],
   ['Spilled to disk', bytes],
+  ['Network: received', perSecond],
+  ['Network: sent', perSecond],
+  ['Disk: written', perSecond],
+  ['Disk: read', perSecond],
 ];
 
-/** CPU, memory, event loop and transfers of the scheduler and of workers over time. */
+const MOVES = 'Results that the memory manager copied and dropped';
+const NOTE =
+  'Network and disk count the results that a worker moves; those of a worker of Dask are of its whole machine.';
+
+/** CPU, memory, event loop, network and disk of the scheduler and of workers over time, and bandwidths. */
 export class System implements View {
   private readonly grid = h('div', { class: 'columns' });
+  private readonly note = h('p', { class: 'note' }, NOTE);
+  private readonly pairs = new Table(
+    'Bandwidth between workers',
+    ['from', 'to', 'bandwidth'],
+    'No large transfer yet.',
+  );
+  private readonly types = new Table(
+    'Bandwidth by type of result',
+    ['type', 'bandwidth'],
+    'No large transfer yet.',
+  );
   private charts: readonly Chart[] = [];
+  private moves: Chart | undefined;
   private lines = '';
   private lastS = 0;
-  readonly element = h('div', {}, this.grid);
+  readonly leave: () => void = () => undefined;
+  readonly element: HTMLElement;
 
   constructor(
     private readonly around: Around,
     private readonly history: SystemHistory,
   ) {
-    if (around.past === undefined) return;
+    this.element = h('div', {}, this.note, this.grid);
+    if (around.past === undefined) {
+      const pairs = section('Bandwidth between workers', this.pairs.element);
+      const types = section('Bandwidth by type of result', this.types.element);
+      this.element.append(h('div', { class: 'columns' }, pairs, types));
+      this.leave = poll(around, 2000, async () => this.tell(await get('api/bandwidths')));
+      return;
+    }
     get<PastSeries>('api/history').then(
       (found) => {
         history.fill(found);
@@ -40,19 +69,42 @@ export class System implements View {
   }
 
   update(): void {
-    const { lines, samples } = this.history;
+    const { samples } = this.history;
     const last = samples.at(-1);
     if (this.around.past !== undefined || last === undefined) return;
-    if (lines.join() !== this.lines) this.rebuild();
-    else if (last.atS > this.lastS)
+    if (this.names !== this.lines) this.rebuild();
+    else if (last.atS > this.lastS) {
       this.charts.forEach((chart, k) => chart.add(last.atS, last.values[k] ?? []));
+      this.moves?.add(last.atS, this.history.movedIn(samples.length - 1));
+    }
     this.lastS = last.atS;
+  }
+
+  private get names(): string {
+    return [...this.history.lines, ...this.history.moves].join();
+  }
+
+  private tell({ pairs, types }: BandwidthsAnswer): void {
+    const { workers } = this.around.link.state;
+    const name = (address: string): string => workers.get(address)?.name ?? address;
+    this.pairs.show(
+      pairs.map(({ from, to, bandwidth }) => ({
+        key: `${from} ${to}`,
+        cells: [name(from), name(to), figure(perSecond, bandwidth)],
+      })),
+    );
+    this.types.show(
+      types.map(({ type, bandwidth }) => ({
+        key: type,
+        cells: [type, figure(perSecond, bandwidth)],
+      })),
+    );
   }
 
   /** Draws all lines anew. */
   private rebuild(): void {
     const { lines, samples } = this.history;
-    this.lines = lines.join();
+    this.lines = this.names;
     const isPast = this.around.past !== undefined;
     const isKnown = (k: number, line: number): boolean =>
       samples.some(({ values }) => (values[k]?.[line] ?? null) !== null);
@@ -61,6 +113,7 @@ export class System implements View {
       ...{ chart, k },
       lines: lines.flatMap((_, line) => (!isPast || isKnown(k, line) ? [line] : [])),
     })).filter(({ lines: { length } }) => length > 0);
+    this.note.hidden = !shown.some(({ chart: [title] }) => title.startsWith('Network'));
     const series = lines.map((label, k) => ({ label, colour: prefixColour(k) }));
     this.charts = shown.map(({ chart: [title, format], lines: of }) => {
       return new Chart(
@@ -78,5 +131,17 @@ export class System implements View {
       const values = of.map((line) => samples.map(({ values: at }) => at[k]?.[line] ?? null));
       chart.showAll(times, values, isPast);
     });
+    const { moves } = this.history;
+    this.moves = undefined;
+    if (moves.length === 0) return;
+    const ofMoves = moves.map((move, k) => ({ label: move.join(': '), colour: prefixColour(k) }));
+    this.moves = new Chart(MOVES, ofMoves, count);
+    this.grid.append(section(MOVES, this.moves.element));
+    const moved = times.map((_, at) => this.history.movedIn(at));
+    this.moves.showAll(
+      times,
+      moves.map((_, line) => moved.map((values) => values[line] ?? 0)),
+      false,
+    );
   }
 }

@@ -138,7 +138,13 @@ describe('what workers say', () => {
       memory: 5,
       managed_bytes: new PyFloat(4),
       spilled_bytes: { memory: 1, disk: 2 },
-      bandwidth: { total: new PyFloat(1e8), workers: {}, types: {} },
+      bandwidth: {
+        total: new PyFloat(1e8),
+        workers: { 'tcp://b:1': [new PyFloat(3e8), 2], 'tcp://c:1': [0, 0] },
+        types: { 'numpy.ndarray': [new PyFloat(2e8), 1] },
+      },
+      host_net_io: { read_bps: new PyFloat(7), write_bps: 8 },
+      host_disk_io: { read_bps: 9, write_bps: new PyFloat(10) },
       cpu: NaN,
     };
     expect(metricsOf(metrics)).toEqual({
@@ -147,6 +153,11 @@ describe('what workers say', () => {
       spilledMemoryBytes: 1,
       spilledDiskBytes: 2,
       bandwidth: 1e8,
+      transfers: [
+        { from: 'tcp://b:1', bandwidth: 1.5e8 },
+        { type: 'numpy.ndarray', bandwidth: 2e8 },
+      ],
+      traffic: { received: 7, sent: 8, diskRead: 9, diskWritten: 10 },
     });
     expect(metricsOf(undefined)).toMatchObject({ memoryBytes: 0 });
   });

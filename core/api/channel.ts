@@ -2,7 +2,7 @@ import type { ErrorPayload } from '../messages/protocol.ts';
 import { isPromise } from '../util/values.ts';
 import type { Clock, Timer } from './clock.ts';
 import { RemoteError, toErrorPayload, YardmasterError } from './errors.ts';
-import type { Connection, ConnectionHandlers, WireMessage } from './transport.ts';
+import type { Connection, ConnectionHandlers, MemoryFiles, WireMessage } from './transport.ts';
 
 /** Messages that one call takes. */
 const SLICE_MESSAGES = 1000;
@@ -63,6 +63,11 @@ export class Channel implements ConnectionHandlers {
   /** True when byte arrays arrive as the very objects that were sent. */
   get sharesMemory(): boolean {
     return this.connection.sharesMemory ?? false;
+  }
+
+  /** See {@link Connection.memoryFiles}. */
+  get memoryFiles(): MemoryFiles | undefined {
+    return this.connection.memoryFiles;
   }
 
   /** It is over, or was aborted. */

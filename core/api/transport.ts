@@ -71,6 +71,8 @@ export interface Connection {
    * Default false.
    */
   readonly sharesMemory?: boolean;
+  /** Ways beside the stream for large byte arrays between two processes of one machine. Default: none. */
+  readonly memoryFiles?: MemoryFiles;
   /**
    * Queues messages; they leave together at the end of this turn of the event loop. Never throws on
    * account of the peer: a failure arrives once, through `onClose`. After `close` it is a no-op.
@@ -107,6 +109,31 @@ export interface Connection {
   close(): Promise<void>;
   /** Closes at once and drops what is queued. */
   abort(reason: Error): void;
+}
+
+/** The way for another process of the machine to open a memory file, and to know that it is this one. */
+export interface MemoryFileName {
+  readonly path: string;
+  /** Its first bytes, which nobody can guess. */
+  readonly proof: Uint8Array;
+}
+
+/**
+ * Two files in the memory of the machine, one of each side of a connection: the peer writes into the file of this side, and
+ * this side reads. Bytes pass so without a socket, its encryption, and half of the copies. The files have no path that
+ * outlives their processes, and are closed with the connection.
+ */
+export interface MemoryFiles {
+  /** Makes the file of this side, or names the one that is there. Undefined: the system has none. */
+  offer(): MemoryFileName | undefined;
+  /** Opens the file of the peer. False: the peer is on another machine, or it is not its file. */
+  accept(name: MemoryFileName): boolean;
+  /** Writes into the file of the peer, from a place on. False: there is none, or no room; then they have to be sent. */
+  write(at: number, bytes: Uint8Array): boolean;
+  /** Fills the bytes from a place in the file of this side. @throws Error when it has fewer there */
+  read(at: number, into: Uint8Array): void;
+  /** Gives the memory of the file of this side back to the system: nothing in it is wanted any more. */
+  clear(): void;
 }
 
 /** Something that listens at an address. */

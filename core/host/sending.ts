@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { ValueReader } from '../api/executor.ts';
-import type { Connection, WireMessage } from '../api/transport.ts';
+import type { Connection, MemoryFiles, WireMessage } from '../api/transport.ts';
 import type { GetPartReply } from '../messages/protocol.ts';
 import { PART_BYTES } from '../shared/fetch-data.ts';
 import { inBackground, setAwakeTimer } from '../shared/timers.ts';
@@ -32,8 +32,11 @@ export class OutgoingParts {
     return handle;
   }
 
-  /** @throws YardmasterError `ERR_PROTOCOL` */
-  read({ handle, nbytes }: WireMessage): GetPartReply {
+  /**
+   * @param files - to write the part where the peer wants it
+   * @throws YardmasterError `ERR_PROTOCOL`
+   */
+  read({ handle, nbytes, at }: WireMessage, files?: MemoryFiles): GetPartReply {
     if (typeof handle !== 'number' || !Number.isSafeInteger(nbytes) || (nbytes as number) < 1) {
       throw violation('a get-part without handle or size');
     }
@@ -48,8 +51,9 @@ export class OutgoingParts {
       return {};
     }
     offer.remainingBytes -= bytes.byteLength;
+    const isWritten = typeof at === 'number' && files?.write(at, bytes) === true;
     if (offer.remainingBytes <= 0) this.end(handle);
-    return { bytes };
+    return isWritten ? { written: bytes.byteLength } : { bytes };
   }
 
   /** Drops the handles that a peer gave up. */

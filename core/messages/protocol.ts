@@ -165,11 +165,25 @@ export interface OfferedParts {
   readonly handle: number;
 }
 
+/** Served by workers: they open the memory file of the peer, see {@link MemoryFileName}, and write parts into it. */
+export interface ShareFileRequest {
+  readonly path: string;
+  readonly proof: Uint8Array;
+}
+
+/** The answer to {@link ShareFileRequest}. */
+export interface ShareFileReply {
+  /** Both are on one machine, and the file is open. */
+  readonly isShared: boolean;
+}
+
 /** Served by those that have offered parts: the next part of a result. */
 export interface GetPartRequest {
   readonly handle: Count;
   /** Bytes wanted; fewer may come. The server has its own limit. */
   readonly nbytes: Positive;
+  /** The place in the memory file of the peer, if it shares one, where the part goes. Default: into the answer. */
+  readonly at?: Count;
 }
 
 /** Sent to those that have offered parts: these results will not be asked for any more. */
@@ -180,8 +194,10 @@ export interface DropParts {
 
 /** The next bytes of a result. */
 export interface GetPartReply {
-  /** None: the result is gone, or damaged. */
+  /** None, and none written: the result is gone, or damaged. */
   readonly bytes?: Uint8Array;
+  /** They lie in the memory file of the peer, at the place that it said: so many. */
+  readonly written?: Count;
 }
 
 /** Served by workers: a client scatters data. */

@@ -1,6 +1,14 @@
-import type { GetDataReply, GetPartReply, OfferedParts } from '../messages/protocol.ts';
+import type {
+  GetDataReply,
+  GetPartReply,
+  GetPartRequest,
+  OfferedParts,
+  ShareFileReply,
+  ShareFileRequest,
+} from '../messages/protocol.ts';
 import type { Channel } from '../api/channel.ts';
 import { YardmasterError } from '../api/errors.ts';
+import type { MemoryFiles } from '../api/transport.ts';
 
 /** Bytes of one part of a large result. */
 export const PART_BYTES = 512 * 1024;
@@ -88,13 +96,69 @@ export async function fetchData<Target extends PartsTarget = Uint8Array>(
     runIds.set(key, runId);
     if (!wanted.has(key)) throw nonsense(channel, `offered "${key}", which was not requested`);
   }
-  await new PartsFetch(channel, options, { values, lost }).fetch(reply.parts);
+  const places = method === 'get-data' ? await sharedPlaces(channel, timeoutMs) : undefined;
+  await new PartsFetch(channel, options, { values, lost }, places).fetch(reply.parts);
   return { isBusy: false, values, runIds, type, lost };
+}
+
+/** Parts of one channel that lie in the memory file at the same time; further ones come through the channel. */
+const PLACES_MAX = 4 * PARTS_UNDER_WAY;
+
+/** Places for parts in the memory file of this side, which the peer of a channel has opened. */
+class SharedPlaces {
+  private readonly free: number[] = [];
+  private count = 0;
+
+  constructor(private readonly files: MemoryFiles) {}
+
+  /** Undefined: all are taken. The one that was freed last is likely to be in the cache of the processor. */
+  take(): number | undefined {
+    const place = this.free.pop();
+    if (place !== undefined || this.count === PLACES_MAX) return place;
+    return ++this.count * PART_BYTES;
+  }
+
+  read(place: number, into: Uint8Array): void {
+    this.files.read(place, into);
+  }
+
+  /** To be called when the peer has answered, and only then: else it may still write there. */
+  giveBack(place: number): void {
+    this.free.push(place);
+    if (this.free.length < this.count) return;
+    this.free.length = this.count = 0;
+    this.files.clear();
+  }
+}
+
+const places = new WeakMap<Channel, Promise<SharedPlaces | undefined>>();
+
+/** Of a channel. Undefined: the peer is on another machine, or the system has no memory files. Asks the peer once. */
+function sharedPlaces(channel: Channel, timeoutMs: number): Promise<SharedPlaces | undefined> {
+  let found = places.get(channel);
+  if (found === undefined) places.set(channel, (found = shareFile(channel, timeoutMs)));
+  return found;
+}
+
+async function shareFile(channel: Channel, timeoutMs: number): Promise<SharedPlaces | undefined> {
+  const { memoryFiles } = channel;
+  const name = memoryFiles?.offer();
+  if (memoryFiles === undefined || name === undefined) return undefined;
+  const { path, proof } = name;
+  try {
+    const request = { path, proof } satisfies ShareFileRequest;
+    const reply = await channel.request<ShareFileReply>('share-file', request, timeoutMs);
+    return reply.isShared ? new SharedPlaces(memoryFiles) : undefined;
+  } catch {
+    return undefined; // Whatever is wrong with the channel, the next request tells it.
+  }
 }
 
 /** One transfer of results that come in parts. */
 class PartsFetch<Target extends PartsTarget> {
   private readonly underWay: Promise<void>[] = [];
+  /** For parts that are not read to where they belong at once. */
+  private scratch: Uint8Array | undefined;
 
   constructor(
     private readonly channel: Channel,
@@ -103,6 +167,7 @@ class PartsFetch<Target extends PartsTarget> {
       readonly values: Map<string, Uint8Array | Target>;
       readonly lost: Set<string>;
     },
+    private readonly places: SharedPlaces | undefined,
   ) {}
 
   async fetch(parts: readonly OfferedParts[]): Promise<void> {
@@ -127,28 +192,44 @@ class PartsFetch<Target extends PartsTarget> {
     for (const key of lost) values.delete(key);
   }
 
-  private ask(part: OfferedParts, target: PartsTarget, at: number): void {
+  private ask(part: OfferedParts, target: PartsTarget, from: number): void {
+    const { channel, places } = this;
     const { key, handle } = part;
-    const nbytes = Math.min(PART_BYTES, part.nbytes - at);
-    const asked = this.channel
-      .request<GetPartReply | undefined>('get-part', { handle, nbytes }, this.options.timeoutMs)
+    const nbytes = Math.min(PART_BYTES, part.nbytes - from);
+    const at = places?.take();
+    const request = {
+      handle,
+      nbytes,
+      ...(at === undefined ? {} : { at }),
+    } satisfies GetPartRequest;
+    const asked = channel
+      .request<GetPartReply | undefined>('get-part', request, this.options.timeoutMs)
       .then((reply) => {
-        const bytes = typeof reply === 'object' ? reply.bytes : NO_BYTES;
-        if (bytes === undefined) {
-          this.found.lost.add(key);
-          return;
+        const { bytes, written } = typeof reply === 'object' ? reply : { bytes: NO_BYTES };
+        if (bytes === undefined && written === undefined) this.found.lost.add(key);
+        else if (bytes === undefined && written === nbytes && at !== undefined) {
+          this.readPart(at, nbytes, target, from);
+        } else if (bytes instanceof Uint8Array && bytes.byteLength === nbytes) {
+          target.set(bytes, from);
+          if (!channel.giveBack(bytes)) this.options.onGarbage?.(nbytes);
+        } else {
+          throw nonsense(channel, `answered get-part with something else than ${nbytes} bytes`);
         }
-        if (!(bytes instanceof Uint8Array) || bytes.byteLength !== nbytes) {
-          throw nonsense(
-            this.channel,
-            `answered get-part with something else than ${nbytes} bytes`,
-          );
-        }
-        target.set(bytes, at);
-        if (!this.channel.giveBack(bytes)) this.options.onGarbage?.(nbytes);
+        if (at !== undefined) places?.giveBack(at);
       });
     asked.catch(() => undefined); // The first failure is reported, later ones are not.
     this.underWay.push(asked);
+  }
+
+  /** Brings what the peer has written at a place to where it belongs. */
+  private readPart(at: number, nbytes: number, target: PartsTarget, from: number): void {
+    if (target instanceof Uint8Array) {
+      this.places?.read(at, target.subarray(from, from + nbytes));
+      return;
+    }
+    const part = (this.scratch ??= new Uint8Array(PART_BYTES)).subarray(0, nbytes);
+    this.places?.read(at, part);
+    target.set(part, from);
   }
 }
 

@@ -13,6 +13,7 @@ import {
   type OfferedParts,
   PROTOCOL,
   type PutDataReply,
+  type ShareFileReply,
 } from '../messages/protocol.ts';
 import { checkedResult, executorName } from '../plugin-host/contracts.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
@@ -163,6 +164,8 @@ export class DataServer {
         return this.getData(guest, parameters);
       case 'get-part':
         return this.getPart(guest, parameters);
+      case 'share-file':
+        return shareFile(guest.channel, parameters);
       case 'put-data':
         return this.putData(parameters);
       case 'actor-call':
@@ -221,10 +224,11 @@ export class DataServer {
   }
 
   private getPart(guest: Guest, parameters: WireMessage): GetPartReply {
-    const reply = guest.parts.read(parameters);
-    const { byteLength = 0 } = reply.bytes ?? {};
-    this.memory.moved.sent += byteLength;
+    const reply = guest.parts.read(parameters, guest.channel.memoryFiles);
+    const byteLength = reply.bytes?.byteLength ?? 0;
+    this.memory.moved.sent += byteLength + (reply.written ?? 0);
     this.memory.noteGarbage(byteLength);
+    return reply;
     return reply;
   }
 
@@ -290,6 +294,13 @@ function readAll(reader: ValueReader): Uint8Array | undefined {
 function checkKeys(method: string, keys: unknown): asserts keys is readonly string[] {
   if (Array.isArray(keys) && keys.every((key) => typeof key === 'string')) return;
   throw violation(`a ${method} without keys`);
+}
+
+function shareFile({ memoryFiles }: Channel, { path, proof }: WireMessage): ShareFileReply {
+  if (typeof path !== 'string' || !(proof instanceof Uint8Array)) {
+    throw violation('a share-file without path or proof');
+  }
+  return { isShared: memoryFiles?.accept({ path, proof }) ?? false };
 }
 
 /** For measurements: bytes that mean nothing. */

@@ -14,6 +14,7 @@ import type { MsgpackCodec } from '../../codecs/msgpack.ts';
 import { asError, brokenError, ofPeer, stalledFrameError, stuckError } from './errors.ts';
 import { FrameDeadline } from './frame-deadline.ts';
 import { FrameReader, FrameWriter, GOODBYE, PREAMBLE } from './framing.ts';
+import { SystemMemoryFiles } from './memory-files.ts';
 import { keptChunk } from './socket-layer.ts';
 
 /** The services that all connections of a transport share. */
@@ -47,6 +48,7 @@ const CLOSE_ROUNDS_MAX = 12;
 export class TcpConnection implements Connection {
   /** Set by its transport before it is used. */
   peerRole: PeerRole | undefined;
+  readonly memoryFiles = new SystemMemoryFiles();
   private readonly writer: FrameWriter;
   private readonly reader: FrameReader;
   private readonly reads: PacedReads;
@@ -279,6 +281,7 @@ export class TcpConnection implements Connection {
     this.closeTimer?.cancel();
     this.companyTimer?.cancel();
     this.queue.clear();
+    this.memoryFiles.close();
     this.releaseDrainWaiters();
     this.resolveOver();
     if (this.error === undefined) this.handlers.onClose();

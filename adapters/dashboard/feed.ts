@@ -5,6 +5,7 @@ import {
   type PluginContext,
   type TaskView,
   type Timer,
+  type WorkerView,
 } from '../../core/api/index.ts';
 import { Bandwidths } from './bandwidths.ts';
 import { clientCount, orNull } from './metrics.ts';
@@ -21,7 +22,7 @@ import type {
   WorkerRow,
 } from './page-messages.ts';
 import { ProcessFigures } from './process-figures.ts';
-import { PrefixNumbers, streamWindow, TaskRecorder } from './task-recorder.ts';
+import { PrefixNumbers, type RunningTask, streamWindow, TaskRecorder } from './task-recorder.ts';
 import { waitingIn } from './waiting.ts';
 
 /** Between two frames, at least. */
@@ -133,14 +134,21 @@ export class Feed {
   }
 
   /** Made once for pages that follow the same frame. */
-  private windowFor({ fromS, toS, width }: StreamRequest): string {
+  private windowFor(request: StreamRequest): string {
+    const { fromS, toS, width } = request;
     const asked = `${fromS} ${toS} ${width}`;
     const nowMs = this.context.clock.nowMs();
     if (this.latest?.asked === asked && nowMs - this.latest.atMs < FRAME_MS)
       return this.latest.text;
     const sinceS = Math.round(this.recordingSinceMs) / 1000;
-    const window = streamWindow(this.recorder, { fromS, toS, width });
-    const text = JSON.stringify({ sinceS, ...window } satisfies Omit<StreamAnswer, 'type' | 'id'>);
+    const { cluster } = this.context;
+    const window = streamWindow(this.recorder, request, { running: runningIn(cluster), nowMs });
+    let running = 0;
+    for (const worker of cluster.workers.values()) running += runningCount(worker);
+    const text = JSON.stringify({ sinceS, running, ...window } satisfies Omit<
+      StreamAnswer,
+      'type' | 'id'
+    >);
     this.latest = { asked, atMs: nowMs, text };
     return text;
   }
@@ -310,6 +318,22 @@ export function prefixRows({ prefixes }: ClusterView, numbers: PrefixNumbers): P
   });
 }
 
+/** The next task of a worker runs when one has ended since its last heartbeat. */
+function runningCount({ executing, processing }: WorkerView): number {
+  return Math.min(executing.size, processing.size);
+}
+
+/** Those that have not ended since the last heartbeat. O(tasks that run). */
+function runningIn({ workers }: ClusterView): RunningTask[] {
+  return [...workers.values()].flatMap(({ address: worker, executing, processing, lastSeenMs }) =>
+    Array.from(executing).flatMap(([task, seconds]) => {
+      const { key, prefix } = task;
+      const startS = lastSeenMs / 1000 - seconds;
+      return processing.has(task) ? [{ key, prefix: prefix.name, worker, startS }] : [];
+    }),
+  );
+}
+
 const NO_TRAFFIC = { received: -1, sent: -1, diskWritten: -1, diskRead: -1 };
 
 export function workerRows({ workers }: ClusterView, nowMs: number): WorkerRow[] {
@@ -318,7 +342,8 @@ export function workerRows({ workers }: ClusterView, nowMs: number): WorkerRow[]
     const { managed, unmanagedOld, spilled } = memory;
     return {
       ...{ address, name, status, threads: threadCount },
-      ...{ processing: processing.size, results: hasWhat.size },
+      ...{ processing: processing.size, running: runningCount(worker) },
+      results: hasWhat.size,
       ...{ cpuPercent: Math.round(metrics.cpuPercent ?? -1), managed, unmanagedOld, spilled },
       loopDelayMs: Math.round(metrics.loopDelayMs ?? -1),
       bandwidth: Math.round(metrics.bandwidth ?? -1),

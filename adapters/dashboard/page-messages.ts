@@ -65,7 +65,9 @@ export interface WorkerRow {
   readonly name: string;
   readonly status: string;
   readonly threads: number;
+  /** Tasks that it was given, and those of them that run. */
   readonly processing: number;
+  readonly running: number;
   readonly results: number;
   /** -1: unknown. */
   readonly cpuPercent: number;
@@ -222,7 +224,7 @@ export interface StreamRequest {
   readonly width: number;
 }
 
-/** A part of the task stream: each span, or the busiest prefix of each pixel when there are too many. */
+/** A part of the task stream: each span, or the busiest prefix of each pixel and those that run when there are too many. */
 export interface StreamWindow {
   readonly fromS: number;
   readonly toS: number;
@@ -233,6 +235,8 @@ export interface StreamWindow {
   readonly spans?: Columns<Span>;
   readonly bins?: Columns<Bin>;
   readonly binMs?: number;
+  /** Tasks that run at present; undefined of what is over. */
+  readonly running?: number;
   /** Spans in the window. */
   readonly count: number;
   /** Spans that are not remembered any more. */

@@ -18,6 +18,9 @@ import {
 /** The actions of a thread, by their number. */
 const ACTIONS = ['compute', 'transfer', 'disk-read', 'disk-write', 'deserialize', 'other'];
 
+/** The number of the action of a task that runs. */
+const RUNNING = ACTIONS.length;
+
 /** One action of a task, as it is remembered. */
 interface Recorded {
   readonly key: string;
@@ -28,6 +31,14 @@ interface Recorded {
   readonly startS: number;
   readonly stopS: number;
   readonly isError: boolean;
+}
+
+/** A task whose run has not ended, so that nothing of it is recorded. */
+export interface RunningTask {
+  readonly key: string;
+  readonly prefix: string;
+  readonly worker: string;
+  readonly startS: number;
 }
 
 /** The newest actions of tasks, in columns of a fixed length. */
@@ -131,6 +142,15 @@ export class TaskRecorder {
     }
   }
 
+  /** Those that run, on threads that are free of what has ended since they began. */
+  open(running: readonly RunningTask[], nowS: number): Recorded[] {
+    const taken = new Set<number>();
+    return running.map(({ key, prefix, worker, startS }) => ({
+      ...{ key, prefix: this.numbers.of(prefix), action: RUNNING, isError: false },
+      ...{ row: this.lanes.freeRow(worker, startS, taken), startS, stopS: nowS },
+    }));
+  }
+
   at(slot: number): Recorded {
     const action = this.actions[slot] ?? 0;
     return {
@@ -164,6 +184,9 @@ const LANES_MAX = 512;
 /** Workers start clocks a little apart. */
 const TOLERANCE_S = 0.0005;
 
+/** The start of a task that runs is known less exactly, from the time at which a heartbeat came. */
+const OPEN_TOLERANCE_S = 0.1;
+
 /**
  * Gives each computation a row such that those of one row do not overlap. Reports come in the order of their ends, so
  * that the row whose last end is the latest one before the start leaves the others free for longer tasks.
@@ -188,6 +211,17 @@ class Lanes {
     if (best === undefined) return 0;
     best.stopS = Math.max(best.stopS, stopS);
     return best.row;
+  }
+
+  /** A row of the worker that is not taken and in which nothing ended after that time; the row is taken now. */
+  freeRow(worker: string, startS: number, taken: Set<number>): number {
+    const lanes = this.workers.get(worker) ?? [];
+    const isFree = ({ row, stopS }: (typeof lanes)[number]): boolean =>
+      !taken.has(row) && stopS <= startS + OPEN_TOLERANCE_S;
+    const found =
+      lanes.find(isFree)?.row ?? this.rowOf(worker, Math.min(lanes.length, LANES_MAX - 1));
+    taken.add(found);
+    return found;
   }
 
   /** The row of a thread that is known by its number. */
@@ -222,37 +256,50 @@ const BINS_MAX = 4096;
 /** Bins of all rows together: clusters with very many threads get wider ones. */
 const BINS_IN_ALL = 30_000;
 
-/** O(spans that are remembered). */
-export function streamWindow(recorder: TaskRecorder, request: StreamRequest): StreamWindow {
+/**
+ * The part of the task stream that a page asks for. O(spans that are remembered).
+ * @param now - tasks that run; default: all are over
+ */
+export function streamWindow(
+  recorder: TaskRecorder,
+  request: StreamRequest,
+  now?: { readonly running: readonly RunningTask[]; readonly nowMs: number },
+): StreamWindow {
   const { fromS, toS } = request;
   const slots: number[] = [];
   recorder.within(fromS, toS, (slot) => slots.push(slot));
+  const { running = [], nowMs = 0 } = now ?? {};
+  const nowS = nowMs / 1000;
+  const open = recorder.open(running.slice(0, SPANS_MAX), nowS);
   const { rows } = recorder.lanes;
   const { count, capacity } = recorder;
+  const range = recorder.range() ?? null;
   const common = {
-    ...{ fromS, toS, rows, actions: ACTIONS },
-    range: recorder.range() ?? null,
+    ...{ fromS, toS, rows, actions: [...ACTIONS, 'running'] },
+    range: open.length === 0 ? range : { fromS: range?.fromS ?? fromS, toS: nowS },
     count: slots.length,
     dropped: Math.max(0, count - capacity),
   };
-  if (slots.length <= SPANS_MAX) return { ...common, spans: spansOf(recorder, slots, fromS) };
+  const isFew = slots.length <= SPANS_MAX;
+  const spans = spansOf([...(isFew ? slots.map((slot) => recorder.at(slot)) : []), ...open], fromS);
+  if (isFew) return { ...common, spans };
   const eachRow = Math.ceil(BINS_IN_ALL / Math.max(1, rows.length));
   const binCount = Math.max(1, Math.min(BINS_MAX, eachRow, Math.round(request.width)));
   const binS = (toS - fromS) / binCount;
   return {
-    ...common,
+    ...{ ...common, spans },
     binMs: binS * 1000,
     bins: binsOf(recorder, slots, { fromS, binS, binCount }),
   };
 }
 
-function spansOf(recorder: TaskRecorder, slots: readonly number[], originS: number): Columns<Span> {
+function spansOf(recorded: readonly Recorded[], originS: number): Columns<Span> {
   const ms = (s: number): number => Math.round((s - originS) * 1e5) / 100;
-  const spans = slots.map((slot): Span => {
-    const { startS, stopS, ...span } = recorder.at(slot);
-    return { ...span, startMs: ms(startS), stopMs: ms(stopS) };
-  });
-  return toColumns(spans);
+  return toColumns(
+    recorded.map(({ startS, stopS, ...span }): Span => {
+      return { ...span, startMs: ms(startS), stopMs: ms(stopS) };
+    }),
+  );
 }
 
 interface Grid {

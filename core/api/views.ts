@@ -164,6 +164,8 @@ export interface WorkerView {
   /** Tasks sent to it, in the order of assignment. */
   readonly processing: Members<TaskView>;
   readonly longRunning: Members<TaskView>;
+  /** Tasks that ran at its last heartbeat, and the seconds for which they had; some may have ended since. */
+  readonly executing: ReadonlyMap<TaskView, number>;
   /**
    * Ids of runs that were taken back and may not have ended: each occupies a thread until it has.
    */

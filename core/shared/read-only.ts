@@ -423,7 +423,7 @@ class ShownWorker
   extends showing<WorkerView>()(
     ...(['identity', 'address', 'name', 'host', 'memoryLimitBytes'] as const),
     ...(['language', 'status', 'rank', 'inFlightS', 'inFlightTasks'] as const),
-    ...(['openSlots', 'processing', 'longRunning', 'endingRuns'] as const),
+    ...(['openSlots', 'processing', 'longRunning', 'executing', 'endingRuns'] as const),
     ...([
       'networkBytes',
       'requestedBytes',

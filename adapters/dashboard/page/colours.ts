@@ -1,6 +1,6 @@
-/** Paul Tol's colours for prefixes. States, transfers and disk have those of Okabe and Ito: none of them is the same. */
-const PALETTE = [
-  '#4477aa',
+/** Colours of prefixes, most of them Paul Tol's; states have those of Okabe and Ito. None is near another, or to an action. */
+export const PALETTE = [
+  '#6a6fd8',
   '#ccbb44',
   '#228833',
   '#aa3377',
@@ -44,7 +44,7 @@ export const MEMORY = [
 
 /** Actions of a task other than computing. */
 export const ACTION_COLOURS: Readonly<Record<string, string>> = {
-  transfer: '#d55e00',
+  transfer: '#962dff',
   'disk-read': '#8c6d1f',
   'disk-write': '#8c6d1f',
   deserialize: '#7f7f7f',

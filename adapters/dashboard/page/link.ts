@@ -30,7 +30,7 @@ export const MOMENT = 'yardmaster-moment';
 export interface StreamSource {
   readonly state: {
     readonly nowS: number;
-    readonly prefixes: ReadonlyMap<string, Pick<PrefixRow, 'name' | 'number'>>;
+    readonly prefixes: ReadonlyMap<string, Pick<PrefixRow, 'name' | 'number'> & Partial<PrefixRow>>;
     readonly workers: ReadonlyMap<string, Pick<WorkerRow, 'address' | 'name'>>;
   };
   /** A part of the task stream; never answered when the connection breaks meanwhile. */

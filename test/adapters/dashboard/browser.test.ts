@@ -6,7 +6,7 @@ import type { GraphAnswer } from '../../../adapters/dashboard/page-messages.ts';
 import type { Future } from '../../../adapters/client/index.ts';
 import { startCluster } from './bench.ts';
 import { hasBrowser, misdeedsOf, startBrowser, violationsIn, openPage } from './browser.ts';
-import { add, blob, fail, firstOf, spin } from './fixtures/tasks.mjs';
+import { add, blob, fail, firstOf, hang, spin } from './fixtures/tasks.mjs';
 
 const PAGES = [
   'status',
@@ -157,6 +157,19 @@ describe.skipIf(!hasBrowser)('the dashboard in a browser', () => {
     expect(await live.getAttribute('aria-pressed')).toBe('true');
   });
 
+  it('tells tasks that run from those that wait at their worker', async () => {
+    const client = await cluster.client();
+    const [one = ''] = cluster.scheduler.cluster.workers.keys();
+    const stuck = ['a', 'b', 'c'].map((name) =>
+      client.with({ key: `stuck-${name}`, workers: [one] }).submit(hang),
+    );
+    await page.goto(`${at}/tasks`);
+    await expect.poll(text).toMatch(/Now 1 run \(pale, with a frame\), 2 wait at workers and 0 at/);
+    await page.goto(`${at}/workers`);
+    await expect.poll(text).toMatch(/running\s+1\s+running\s*2|\trunning\t1\t2\t/);
+    for (const future of stuck) future.cancel();
+  });
+
   it('replaces a policy after a confirmation', async () => {
     // With the token that permits changes.
     await page.goto((cluster.dashboardUrl ?? '').replace('/status', '/decisions'));
@@ -284,7 +297,7 @@ describe.skipIf(!hasBrowser)('the page System', () => {
     await shows('Network: received', /worker-1 [\d.]+ MiB\/s/);
     await shows('Network: sent', /worker-0 [\d.]+ MiB\/s/);
     await shows('Disk: written', /worker-0 [\d.]+ MiB\/s/);
-    await shows('Results that the memory manager', /ReduceReplicas: drops \d/);
+    await shows('Copies and drops of results', /ReduceReplicas: drops \d/);
     const pair = page.getByRole('row', { name: /^worker-0 worker-1 [\d.]+ [MG]iB\/s$/ });
     await pair.waitFor();
     await page.getByRole('row', { name: /^Uint8Array [\d.]+ [MG]iB\/s$/ }).waitFor();

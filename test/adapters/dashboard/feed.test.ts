@@ -217,7 +217,7 @@ describe('the task recorder', () => {
       recorder.add(`x-${k}`, 'x', { worker: 'a', timings, isError: k === 5 });
     }
     const { spans, bins } = streamWindow(recorder, { fromS: 0, toS: 60, width: 60 });
-    expect(spans).toBeUndefined();
+    expect(spans).toEqual({});
     const all = fromColumns(bins!);
     expect(all).toHaveLength(60);
     expect(all[0]).toEqual({ row: 0, bin: 0, prefix: 0, busyPercent: 50, hasError: true });

@@ -42,7 +42,7 @@ export class Overview implements View {
   private readonly all = button('Show all', () => this.showAll(), { 'aria-pressed': 'false' });
   private readonly workers = new Table(
     'Workers',
-    ['worker', 'status', 'tasks', 'threads', 'work ahead', 'CPU', 'memory'],
+    ['worker', 'status', 'running', 'waiting there', 'threads', 'work ahead', 'CPU', 'memory'],
     'No worker is connected: start one with yardmaster worker and the address of this scheduler.',
     ': see Workers',
   );
@@ -270,7 +270,8 @@ export class Overview implements View {
     return [
       link,
       status,
-      processing,
+      row.running,
+      processing - row.running,
       threads,
       figure(seconds, occupancyS),
       { shown: cpuPercent < 0 ? '–' : `${cpuPercent} %`, value: cpuPercent },

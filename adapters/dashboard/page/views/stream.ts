@@ -1,7 +1,7 @@
 import { countOf } from '../../../../core/util/values.ts';
 import { ACTION_COLOURS, prefixColour, themed } from '../colours.ts';
 import { button, figure, h, on, section, setText, Table } from '../dom.ts';
-import { clock, preciseClock, seconds } from '../format.ts';
+import { clock, count, preciseClock, seconds } from '../format.ts';
 import { type Bin, fromColumns, type Span, type StreamWindow } from '../../page-messages.ts';
 import type { StreamPart, StreamSource } from '../link.ts';
 import { poll } from '../task-link.ts';
@@ -206,9 +206,10 @@ export class Stream implements View {
     return { fromS: endS - LIVE_S, toS: endS };
   }
 
-  private describe({ sinceS, count: actions, dropped }: StreamPart): void {
+  private describe({ sinceS, count: actions, dropped, running }: StreamPart): void {
     const { spans, bins } = this;
     const parts = [
+      ...this.waitingText(running),
       `Recording since ${clock(sinceS)}; ${countOf(actions, 'action')} in this window.`,
     ];
     if (bins !== undefined)
@@ -251,6 +252,20 @@ export class Stream implements View {
       this.entry(ACTION_COLOURS['transfer'] ?? '', 'transfer (thin)'),
       this.entry(ACTION_COLOURS['disk-read'] ?? '', 'disk (thin)'),
     );
+  }
+
+  /** A sentence about tasks that have not ended, of which only those that run are drawn. */
+  private waitingText(running: number | undefined): string[] {
+    if (running === undefined) return [];
+    let [processing, queued] = [0, 0];
+    for (const row of this.around.link.state.prefixes.values()) {
+      processing += row.processing ?? 0;
+      queued += row.queued ?? 0;
+    }
+    const waiting = count(Math.max(0, processing - running));
+    return [
+      `Now ${count(running)} run (pale, with a frame), ${waiting} wait at workers and ${count(queued)} at the scheduler.`,
+    ];
   }
 
   private entry(colour: string, text: string): HTMLElement {
@@ -310,24 +325,33 @@ export class Stream implements View {
       const binMs = shown.binMs ?? 0;
       const top = (place.get(row) ?? 0) * rowHeight;
       const filled = Math.max(1, ((rowHeight - 1) * busyPercent) / 100);
-      context.fillStyle = hasError ? '#d55e00' : prefixColour(prefix);
+      context.fillStyle = prefixColour(prefix);
       const left = x(bin * binMs);
-      context.fillRect(
-        left,
-        top + rowHeight - 1 - filled,
-        Math.max(1, x((bin + 1) * binMs) - left),
-        filled,
-      );
+      const wide = Math.max(1, x((bin + 1) * binMs) - left);
+      context.fillRect(left, top + rowHeight - 1 - filled, wide, filled);
+      if (!hasError) continue;
+      context.fillStyle = themed('text');
+      context.fillRect(left, top, wide, Math.min(3, rowHeight));
     }
     context.restore();
   }
 
   private drawSpan(
     context: CanvasRenderingContext2D,
-    { prefix, action, isError }: Span,
+    span: Span,
     { left, right, top, height }: { left: number; right: number; top: number; height: number },
   ): void {
+    const { prefix, action, isError } = span;
     const wide = Math.max(1, right - left - (right - left > 4 ? 1 : 0));
+    if (this.isRunning(span)) {
+      context.strokeStyle = context.fillStyle = prefixColour(prefix);
+      context.lineWidth = 1;
+      context.strokeRect(left + 0.5, top + 0.5, Math.max(1, right - left - 1), height - 2);
+      context.globalAlpha = 0.35;
+      context.fillRect(left, top, wide, height - 1);
+      context.globalAlpha = 1;
+      return;
+    }
     if (action !== 0) {
       const name = this.shown?.actions[action] ?? 'other';
       context.fillStyle = ACTION_COLOURS[name] ?? '#7f7f7f';
@@ -377,8 +401,12 @@ export class Stream implements View {
         span.row === row &&
         span.startMs - slack <= ms &&
         ms <= span.stopMs + slack &&
-        span.action === 0,
+        (span.action === 0 || this.isRunning(span)),
     );
+  }
+
+  private isRunning({ action }: Span): boolean {
+    return this.shown?.actions[action] === 'running';
   }
 
   private hover(event: PointerEvent): void {
@@ -388,7 +416,7 @@ export class Stream implements View {
     const start = preciseClock(1000 * (this.shown?.fromS ?? 0) + span.startMs);
     setText(
       this.tip,
-      `${span.key} · ${seconds((span.stopMs - span.startMs) / 1000)} from ${start} on ${this.workerOf(span.row)}${span.isError ? ' · failed' : ''}`,
+      `${span.key} · ${this.isRunning(span) ? 'runs for ' : ''}${seconds((span.stopMs - span.startMs) / 1000)} from ${start} on ${this.workerOf(span.row)}${span.isError ? ' · failed' : ''}`,
     );
     this.tip.style.left = `${Math.min(event.offsetX + 12, this.canvas.clientWidth - 220)}px`;
     this.tip.style.top = `${event.offsetY + 14}px`;

@@ -22,7 +22,7 @@ const CHARTS: readonly (readonly [title: string, format: (value: number) => stri
   ['Disk: read', perSecond],
 ];
 
-const MOVES = 'Results that the memory manager copied and dropped';
+const MOVES = 'Copies and drops of results by policy';
 const NOTE =
   'Network and disk count the results that a worker moves; those of a worker of Dask are of its whole machine.';
 

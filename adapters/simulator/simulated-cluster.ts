@@ -240,10 +240,10 @@ export class SimulatedCluster {
     return activeRuns + pendingFaults + network.activeCount + this.pendingSubmissions > 0;
   }
 
-  /** Transitions, runs and transfers so far. */
+  /** Runs and transfers so far. Tasks that a policy places nowhere make transitions for ever. */
   private get begunCount(): number {
     const { runCount, network } = this.world;
-    return this.kernel.transitionCounter + runCount + network.transferCount;
+    return runCount + network.transferCount;
   }
 
   private send(workload: SimulatedWorkload, name: string, first: number): void {

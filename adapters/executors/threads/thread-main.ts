@@ -57,8 +57,24 @@ const tidier = new IdleCollector((workerData as ThreadData).tidyBytes ?? Infinit
 /** The bytes that the runs since the last look have left behind: copies of inputs, values, and their bytes. */
 let leftBytes = 0;
 
+const postMessage = port.postMessage.bind(port);
+
+// Tasks and what they import find the same port. What they post is not for the pool, and a closed port would end the thread.
+port.postMessage = warnOfPort;
+port.close = warnOfPort;
+
+let hasWarned = false;
+
+function warnOfPort(): void {
+  if (hasWarned) return;
+  hasWarned = true;
+  process.emitWarning(
+    'a task uses the parent port of its thread, where nobody listens; it shall return a value instead',
+  );
+}
+
 function post(message: FromThread, transferred: (ArrayBuffer | MessagePort)[] = []): void {
-  port?.postMessage(message, transferred);
+  postMessage(message, transferred);
 }
 
 const actors = new ActorHost(epochMs, surroundings);

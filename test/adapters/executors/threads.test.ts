@@ -209,6 +209,15 @@ describe('ThreadExecutor', () => {
     ]);
   });
 
+  it('what a task posts to the parent port of its thread reaches nobody, and harms nobody', async () => {
+    const executor = open();
+    for (const message of [null, undefined, 'text', { op: 'done' }]) {
+      expect(await value(run(executor, 'usePort', [message]))).toBe('returned');
+      expect(executor.memoryBytes).toBeGreaterThan(0);
+    }
+    expect(await value(run(executor, 'double', [4]))).toBe(8);
+  });
+
   it('a thread that runs out of memory fails its task and is replaced', async () => {
     const executor = open({ heapLimitMb: 32 });
     const failure = await error(run(executor, 'exhaustMemory'));

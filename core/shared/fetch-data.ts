@@ -108,6 +108,8 @@ const PLACES_MAX = 4 * PARTS_UNDER_WAY;
 class SharedPlaces {
   private readonly free: number[] = [];
   private count = 0;
+  /** For parts that are not read to where they belong at once. */
+  private scratch: Uint8Array | undefined;
 
   constructor(private readonly files: MemoryFiles) {}
 
@@ -118,8 +120,14 @@ class SharedPlaces {
     return ++this.count * PART_BYTES;
   }
 
-  read(place: number, into: Uint8Array): void {
-    this.files.read(place, into);
+  /** Brings a part that the peer has written at a place to where it belongs. */
+  read(place: number, nbytes: number, target: PartsTarget, from: number): void {
+    const isMemory = target instanceof Uint8Array;
+    const part = isMemory
+      ? target.subarray(from, from + nbytes)
+      : (this.scratch ??= new Uint8Array(PART_BYTES)).subarray(0, nbytes);
+    this.files.read(place, part);
+    if (!isMemory) target.set(part, from);
   }
 
   /** To be called when the peer has answered, and only then: else it may still write there. */
@@ -157,8 +165,6 @@ async function shareFile(channel: Channel, timeoutMs: number): Promise<SharedPla
 /** One transfer of results that come in parts. */
 class PartsFetch<Target extends PartsTarget> {
   private readonly underWay: Promise<void>[] = [];
-  /** For parts that are not read to where they belong at once. */
-  private scratch: Uint8Array | undefined;
 
   constructor(
     private readonly channel: Channel,
@@ -208,7 +214,7 @@ class PartsFetch<Target extends PartsTarget> {
         const { bytes, written } = typeof reply === 'object' ? reply : { bytes: NO_BYTES };
         if (bytes === undefined && written === undefined) this.found.lost.add(key);
         else if (bytes === undefined && written === nbytes && at !== undefined) {
-          this.readPart(at, nbytes, target, from);
+          places?.read(at, nbytes, target, from);
         } else if (bytes instanceof Uint8Array && bytes.byteLength === nbytes) {
           target.set(bytes, from);
           if (!channel.giveBack(bytes)) this.options.onGarbage?.(nbytes);
@@ -219,17 +225,6 @@ class PartsFetch<Target extends PartsTarget> {
       });
     asked.catch(() => undefined); // The first failure is reported, later ones are not.
     this.underWay.push(asked);
-  }
-
-  /** Brings what the peer has written at a place to where it belongs. */
-  private readPart(at: number, nbytes: number, target: PartsTarget, from: number): void {
-    if (target instanceof Uint8Array) {
-      this.places?.read(at, target.subarray(from, from + nbytes));
-      return;
-    }
-    const part = (this.scratch ??= new Uint8Array(PART_BYTES)).subarray(0, nbytes);
-    this.places?.read(at, part);
-    target.set(part, from);
   }
 }
 

@@ -229,7 +229,6 @@ export class DataServer {
     this.memory.moved.sent += byteLength + (reply.written ?? 0);
     this.memory.noteGarbage(byteLength);
     return reply;
-    return reply;
   }
 
   /** Counts as one answer under way until all that belongs to it has ended. */

@@ -11,25 +11,17 @@ import {
   Channel,
   type Connection,
   type ConnectionHandlers,
-  type Executor,
   type MemoryFileName,
   PROTOCOL,
   type WireMessage,
 } from '../../../core/api/index.ts';
 import { fetchData, PART_BYTES } from '../../../core/shared/fetch-data.ts';
-import { DataServer } from '../../../core/worker-host/data-server.ts';
-import type { WorkerMemory } from '../../../core/worker-host/worker-memory.ts';
+import { pattern, serverOf } from '../../kit/served-results.ts';
 
 const clock = new SystemClock();
 const transport = tcp.create({ clock }, {});
 const nothing = (): void => undefined;
 const LARGE = 5 * PART_BYTES + 4321;
-
-function pattern(nbytes: number, seed = 1): Uint8Array {
-  const bytes = new Uint8Array(nbytes);
-  for (let at = 0, value = seed; at < nbytes; at += 97) bytes[at] = value = (value * 31 + 7) % 251;
-  return bytes;
-}
 
 async function connectTo(accept: (connection: Connection) => ConnectionHandlers): Promise<Channel> {
   const listener = await transport.listen('tcp://127.0.0.1:0', accept);
@@ -49,16 +41,7 @@ async function connectTo(accept: (connection: Connection) => ConnectionHandlers)
 function serving(value: Uint8Array, answers: WireMessage[] = []) {
   const store = new MemoryStore();
   store.set('large', value);
-  const moved = { sent: 0, received: 0 };
-  const memory = { store, noteGarbage: nothing, moved } as unknown as WorkerMemory;
-  const server = new DataServer('peer', clock, memory, { threadCount: 1 } as Executor);
-  server.connect({
-    outgoingMax: () => 50,
-    runIdOf: () => 7,
-    typeOf: () => 'Uint8Array',
-    putData: nothing,
-    identity: () => ({}),
-  });
+  const server = serverOf(clock, store, { runIdOf: () => 7, typeOf: () => 'Uint8Array' });
   return (connection: Connection): ConnectionHandlers => {
     const send = connection.send.bind(connection);
     connection.send = (...messages: readonly WireMessage[]) => {

@@ -1,4 +1,3 @@
-import type { WorkerMemory } from '../../../core/worker-host/worker-memory.ts';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,13 +10,13 @@ import {
   Channel,
   type Connection,
   type DataStore,
-  type Executor,
   PROTOCOL,
   type WireMessage,
 } from '../../../core/api/index.ts';
 import { fetchData, type FetchDataOptions, PART_BYTES } from '../../../core/shared/fetch-data.ts';
-import { DataServer } from '../../../core/worker-host/data-server.ts';
+import type { DataServer } from '../../../core/worker-host/data-server.ts';
 import { TieredStore } from '../../../core/worker/tiered-store.ts';
+import { pattern, serverOf } from '../../kit/served-results.ts';
 
 const ADDRESS = 'inmemory://peer:1';
 const nothing = (): void => undefined;
@@ -43,29 +42,13 @@ async function settle<T>(promise: Promise<T>): Promise<T> {
   return promise;
 }
 
-/** Bytes of which no two parts are the same. */
-function pattern(nbytes: number, seed = 1): Uint8Array {
-  const bytes = new Uint8Array(nbytes);
-  for (let at = 0, value = seed; at < nbytes; at += 97) bytes[at] = value = (value * 31 + 7) % 251;
-  return bytes;
-}
-
 /** @param onSent - called after each message with what the connection holds */
 async function serve(
   store: DataStore,
   outgoingMax = 50,
   onSent: (bufferedBytes: number) => void = nothing,
 ): Promise<DataServer> {
-  const moved = { received: 0, sent: 0 };
-  const memory = { store, noteGarbage: nothing, moved } as unknown as WorkerMemory;
-  const server = new DataServer('peer', clock, memory, { threadCount: 1 } as Executor);
-  server.connect({
-    outgoingMax: () => outgoingMax,
-    runIdOf: () => -1,
-    typeOf: () => undefined,
-    putData: nothing,
-    identity: () => ({}),
-  });
+  const server = serverOf(clock, store, { outgoingMax: () => outgoingMax });
   await settle(
     transport.listen(ADDRESS, (connection) => {
       const watched: Connection = Object.create(connection, {

@@ -100,7 +100,7 @@ export class GraphIntake {
 
   private release(): void {
     const { scope } = this;
-    const begun = this.started !== undefined ? [] : (this.linker?.touched ?? []);
+    const begun = this.started !== undefined ? [] : (this.linker?.begun ?? []);
     const held = [...(this.walk?.states ?? []), ...this.heldOutside].filter((task) =>
       this.free(task),
     );
@@ -234,7 +234,9 @@ export class GraphIntake {
     this.started = tasks;
     const isStartable = ({ state, runSpec }: TaskState): boolean =>
       state === 'released' && runSpec !== undefined;
-    scope.recommendAll(tasks.filter(isStartable).reverse(), 'waiting');
+    // As a rule all are: a million tasks are not listed twice.
+    const startable = tasks.every(isStartable) ? tasks : tasks.filter(isStartable);
+    scope.recommendAll(startable.toReversed(), 'waiting');
     settle(scope);
     // What is queued comes after what starts with the same graph.
     if (this.holder !== undefined) scope.holdsQueue = true;

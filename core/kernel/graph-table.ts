@@ -303,11 +303,14 @@ function isTwice(row: readonly TaskState[], count: number): boolean {
   return false;
 }
 
-/** The list of the first task that needs this result alone will do for the others. */
+/**
+ * The list of the first task that needs this result alone will do for the others, and so will the list of dependents of a
+ * task that only this one needs: lists of one are never written to.
+ */
 function aloneIn(dependency: TaskState): TaskState[] {
-  if (dependency.dependentCount === 0) return [dependency];
-  const first = dependency.dependentsWithForgotten[0];
-  return first?.dependencies.length === 1 ? first.dependencies : [dependency];
+  const { dependencies, dependentsWithForgotten } = dependency;
+  const list = dependentsWithForgotten[0]?.dependencies ?? dependencies[0]?.dependentsWithForgotten;
+  return list?.length === 1 && list[0] === dependency ? list : [dependency];
 }
 
 /** Written out for the lengths that are the rule, which takes no call. */

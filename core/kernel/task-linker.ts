@@ -18,8 +18,9 @@ import type { KernelScope } from './scope.ts';
 
 /** Describes the new tasks of a graph and links them. Known tasks keep their definition. */
 export class TaskLinker {
-  /** Tasks of the graph that are needed, and those outside of it that they depend on. */
+  /** Holds, when all have been taken, the tasks outside of the graph that it depends on, and those of it that are needed. */
   readonly touched: TaskState[];
+  private touchedCount: number;
   /** Tasks that got their definition now, if a policy wants to see them. */
   readonly fresh: TaskState[] | undefined;
   /** The first key of the graph that has come to stand for another computation; undefined: there is none. */
@@ -45,7 +46,10 @@ export class TaskLinker {
     this.submission = submissionOf(scope, stimulus);
     this.generation = isEmpty ? 0 : generationOf(scope, this.submission);
     this.arrival = isEmpty ? 0 : scope.nextArrival++;
-    this.touched = [...plan.outside];
+    this.touchedCount = plan.outside.length;
+    // A list that grows to a million leaves twice its memory behind.
+    this.touched = new Array<TaskState>(this.touchedCount + plan.order.length);
+    plan.outside.forEach((task, index) => (this.touched[index] = task));
     this.fresh = wantsGraphs(scope) ? [] : undefined;
     this.ranked = scope.ports.fairness.policy.isPerTask === true ? [] : undefined;
   }
@@ -88,8 +92,13 @@ export class TaskLinker {
         task.arrival = this.arrival;
         this.ranked?.push(task);
       }
-      touched.push(task);
+      touched[this.touchedCount++] = task;
     }
+  }
+
+  /** The part of {@link touched} that there is so far. */
+  get begun(): readonly TaskState[] {
+    return this.touched.slice(0, this.touchedCount);
   }
 
   /** All have been taken. */

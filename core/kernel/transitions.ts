@@ -67,6 +67,8 @@ export function settleUnproven(scope: KernelScope): void {
     scope.recommendRelease(task, 'released');
     settle(scope);
   }
+  // An array that was emptied by `pop` keeps its memory, which a large graph has filled.
+  unproven.length = 0;
 }
 
 /** Does as much of the agenda as one stimulus may: the works take turns, and each begins with what it has left. */

@@ -4,8 +4,27 @@ import type { ConfigInput } from '../app/config.ts';
 import type { KernelOptions, KernelPorts } from '../../core/kernel/ports.ts';
 import type { SchedulerKernel } from '../../core/kernel/kernel.ts';
 import type { KernelLog } from '../../core/log/recording-kernel.ts';
+import {
+  check,
+  checkCall,
+  DURATION,
+  either,
+  FIELDS,
+  FLAG,
+  FUNCTION,
+  LIST,
+  LOG,
+  oneOf,
+  type Problem,
+  refuse,
+  type Rules,
+  type Schema,
+  SIZE,
+  TEXT,
+  wholeNumber,
+} from '../../core/shared/schema.ts';
 import type { KnownPrefix } from '../../core/state/groups.ts';
-import type { Fault } from './simulated-cluster.ts';
+import type { Fault, RunOptions } from './simulated-cluster.ts';
 
 /** One simulated worker. */
 export interface WorkerModel {
@@ -115,6 +134,76 @@ export const DEFAULT_DURATIONS: DurationModel = {
   overheadMs: 0,
   schedulerMs: 0,
 };
+
+const POSITIVE: Schema = { type: 'number', exclusiveMinimum: 0 };
+const SHARE: Schema = { type: 'number', minimum: 0, maximum: Number.MAX_VALUE };
+const WORKER: Rules<WorkerModel> = {
+  ...{ threads: wholeNumber(1), memoryLimitBytes: SIZE, speed: POSITIVE, bandwidth: POSITIVE },
+  resources: { type: 'object', additionalProperties: SHARE },
+};
+const NETWORK: Rules<NetworkModel> = {
+  ...{ bandwidth: POSITIVE, backbone: POSITIVE, sharing: oneOf('max-min', 'none') },
+  ...{ latencyMs: SHARE, jitterMs: SHARE, queueMs: SHARE },
+};
+const DURATIONS: Rules<DurationModel> = {
+  ...{ spread: SHARE, speedSpread: SHARE, overheadMs: SHARE, schedulerMs: SHARE },
+};
+
+type Fields = Readonly<Record<string, Schema>>;
+
+/** An object with these properties and no others. */
+const exactly = (properties: Fields): Schema => ({
+  ...{ type: 'object', additionalProperties: false, properties },
+});
+
+/** One kind of fault: its kind, its time, and these properties. */
+const fault = (kind: Fault['kind'], required: Fields, optional: Fields = {}) => ({
+  ...exactly({ kind: { const: kind }, atMs: SHARE, ...required, ...optional }),
+  required: ['kind', 'atMs', ...Object.keys(required)],
+});
+const OF_WORKER = { worker: wholeNumber(0) };
+const FOR_A_TIME = { ...OF_WORKER, forMs: SHARE };
+const FAULT: Readonly<Record<Fault['kind'], Schema>> = {
+  kill: fault('kill', OF_WORKER, { restartAfterMs: SHARE }),
+  join: fault('join', {}, { threads: wholeNumber(1) }),
+  pause: fault('pause', FOR_A_TIME),
+  straggle: fault('straggle', { ...FOR_A_TIME, factor: POSITIVE }),
+  delay: fault('delay', { ...FOR_A_TIME, byMs: SHARE }),
+};
+
+const SIMULATION_RULES: Rules<SimulationOptions> = {
+  workers: either(wholeNumber(0), { type: 'array', items: exactly(WORKER) }),
+  ...{ worker: exactly(WORKER), network: exactly(NETWORK), durations: exactly(DURATIONS) },
+  ...{ config: either(TEXT, FIELDS), overrides: FIELDS, knowledge: LIST },
+  ...{ seed: { type: 'integer' }, heartbeatMs: POSITIVE, diskBandwidth: POSITIVE, log: LOG },
+  faults: {
+    type: 'array',
+    items: {
+      type: 'object',
+      required: ['kind'],
+      properties: { kind: oneOf(...Object.keys(FAULT)) },
+    },
+  },
+  ...{ validate: FLAG, evaluate: FUNCTION, outcome: FUNCTION, kernelLog: FUNCTION },
+  makeKernel: FUNCTION,
+};
+export const RUN_RULES: Rules<RunOptions> = { maxMs: DURATION };
+
+/** @throws YardmasterError `ERR_CONFIG` with every option that is unknown or out of its range */
+export function checkOptions(options: SimulationOptions): void {
+  checkCall('Simulation', options, SIMULATION_RULES);
+  const { faults = [] } = options;
+  const joining = faults.filter(({ kind }) => kind === 'join');
+  const places = workerModels(options).length + joining.length;
+  const problems = faults.flatMap((each, index): readonly Problem[] => {
+    const at = ['faults', index];
+    const found = check(FAULT[each.kind], each, at, 'code').problems;
+    if (found.length > 0 || each.kind === 'join' || each.worker < places) return found;
+    const message = `must be below ${places}, the number of workers (got ${each.worker})`;
+    return [{ at: [...at, 'worker'], message }];
+  });
+  refuse('Simulation', problems, 'ERR_CONFIG', { call: 'Simulation' });
+}
 
 /** The workers that options describe. */
 export function workerModels({ workers, worker = {} }: SimulationOptions): WorkerModel[] {

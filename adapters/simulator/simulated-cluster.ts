@@ -7,10 +7,11 @@ import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import type { IncomingStimulus } from '../../core/scheduler-host/tokens.ts';
 import { lineLog } from '../../core/shared/line-log.ts';
+import { checkCall } from '../../core/shared/schema.ts';
 import { countOf } from '../../core/util/values.ts';
 import { VirtualClock } from '../clocks/virtual-clock.ts';
 import type { SimulatedWorkload } from '../workloads/shapes.ts';
-import type { SimulationOptions } from './options.ts';
+import { checkOptions, RUN_RULES, type SimulationOptions } from './options.ts';
 import {
   type MakeScheduler,
   SimulatedClient,
@@ -80,11 +81,16 @@ export class SimulatedCluster {
   private settledMs = 0;
   private decisions = 0;
 
-  /** @param nextTurn - calls back when the jobs of promises that are due have run */
+  /**
+   * @param nextTurn - calls back when the jobs of promises that are due have run
+   * @throws YardmasterError `ERR_CONFIG` when options are wrong
+   */
   constructor(
     private readonly options: SimulationOptions,
     private readonly nextTurn: (callback: () => void) => void,
-  ) {}
+  ) {
+    checkOptions(options);
+  }
 
   /**
    * Starts the scheduler and the workers; to be called once, before anything else.
@@ -153,9 +159,10 @@ export class SimulatedCluster {
 
   /**
    * Lets time pass until clients know about all results.
-   * @throws YardmasterError `ERR_TIMEOUT` when nothing happens any more, or the time is over
+   * @throws YardmasterError `ERR_TIMEOUT` when nothing happens any more, or the time is over; `ERR_CONFIG`
    */
-  async run({ maxMs = YEAR_MS }: RunOptions = {}): Promise<void> {
+  async run(options: RunOptions = {}): Promise<void> {
+    const { maxMs = YEAR_MS } = checkCall('run', options, RUN_RULES);
     const { clock, pluginClock } = this;
     const untilMs = this.nowMs + maxMs;
     let begun = -1;

@@ -38,12 +38,12 @@ export class Simulation extends SimulatedCluster {
  */
 export async function simulate(
   workload: SimulatedWorkload,
-  options: SimulationOptions & RunOptions = {},
+  { maxMs, ...options }: SimulationOptions & RunOptions = {},
 ): Promise<SimulationReport> {
   const simulation = await Simulation.start(options);
   try {
     simulation.submit(workload);
-    await simulation.run(options);
+    await simulation.run({ maxMs });
     return simulation.report();
   } finally {
     await simulation.close();

@@ -20,10 +20,11 @@ export interface SimulateFlags extends ClusterFlags {
 }
 
 export async function simulateCommand(name: string, flags: SimulateFlags): Promise<number> {
-  const { config, policies, seed, json, output } = flags;
+  const { policies, seed, json, output } = flags;
   const variant = policies === undefined ? undefined : await readVariant(policies);
   const workload = await loadWorkload(name);
-  const options = { config, ...variant, ...clusterOptions(flags), seed };
+  const { config = flags.config, overrides } = variant ?? {};
+  const options = { config, overrides, ...clusterOptions(flags), seed };
   const begunMs = performance.now();
   const simulation = await Simulation.start(options);
   const collector = new RunCollector(() => simulation.nowMs);

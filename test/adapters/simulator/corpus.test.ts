@@ -118,12 +118,13 @@ describe('the lower bound', () => {
 it('the setting "known" tells the scheduler what an earlier run of the graph would have told it', async () => {
   const workload = await loadWorkload('tree:8@100ms,1MB');
   const [unknown, known] = settingsOf(['8x2'], ['1Gbit'], ['ample'], ['unknown', 'known']);
+  const { maxMs, ...options } = optionsOf(workload, unknown!, 1);
   await using simulation = await Simulation.start({
-    ...optionsOf(workload, unknown!, 1),
+    ...options,
     durations: { spread: 0 },
   });
   simulation.submit(workload);
-  await simulation.run();
+  await simulation.run({ maxMs });
   const learnt = simulation.kernel.cluster.knowledge();
   const { knowledge = [] } = optionsOf(workload, known!, 1);
   expect(knowledge).toEqual(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
-import { simulate, Simulation } from '../../../adapters/simulator/index.ts';
+import { simulate, Simulation, type SimulationOptions } from '../../../adapters/simulator/index.ts';
 import { SimulatedNetwork } from '../../../adapters/simulator/network.ts';
 import { DEFAULT_NETWORK } from '../../../adapters/simulator/options.ts';
 import { chains, graphWorkload, map, shuffle, tree } from '../../../adapters/workloads/index.ts';
@@ -66,6 +66,23 @@ describe('the same seed', () => {
     const third = await simulate(shuffle(8), { ...options, seed: 8 });
     expect(second).toEqual(first);
     expect(third.traceHash).not.toBe(first.traceHash);
+  });
+});
+
+it.each([
+  [{ workers: 2, thread: 4 }, 'thread is not known'],
+  [{ workers: 2.5 }, 'workers must be'],
+  [{ worker: { threads: 0 } }, 'worker.threads must be a whole number of at least 1'],
+  [{ network: { bandwidth: -1 } }, 'network.bandwidth must be a number above 0'],
+  [{ faults: [{ kind: 'zap', atMs: 1 }] }, 'faults[0].kind must be one of'],
+  [{ faults: [{ kind: 'pause', worker: 0, atMs: 1 }] }, 'faults[0].forMs must be'],
+  [{ workers: 2, faults: [{ kind: 'kill', worker: 2, atMs: 1 }] }, 'must be below 2'],
+  [{ maxMs: -1 }, 'maxMs must be'],
+])('wrong options are refused by name: %j', async (options, says) => {
+  const run = simulate(map(3), options as unknown as SimulationOptions);
+  await expect(run).rejects.toMatchObject({
+    code: 'ERR_CONFIG',
+    message: expect.stringContaining(says) as string,
   });
 });
 

@@ -1,6 +1,6 @@
 import { YardmasterError } from '../../core/api/index.ts';
 import { isPlainObject } from '../../core/util/values.ts';
-import { deserialise, serialise } from './serialise.ts';
+import { deserialise, notSerialisable, serialise } from './serialise.ts';
 
 /** Arguments on their way to a task. */
 export interface PackedArguments {
@@ -48,14 +48,19 @@ export function packArguments(
   isSharing = false,
 ): PackedArguments {
   const write = (packed: Packed): Uint8Array => serialiseArguments(packed, allocate, isSharing);
-  if (!mentionsResult(args, keyOf)) {
-    const content = [...args];
-    const bytes = write({ args: content, dependencies: [], holes: [] });
-    return { bytes, content, dependencies: [] };
+  try {
+    if (!mentionsResult(args, keyOf)) {
+      const content = [...args];
+      const bytes = write({ args: content, dependencies: [], holes: [] });
+      return { bytes, content, dependencies: [] };
+    }
+    const packed = new Packer(keyOf).pack(args);
+    const bytes = write(packed);
+    return { bytes, content: packed, dependencies: packed.dependencies };
+  } catch (thrown) {
+    // A getter among the arguments has thrown.
+    throw YardmasterError.is(thrown) ? thrown : notSerialisable(args, 'arguments', thrown);
   }
-  const packed = new Packer(keyOf).pack(args);
-  const bytes = write(packed);
-  return { bytes, content: packed, dependencies: packed.dependencies };
 }
 
 /**

@@ -205,8 +205,11 @@ export class RemoteError extends Error {
   }
 }
 
-/** Own properties that can travel; those of `data` one by one, so that one misfit costs no other. */
-function plainProperties(error: Error): Record<string, unknown> {
+/**
+ * Own properties in forms that can travel; those of `data` one by one, so that one misfit costs no other. The errors of an
+ * `AggregateError` are one of them, without their stacks.
+ */
+function plainProperties(error: Error & { errors?: unknown }): Record<string, unknown> {
   const found: Record<string, unknown> = {};
   const tooLarge: string[] = [];
   let leftBytes = DATA_BYTES_MAX;
@@ -216,7 +219,9 @@ function plainProperties(error: Error): Record<string, unknown> {
       return name === 'data' && isObject(value) ? Object.entries(value) : [[name, value]];
     },
   );
-  for (const [name, value] of properties) {
+  if (Array.isArray(error.errors)) properties.push(['errors', error.errors]);
+  for (const [name, given] of properties) {
+    const value = travelling(given);
     if (value === undefined) continue;
     const nbytes = approximateBytes({ [name]: value }, leftBytes);
     if (nbytes > leftBytes) tooLarge.push(cut(name, NAME_LENGTH_MAX));
@@ -227,6 +232,21 @@ function plainProperties(error: Error): Record<string, unknown> {
   }
   if (tooLarge.length > 0) found['tooLarge'] = tooLarge.slice(0, 100);
   return found;
+}
+
+/** The nearest plain form of a value that has one: text of a bigint and of a date, a list of what a Map or a Set holds. */
+function travelling(value: unknown): unknown {
+  if (value instanceof Map || value instanceof Set) return [...value].map(travellingItem);
+  return Array.isArray(value) ? value.map(travellingItem) : travellingItem(value);
+}
+
+/** Does not look into what it is given: that may contain itself. */
+function travellingItem(value: unknown): unknown {
+  if (typeof value === 'bigint') return String(value);
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'NaN' : value.toISOString();
+  if (!isError(value)) return value;
+  const { name, message } = value;
+  return { name: cut(name, NAME_LENGTH_MAX), message: cut(message, TEXT_LENGTH_MAX) };
 }
 
 export function isObject(value: unknown): value is object {

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import { YardmasterError } from '../api/errors.ts';
 import type { Segment } from '../shared/schema.ts';
 import type { ConfigOrigin, Position } from './problems.ts';
@@ -46,6 +46,13 @@ export async function readSource(file: string, path: string): Promise<Source> {
     const broken = path.endsWith('.json') ? jsonProblem(text) : undefined;
     throw syntaxError(file, lines, broken === undefined ? problems : [broken]);
   }
+  visit(document, {
+    Alias: (_key, alias, path) => {
+      if (!path.includes(alias.resolve(document) as Node)) return;
+      const message = `*${alias.source} stands within &${alias.source}, which would never end`;
+      throw syntaxError(file, lines, [{ message, offset: alias.range?.[0] ?? 0 }]);
+    },
+  });
   return { value: document.toJS() as unknown, origin };
 }
 

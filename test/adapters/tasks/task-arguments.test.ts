@@ -31,6 +31,22 @@ describe('arguments of a task', () => {
     expect(unpackArguments(packed.bytes, new Map())).toStrictEqual(args);
   });
 
+  it('a getter that throws is named, beside a result as well', () => {
+    const bad = {
+      get size(): number {
+        throw new Error('no size');
+      },
+    };
+    for (const args of [[{ bad }], [new Result('x'), { bad }]]) {
+      expect(() => packArguments(args, keyOf)).toThrow(
+        expect.objectContaining({
+          code: 'ERR_NOT_SERIALISABLE',
+          message: expect.stringContaining('.bad is an object with a getter that throws') as string,
+        }),
+      );
+    }
+  });
+
   it('results are put in anywhere in objects, arrays, Maps and Sets', () => {
     const x = new Result('x');
     const y = new Result('y');

@@ -295,6 +295,23 @@ describe('runTask', () => {
     expect(error.data['thrown']).toEqual(thrown);
   });
 
+  it('properties that are no plain data, and the errors of an AggregateError, arrive in a plain form', () => {
+    const errors = [new RangeError('too far'), 5n];
+    const whole = Object.assign(new AggregateError(errors, 'all failed'), {
+      ...{ id: 12345678901234567890n, at: new Date(0), seen: new Map([['a', 1]]) },
+      self: [errors],
+    });
+    whole.errors.push(whole);
+    expect(describeFailure(whole).data).toMatchObject({
+      ...{ id: '12345678901234567890', at: '1970-01-01T00:00:00.000Z', seen: [['a', 1]] },
+      errors: [
+        { name: 'RangeError', message: 'too far' },
+        '5',
+        { name: 'AggregateError', message: 'all failed' },
+      ],
+    });
+  });
+
   it('an error is carried with its code and frames however large its texts and properties are', () => {
     const large = 'm'.repeat(5_000_000);
     const error = Object.assign(new Error(large), { code: 'E_LARGE', body: large, retries: 3 });

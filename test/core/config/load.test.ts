@@ -353,6 +353,14 @@ worker:
     ]);
   });
 
+  it('an alias within what it stands for is an error at its place', async () => {
+    const path = await file('endless.yaml', 'worker: &w\n  memoryLimit: [*w]\n');
+    expect(await problemsOf(() => configuration.loadFile(path))).toEqual([
+      'the configuration cannot be parsed:',
+      'endless.yaml:2:17: *w stands within &w, which would never end',
+    ]);
+  });
+
   it('a file that is not there is named', async () => {
     const [line] = await problemsOf(() => configuration.loadFile(join(folder, 'none.yaml')));
     expect(line).toMatch(/^the configuration file none\.yaml cannot be read: ENOENT/);

@@ -85,6 +85,30 @@ describe('the first finding is the cause that was planted', () => {
     expect(report.findings[0]?.remedy).toContain("chunk: 'auto'");
   });
 
+  it('hand-out: each thread has one task, and the next one comes over a slow network', async () => {
+    const report = await reportFor({
+      tasks: equal(100, 0.2),
+      network: { latencyMs: 10 },
+      config: {
+        scheduler: { policies: { queuing: { use: 'root-ish', options: { workerSaturation: 1 } } } },
+      },
+    });
+    expect(first(report)).toBe('hand-out');
+    expect(report.findings[0]?.text).toContain('a thread was idle for 20 ms on average');
+    expect(report.findings[0]?.remedy).toContain('raise the option workerSaturation');
+  });
+
+  it('late-start: the only worker joins ten seconds after the tasks', async () => {
+    const report = await reportFor({
+      tasks: equal(4, 1),
+      workers: 0,
+      faults: [{ kind: 'join', atMs: 10_000, threads: 4 }],
+    });
+    expect(first(report)).toBe('late-start');
+    expect(report.findings[0]?.text).toMatch(/No worker took a task for the first (10|9\.\d+) s/);
+    expect(report.findings[0]?.cost).toMatch(/^(10|9\.\d+) s, 9\d % of the time$/);
+  });
+
   it('saturation: workers are given half of what they could run', async () => {
     const report = await reportFor({
       tasks: equal(40, 1),

@@ -20,6 +20,7 @@ import {
 } from '../../core/log/replay.ts';
 import { type GivenPolicies, RecordedPolicies } from '../../core/plugin-host/load-extensions.ts';
 import { kernelOptions } from '../../core/scheduler-host/tokens.ts';
+import type { Bandwidths } from '../dashboard/bandwidths.ts';
 import { type Past, PastSamples } from '../dashboard/past.ts';
 import { type History, RunCollector } from '../report/index.ts';
 import { builtins } from './builtin-extensions.ts';
@@ -92,8 +93,14 @@ async function readWhole(
   try {
     for await (const frame of readRecording(path)) {
       samples.setTime(frame.timeMs);
+      if (frame.kind === 'stimulus' && frame.payload.op === 'move-replicas') {
+        const { acquire, remove } = frame.payload;
+        samples.addMoves(resultsIn(acquire), resultsIn(remove));
+      }
       await player.play(frame);
-      if (player.kernel !== undefined) samples.observe(player.kernel.cluster);
+      if (player.kernel === undefined) continue;
+      readTransfers(frame, player.kernel, samples.bandwidths);
+      samples.observe(player.kernel.cluster);
     }
   } catch (error) {
     if (!YardmasterError.is(error, 'ERR_LOG') || player.kernel === undefined) throw error;
@@ -101,6 +108,16 @@ async function readWhole(
   }
   return { player, damage };
 }
+
+/** A heartbeat tells of the transfers since the one before. */
+function readTransfers(frame: LogFrame, { cluster }: SchedulerKernel, to: Bandwidths): void {
+  if (frame.kind !== 'stimulus' || frame.payload.op !== 'heartbeat-worker') return;
+  const worker = cluster.workers.get(frame.payload.worker);
+  if (worker !== undefined) to.readWorker(worker);
+}
+
+const resultsIn = (moves: readonly { readonly keys: readonly unknown[] }[]): number =>
+  moves.reduce((sum, { keys }) => sum + keys.length, 0);
 
 function endsTooEarly(file: string): YardmasterError {
   return new YardmasterError('ERR_LOG', `the log ${file} ends before its first stimulus`, { file });
@@ -242,10 +259,12 @@ export async function recordingHistory(
     beforeFrame: ({ timeMs }) => {
       nowMs = timeMs;
     },
-    onFrame: ({ timeMs }, { cluster }) => {
+    onFrame: (frame, kernel) => {
+      const { timeMs } = frame;
+      readTransfers(frame, kernel, collector.bandwidths);
       if (timeMs - sampledMs < SAMPLE_MS) return;
       sampledMs = timeMs;
-      collector.sample(cluster);
+      collector.sample(kernel.cluster);
     },
   });
   return { header, history: collector.finish(kernel.cluster), difference, damage };

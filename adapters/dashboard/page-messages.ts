@@ -21,8 +21,11 @@ export interface Totals {
   /** Of the scheduler's process; undefined in the first second, and of one that is gone. */
   readonly process?: ProcessRow | undefined;
   /** Of the Active Memory Manager; undefined when it is not there. */
-  readonly moves?: readonly AmmMoves[] | undefined;
+  readonly moves?: readonly PolicyMoves[] | undefined;
 }
+
+/** Copies and drops of a policy until now. */
+export type PolicyMoves = Pick<AmmMoves, 'policy' | 'copies' | 'drops'>;
 
 /** The process of the scheduler in the last second. */
 export interface ProcessRow {
@@ -280,6 +283,7 @@ export interface PastSeries {
   readonly waiting: readonly number[];
   /** Of each moment what {@link overWorkers} gives. */
   readonly system: readonly ReturnType<typeof overWorkers>[];
+  readonly moves: readonly (readonly PolicyMoves[])[];
 }
 
 /** The number of tasks in each state that has any. */
@@ -317,10 +321,12 @@ export interface MemoryAnswer {
 
 /** Bytes per second of large transfers, the slowest first. */
 export interface BandwidthsAnswer {
-  /** Addresses of the workers. */
+  /** Addresses and names of the workers. */
   readonly pairs: readonly {
     readonly from: string;
+    readonly fromName: string;
     readonly to: string;
+    readonly toName: string;
     readonly bandwidth: number;
   }[];
   readonly types: readonly { readonly type: string; readonly bandwidth: number }[];

@@ -1,5 +1,6 @@
 import { type ClusterView, type HookTable, YardmasterError } from '../../core/api/index.ts';
 import { Access } from './access.ts';
+import { Bandwidths } from './bandwidths.ts';
 import {
   encode,
   Failures,
@@ -91,6 +92,7 @@ export async function openPastDashboard(
     throw new YardmasterError('ERR_PROTOCOL', `at is seconds since 1970, not ${at}`, { at });
   });
   addData(app, answers, '/api/history', () => samples.series());
+  addData(app, answers, '/api/bandwidths', () => samples.bandwidths.answer());
   app.get('/health', { config: { need: 'nothing' } }, (_request, reply) =>
     reply.type('text/plain; charset=utf-8').send('ok'),
   );
@@ -176,6 +178,8 @@ export class PastSamples {
   readonly numbers = new PrefixNumbers();
   readonly recorder = new TaskRecorder(ACTIONS_MAX, this.numbers);
   readonly failures = new Failures();
+  readonly bandwidths = new Bandwidths(true);
+  private readonly moves = { policy: 'all policies', copies: 0, drops: 0 };
   private samples: PastSample[] = [];
   private gapMs = GAP_MS;
   private nowMs = 0;
@@ -193,6 +197,12 @@ export class PastSamples {
   /** To be called before each stimulus. */
   setTime(nowMs: number): void {
     this.nowMs = nowMs;
+  }
+
+  /** The Active Memory Manager has ordered so many; a log does not say which policy wanted them. */
+  addMoves(copies: number, drops: number): void {
+    this.moves.copies += copies;
+    this.moves.drops += drops;
   }
 
   /** To be called after each stimulus. O(prefixes + workers) now and then. */
@@ -217,7 +227,8 @@ export class PastSamples {
     const prefixes = this.prefixes.all().changed;
     const workers = this.workers.all().changed;
     this.samples.push({
-      ...{ atMs: nowMs, totals: totalsOf(cluster), waiting: waitingIn(cluster) },
+      ...{ atMs: nowMs, waiting: waitingIn(cluster) },
+      totals: { ...totalsOf(cluster), moves: [{ ...this.moves }] },
       ...{ failureCount: this.failures.count, prefixes, workers },
     });
     const rows = ROWS_MAX / Math.max(1, prefixes.length + workers.length);
@@ -269,6 +280,7 @@ export class PastSamples {
       processing: samples.map((sample) => sum(sample, (row) => row.processing)),
       waiting: samples.map((sample) => sum(sample, waitingTasks)),
       system: samples.map(({ workers }) => overWorkers(workers)),
+      moves: samples.map(({ totals: { moves = [] } }) => moves),
     };
   }
 

@@ -3,6 +3,7 @@
  * sent. Times are seconds of the scheduler's clock.
  */
 import type { ActionTiming } from '../../core/api/index.ts';
+import type { BandwidthsAnswer } from '../dashboard/page-messages.ts';
 
 export interface Run {
   readonly key: string;
@@ -88,6 +89,7 @@ export interface History {
   /** Runs beyond the bound, of which nothing else is known. */
   readonly omittedRuns: number;
   readonly memory: readonly MemorySample[];
+  readonly bandwidths: BandwidthsAnswer;
   /** Of machines that tell. */
   readonly hosts: readonly HostLoad[];
   /** The first ones. */

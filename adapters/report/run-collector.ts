@@ -17,6 +17,7 @@ import type {
   MemorySample,
   Run,
 } from './history.ts';
+import { Bandwidths } from '../dashboard/bandwidths.ts';
 import { EVENT_LOOP_RESOURCE } from '../../core/util/event-loop.ts';
 
 /** Failures that are kept with their text. */
@@ -47,6 +48,7 @@ export class RunCollector {
   private readonly newest = new Map<string, number>();
   private readonly memory = new MemoryTrack();
   private readonly hosts = new HostTrack();
+  readonly bandwidths = new Bandwidths(true);
   private readonly failures: HistoryFailure[] = [];
   private failureCount = 0;
   private blamelessCount = 0;
@@ -77,6 +79,7 @@ export class RunCollector {
     const numberOf = ({ address }: WorkerView): number | undefined => workerNumbers.get(address);
     this.memory.sample(cluster, this.nowS, numberOf);
     this.hosts.sample(cluster, this.nowS);
+    this.bandwidths.read(cluster);
     for (const worker of cluster.workers.values()) {
       const known = workers[numberOf(worker) ?? -1];
       if (known === undefined) continue;
@@ -92,6 +95,7 @@ export class RunCollector {
     const { hosts, failureCount, blamelessCount } = this;
     return {
       ...{ fromS, toS: this.nowS, prefixes, workers, runs, omittedRuns, failures },
+      bandwidths: this.bandwidths.answer(),
       ...{ memory: memory.samples, hosts: hosts.loads, failureCount, blamelessCount },
     };
   }

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../core/api/index.ts';
+import type { Clock, Timer, WorkerMetrics } from '../../core/api/index.ts';
 import { MEASURED_BYTES_MIN } from '../../core/shared/limits.ts';
 import type { Gather, WorkerEvent } from '../../core/worker/events.ts';
 import type { NetworkModel } from './options.ts';
@@ -265,20 +265,24 @@ export class SimulatedTransfers {
   private readonly serving = new Set<Served>();
   /** Requests of this worker, and the peers that serve them. */
   private readonly fetching = new Map<Served, SimulatedTransfers>();
-  private measuredBytes = 0;
-  private measuredMs = 0;
+  /** Large transfers since the last heartbeat, by the address of their source. */
+  private readonly measured = new Map<string, { nbytes: number; ms: number }>();
 
   constructor(
     private readonly worker: TransferOwner,
     private readonly world: TransferWorld,
   ) {}
 
-  /** Bytes per second of the large transfers since the last call, if there were any. */
-  takeBandwidth(): number | undefined {
-    const { measuredBytes, measuredMs } = this;
-    this.measuredBytes = 0;
-    this.measuredMs = 0;
-    return measuredMs > 0 ? (1000 * measuredBytes) / measuredMs : undefined;
+  /** Bytes per second of the large transfers since the last call, if there were any: of all, and by their source. */
+  takeTransfers(): Pick<WorkerMetrics, 'bandwidth' | 'transfers'> {
+    const all = { nbytes: 0, ms: 0 };
+    const transfers = Array.from(this.measured, ([from, { nbytes, ms }]) => {
+      all.nbytes += nbytes;
+      all.ms += ms;
+      return { from, bandwidth: (1000 * nbytes) / ms };
+    });
+    this.measured.clear();
+    return all.ms === 0 ? {} : { bandwidth: (1000 * all.nbytes) / all.ms, transfers };
   }
 
   begin({ worker: address, keys }: Gather): void {
@@ -360,9 +364,9 @@ export class SimulatedTransfers {
       total += nbytes;
     }
     this.receivedBytes += total;
-    if (total >= MEASURED_BYTES_MIN) {
-      this.measuredBytes += total;
-      this.measuredMs += tookMs;
+    if (total >= MEASURED_BYTES_MIN && tookMs > 0) {
+      const { nbytes = 0, ms = 0 } = this.measured.get(from) ?? {};
+      this.measured.set(from, { nbytes: nbytes + total, ms: ms + tookMs });
     }
     const keys = found.map(({ key }) => key);
     const nbytes = found.map((item) => item.nbytes);

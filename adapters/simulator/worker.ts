@@ -190,11 +190,10 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
       spilledDiskBytes: store.diskBytes,
       managedBytes: store.memoryBytes + store.diskBytes,
     };
-    const bandwidth = this.transfers.takeBandwidth();
     world.report(this, {
       op: 'heartbeat-worker',
       stimulusId: '',
-      metrics: bandwidth === undefined ? metrics : { ...metrics, bandwidth },
+      metrics: { ...metrics, ...this.transfers.takeTransfers() },
       executing: this.runs.executing(),
       workerNowMs: world.clock.nowMs(),
     });

@@ -1,5 +1,4 @@
-import type { AmmMoves } from '../../../core/api/amm.ts';
-import { OVER_TIME, overWorkers, type PastSeries } from '../page-messages.ts';
+import { OVER_TIME, overWorkers, type PastSeries, type PolicyMoves } from '../page-messages.ts';
 import type { State } from './link.ts';
 
 /** Seconds that are remembered, and between two samples. */
@@ -14,7 +13,7 @@ const MANY = ['mean of workers', 'largest of workers'];
 interface Sample {
   readonly atS: number;
   /** Copies and drops of each policy of the Active Memory Manager until then. */
-  readonly moves: readonly AmmMoves[];
+  readonly moves: readonly PolicyMoves[];
   readonly values: readonly (readonly (number | null)[])[];
 }
 
@@ -66,10 +65,10 @@ export class SystemHistory {
   }
 
   /** Shows the whole time of a scheduler that is gone. */
-  fill({ timesS, system }: PastSeries): void {
+  fill({ timesS, system, moves }: PastSeries): void {
     this.lines = ['scheduler', ...MANY];
     this.samples = timesS.map((atS, k) => ({
-      ...{ atS, moves: [] },
+      ...{ atS, moves: moves[k] ?? [] },
       values: (system[k] ?? []).map((one) => [null, ...one]),
     }));
   }

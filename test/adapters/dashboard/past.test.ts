@@ -3,15 +3,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { openPast } from '../../../adapters/app/past.ts';
-import type { GraphAnswer } from '../../../adapters/dashboard/page-messages.ts';
+import { openPast, recordingHistory } from '../../../adapters/app/past.ts';
+import type {
+  BandwidthsAnswer,
+  GraphAnswer,
+  PastSeries,
+} from '../../../adapters/dashboard/page-messages.ts';
 import {
   openPastDashboard,
   type Past,
   type PastDashboard,
 } from '../../../adapters/dashboard/past.ts';
 import { startCluster } from './bench.ts';
-import { fail, hang, spin } from './fixtures/tasks.mjs';
+import { blob, fail, firstOf, hang, spin } from './fixtures/tasks.mjs';
 import { recordSimulation } from './simulated-recording.ts';
 import { TestViewer } from './viewer.ts';
 
@@ -97,6 +101,14 @@ describe('the dashboard over a recording', () => {
     expect(nodes.find(({ name }) => name === 'total')?.states).toEqual({ waiting: 1 });
   });
 
+  it('shows the bandwidth between workers, and what the memory manager dropped by then', async () => {
+    const { pairs } = (await (await fetch(`${at}/api/bandwidths`)).json()) as BandwidthsAnswer;
+    expect(pairs.map(({ from, to }) => [from, to])).toContainEqual(['sim://w4', 'sim://w1']);
+    const { moves } = (await (await fetch(`${at}/api/history`)).json()) as PastSeries;
+    expect(moves[0]).toEqual([{ policy: 'all policies', copies: 0, drops: 0 }]);
+    expect(moves.at(-1)).toEqual([{ policy: 'all policies', copies: 0, drops: 4 }]);
+  });
+
   it('has no way to change anything, and nothing to ask of workers', async () => {
     const changed = await fetch(`${at}/api/restart`, { method: 'POST' });
     expect(changed.status).toBe(405);
@@ -115,6 +127,31 @@ describe('the dashboard over a recording', () => {
     expect(samples.recorder.count).toBeGreaterThan(50);
   });
 });
+
+it('the bandwidths of workers that have left are in their recording, for pages and reports', async () => {
+  const record = join(folder, 'transfers.ylog');
+  const { cluster } = await startCluster({}, { mode: 'processes', record });
+  const client = await cluster.client();
+  const [one = '', other = ''] = cluster.scheduler.cluster.workers.keys();
+  const workers = cluster.scheduler.cluster.workers;
+  const block = client.with({ key: 'block-1', workers: [one] }).submit(blob, 40_000_000);
+  await client
+    .with({ key: 'first-1', workers: [other] })
+    .submit(firstOf, block)
+    .result();
+  await expect
+    .poll(() => workers.get(other)?.metrics.transfers?.length, { timeout: 30_000 })
+    .toBe(2);
+  await cluster.close();
+  const past = await openPast(record);
+  const { history } = await recordingHistory(record);
+  expect(past.cluster.workers.size).toBe(0);
+  expect(history.bandwidths.pairs).toMatchObject([
+    { from: one, fromName: 'worker-0', to: other, toName: 'worker-1' },
+  ]);
+  expect(history.bandwidths.types).toMatchObject([{ type: 'Uint8Array' }]);
+  expect(past.samples.bandwidths.answer()).toEqual(history.bandwidths);
+}, 60_000);
 
 it('what a killed scheduler knew is read from its journal, and what it lacks is said', async () => {
   const journal = join(folder, 'journal');

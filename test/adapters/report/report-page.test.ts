@@ -28,7 +28,19 @@ function manyTasks(count: number): History {
   });
   runs.push({ key: EVIL, startS: 1e9, stopS: 1e9 + 1, worker: 0, isError: true });
   const failures = [{ key: EVIL, text: 'Error: <img src=x onerror=alert(2)>', atS: 1e9 + 1 }];
-  return historyOf(runs, WORKERS, { fromS: 1e9, failures, failureCount: 1 });
+  const bandwidths = {
+    pairs: [
+      {
+        from: 'tcp://w1:1',
+        fromName: 'w1',
+        to: 'tcp://w2:1',
+        toName: 'w2',
+        bandwidth: 50 * 2 ** 20,
+      },
+    ],
+    types: [{ type: 'Uint8Array', bandwidth: 60 * 2 ** 20 }],
+  };
+  return historyOf(runs, WORKERS, { fromS: 1e9, failures, failureCount: 1, bandwidths });
 }
 
 function pageOf(history: History): Promise<string> {
@@ -105,6 +117,11 @@ describe.skipIf(!existsSync(CHROMIUM))('the page of a report in a browser', () =
     expect(await dialog.innerText()).toContain('queued at the scheduler');
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'hidden' });
+  });
+
+  it('shows the bandwidth between workers, by their names, and of types of results', async () => {
+    await page.getByRole('row', { name: 'w1 w2 50.0 MiB/s', exact: true }).waitFor();
+    await page.getByRole('row', { name: 'Uint8Array 60.0 MiB/s', exact: true }).waitFor();
   });
 
   it('has no violation of accessibility rules, light and dark, and fits a narrow screen', async () => {

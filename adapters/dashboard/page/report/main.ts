@@ -1,4 +1,5 @@
 import type { ReportData } from '../../../report/report-data.ts';
+import { BandwidthTables } from '../bandwidth-tables.ts';
 import { button, h, on } from '../dom.ts';
 import type { StreamSource } from '../link.ts';
 import { switchTheme } from '../colours.ts';
@@ -31,6 +32,8 @@ const left =
         { class: 'note' },
         `The stream shows the ${link.history.runs.length.toLocaleString('en')} longest runs; ${data.shorterRuns.toLocaleString('en')} shorter ones are in the figures, and not in the stream.`,
       );
+const bandwidths = new BandwidthTables();
+bandwidths.show(data.history.bandwidths);
 const views = document.getElementById('views');
 views?.replaceChildren(
   timeSection(data),
@@ -41,6 +44,7 @@ views?.replaceChildren(
   prefixSection(data),
   pathSection(data, around),
   workerSection(data),
+  bandwidths.element,
 );
 document.body.append(panel.element);
 const theme = button('Theme', () => {

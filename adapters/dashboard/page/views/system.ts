@@ -1,7 +1,8 @@
 import type { BandwidthsAnswer, PastSeries } from '../../page-messages.ts';
 import { Chart } from '../chart.ts';
 import { prefixColour } from '../colours.ts';
-import { figure, h, section, Table } from '../dom.ts';
+import { BandwidthTables } from '../bandwidth-tables.ts';
+import { h, section } from '../dom.ts';
 import { bytes, count, percent, perSecond, seconds } from '../format.ts';
 import { get } from '../link.ts';
 import type { SystemHistory } from '../system-history.ts';
@@ -30,16 +31,7 @@ const NOTE =
 export class System implements View {
   private readonly grid = h('div', { class: 'columns' });
   private readonly note = h('p', { class: 'note' }, NOTE);
-  private readonly pairs = new Table(
-    'Bandwidth between workers',
-    ['from', 'to', 'bandwidth'],
-    'No large transfer yet.',
-  );
-  private readonly types = new Table(
-    'Bandwidth by type of result',
-    ['type', 'bandwidth'],
-    'No large transfer yet.',
-  );
+  private readonly bandwidths = new BandwidthTables();
   private charts: readonly Chart[] = [];
   private moves: Chart | undefined;
   private lines = '';
@@ -51,16 +43,13 @@ export class System implements View {
     private readonly around: Around,
     private readonly history: SystemHistory,
   ) {
-    this.element = h('div', {}, this.note, this.grid);
+    this.element = h('div', {}, this.note, this.grid, this.bandwidths.element);
     if (around.past === undefined) {
-      const pairs = section('Bandwidth between workers', this.pairs.element);
-      const types = section('Bandwidth by type of result', this.types.element);
-      this.element.append(h('div', { class: 'columns' }, pairs, types));
-      this.leave = poll(around, 2000, async () => this.tell(await get('api/bandwidths')));
+      this.leave = poll(around, 2000, () => this.showBandwidths());
       return;
     }
-    get<PastSeries>('api/history').then(
-      (found) => {
+    Promise.all([get<PastSeries>('api/history'), this.showBandwidths()]).then(
+      ([found]) => {
         history.fill(found);
         this.rebuild();
       },
@@ -84,21 +73,8 @@ export class System implements View {
     return [...this.history.lines, ...this.history.moves].join();
   }
 
-  private tell({ pairs, types }: BandwidthsAnswer): void {
-    const { workers } = this.around.link.state;
-    const name = (address: string): string => workers.get(address)?.name ?? address;
-    this.pairs.show(
-      pairs.map(({ from, to, bandwidth }) => ({
-        key: `${from} ${to}`,
-        cells: [name(from), name(to), figure(perSecond, bandwidth)],
-      })),
-    );
-    this.types.show(
-      types.map(({ type, bandwidth }) => ({
-        key: type,
-        cells: [type, figure(perSecond, bandwidth)],
-      })),
-    );
+  private async showBandwidths(): Promise<void> {
+    this.bandwidths.show(await get<BandwidthsAnswer>('api/bandwidths'));
   }
 
   /** Draws all lines anew. */
@@ -141,7 +117,7 @@ export class System implements View {
     this.moves.showAll(
       times,
       moves.map((_, line) => moved.map((values) => values[line] ?? 0)),
-      false,
+      isPast,
     );
   }
 }

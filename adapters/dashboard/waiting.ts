@@ -78,14 +78,18 @@ function* limited({ limits, workers }: ClusterView): Iterable<Sentence> {
   if (workers.size === 0) return;
   let named = 0;
   let others = 0;
-  for (const { name, max, runningCount, queuedCount } of limits) {
+  for (const { name, max, runningCount, queuedCount, intervalMs } of limits) {
     if (queuedCount === 0) continue;
     if (named++ >= LIMITS_NAMED) {
       others += queuedCount;
       continue;
     }
     const waiting = countOf(queuedCount, 'task waits', 'tasks wait');
-    yield sentence(`${waiting} for the limit ${name}: ${outOf(runningCount, max)} run.`);
+    const isRate = intervalMs !== undefined && runningCount < max;
+    const why = isRate
+      ? `one starts every ${+(intervalMs / 1000).toPrecision(3)} s`
+      : `${outOf(runningCount, max)} run`;
+    yield sentence(`${waiting} for the limit ${name}: ${why}.`);
   }
   if (others > 0)
     yield sentence(`${countOf(others, 'task waits', 'tasks wait')} for other limits.`);
@@ -93,11 +97,8 @@ function* limited({ limits, workers }: ClusterView): Iterable<Sentence> {
 
 function* inLine(cluster: ClusterView): Iterable<Sentence> {
   const { queued, totalThreads, prefixes, workers } = cluster;
-  let [waiting, processing] = [0, 0];
-  for (const { states } of prefixes.values()) {
-    waiting += states.waiting;
-    processing += states.processing;
-  }
+  let waiting = 0;
+  for (const { states } of prefixes.values()) waiting += states.waiting;
   if (queued.size > 0 && workers.size > 0) {
     const next = queued.peek();
     const first = next === undefined ? '' : `, ${next.key} first`;
@@ -106,17 +107,32 @@ function* inLine(cluster: ClusterView): Iterable<Sentence> {
       ...(next === undefined ? [] : [next.key]),
     );
   }
-  const behind = processing - totalThreads;
-  if (behind > 0)
-    yield sentence(
-      `${countOf(behind, 'task waits', 'tasks wait')} on the workers behind those that run.`,
-    );
+  yield* behindOthers(cluster);
   if (waiting === 0) return;
   const pair = waitingPair(workers.values());
   const wait = `${countOf(waiting, 'task waits', 'tasks wait')} for the results of others`;
   yield pair === undefined
     ? sentence(`${wait}.`)
     : sentence(`${wait}, such as ${pair[0]} for ${pair[1]}.`, ...pair);
+}
+
+/** Work that its worker has no thread for yet, with the worker that has the most when threads elsewhere have nothing. */
+function* behindOthers({ workers, totalThreads }: ClusterView): Iterable<Sentence> {
+  let [behind, idle, most, fullest] = [0, 0, 0, ''];
+  for (const { name, threadCount, processing } of workers.values()) {
+    const rest = processing.size - threadCount;
+    if (rest < 0) idle -= rest;
+    else behind += rest;
+    if (rest > most) [most, fullest] = [rest, name];
+  }
+  if (behind === 0) return;
+  const elsewhere =
+    idle === 0
+      ? ''
+      : `, ${most} of them on ${fullest}, while ${idle} of ${totalThreads} threads are idle`;
+  yield sentence(
+    `${countOf(behind, 'task waits', 'tasks wait')} on the workers behind those that run${elsewhere}.`,
+  );
 }
 
 /** A task that waits for one that is being processed, and that one, if it is found soon. */

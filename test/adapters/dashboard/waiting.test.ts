@@ -26,3 +26,23 @@ it('names extensions that everything had to wait for', () => {
     'Everything waited for the hook taskTransition of plugin "audit", lately for 120 ms.',
   ]);
 });
+
+it('says that a limit lets one start from time to time, when that is what tasks wait for', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1, { threads: 4 });
+  const limit = { limit: { name: 'api', max: 3, intervalMs: 10_000 } };
+  env.submit({ a: limit, b: limit, c: limit });
+  expect(waitingIn(env.cluster).map(({ text }) => text)).toEqual([
+    '2 tasks wait for the limit api: one starts every 10 s.',
+  ]);
+});
+
+it('counts what waits on each worker, and names the fullest while threads elsewhere are idle', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(3, { threads: 2 });
+  const only = { workers: ['tcp://w1:1'] };
+  env.submit(Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`resize-${n}`, only])));
+  expect(waitingIn(env.cluster).map(({ text }) => text)).toEqual([
+    '8 tasks wait on the workers behind those that run, 8 of them on w1, while 4 of 6 threads are idle.',
+  ]);
+});

@@ -204,13 +204,16 @@ export class Overview implements View {
     const done = this.sum(doneTasks);
     const known = totals?.tasks ?? 0;
     const leftS = this.sum((row) => this.leftS(row));
-    const left = leftS > 0 ? `; at least ${seconds(leftS)} left on all threads` : '';
+    const left = leftS > 0 ? `; about ${seconds(leftS)} left on the threads that are busy` : '';
     setText(this.whole, known === 0 ? '' : `Done: ${progress(done, known)}${left}.`);
   }
 
-  /** Seconds for what is not done, if all threads compute nothing else; 0: nothing is left, or it is not known. */
+  /** Seconds for what is not done on the threads that are busy, if they compute nothing else; 0: nothing is left, or it is not known. */
   private leftS(row: PrefixRow): number {
-    const threads = this.around.link.state.totals?.threads ?? 0;
+    const { workers, totals } = this.around.link.state;
+    let threads = 0;
+    for (const worker of workers.values()) threads += Math.min(worker.threads, worker.processing);
+    threads ||= totals?.threads ?? 0;
     const left = row.processing + waitingTasks(row);
     return threads === 0 ? 0 : (left * Math.max(0, row.durationS)) / threads;
   }

@@ -136,17 +136,17 @@ export const DEFAULT_DURATIONS: DurationModel = {
 };
 
 const POSITIVE: Schema = { type: 'number', exclusiveMinimum: 0 };
-const SHARE: Schema = { type: 'number', minimum: 0, maximum: Number.MAX_VALUE };
+const AMOUNT: Schema = { type: 'number', minimum: 0, maximum: Number.MAX_VALUE };
 const WORKER: Rules<WorkerModel> = {
   ...{ threads: wholeNumber(1), memoryLimitBytes: SIZE, speed: POSITIVE, bandwidth: POSITIVE },
-  resources: { type: 'object', additionalProperties: SHARE },
+  resources: { type: 'object', additionalProperties: AMOUNT },
 };
 const NETWORK: Rules<NetworkModel> = {
   ...{ bandwidth: POSITIVE, backbone: POSITIVE, sharing: oneOf('max-min', 'none') },
-  ...{ latencyMs: SHARE, jitterMs: SHARE, queueMs: SHARE },
+  ...{ latencyMs: AMOUNT, jitterMs: AMOUNT, queueMs: AMOUNT },
 };
 const DURATIONS: Rules<DurationModel> = {
-  ...{ spread: SHARE, speedSpread: SHARE, overheadMs: SHARE, schedulerMs: SHARE },
+  ...{ spread: AMOUNT, speedSpread: AMOUNT, overheadMs: AMOUNT, schedulerMs: AMOUNT },
 };
 
 type Fields = Readonly<Record<string, Schema>>;
@@ -158,17 +158,17 @@ const exactly = (properties: Fields): Schema => ({
 
 /** One kind of fault: its kind, its time, and these properties. */
 const fault = (kind: Fault['kind'], required: Fields, optional: Fields = {}) => ({
-  ...exactly({ kind: { const: kind }, atMs: SHARE, ...required, ...optional }),
+  ...exactly({ kind: { const: kind }, atMs: AMOUNT, ...required, ...optional }),
   required: ['kind', 'atMs', ...Object.keys(required)],
 });
 const OF_WORKER = { worker: wholeNumber(0) };
-const FOR_A_TIME = { ...OF_WORKER, forMs: SHARE };
+const FOR_A_TIME = { ...OF_WORKER, forMs: AMOUNT };
 const FAULT: Readonly<Record<Fault['kind'], Schema>> = {
-  kill: fault('kill', OF_WORKER, { restartAfterMs: SHARE }),
+  kill: fault('kill', OF_WORKER, { restartAfterMs: AMOUNT }),
   join: fault('join', {}, { threads: wholeNumber(1) }),
   pause: fault('pause', FOR_A_TIME),
   straggle: fault('straggle', { ...FOR_A_TIME, factor: POSITIVE }),
-  delay: fault('delay', { ...FOR_A_TIME, byMs: SHARE }),
+  delay: fault('delay', { ...FOR_A_TIME, byMs: AMOUNT }),
 };
 
 const SIMULATION_RULES: Rules<SimulationOptions> = {

@@ -196,29 +196,28 @@ export class Overview implements View {
     const found = [...prefixes.values()].filter(({ name }) => name.toLowerCase().includes(wanted));
     const activity = (row: PrefixRow): number =>
       row.processing > 0 ? 3 : waitingTasks(row) > 0 ? 2 : row.erred > 0 ? 1 : 0;
+    const threads = this.threadsAtWork();
     const rows = found
       .toSorted((a, b) => activity(b) - activity(a))
-      .map((row) => ({ key: row.name, cells: this.prefixCells(row) }));
+      .map((row) => ({ key: row.name, cells: this.prefixCells(row, threads) }));
     this.prefixes.show(rows, isAll ? undefined : ROWS);
     this.all.hidden = prefixes.size <= ROWS;
     const done = this.sum(doneTasks);
     const known = totals?.tasks ?? 0;
-    const leftS = this.sum((row) => this.leftS(row));
+    const leftS = this.sum((row) => secondsLeft(row, threads));
     const left = leftS > 0 ? `; about ${seconds(leftS)} left on the threads that are busy` : '';
     setText(this.whole, known === 0 ? '' : `Done: ${progress(done, known)}${left}.`);
   }
 
-  /** Seconds for what is not done on the threads that are busy, if they compute nothing else; 0: nothing is left, or it is not known. */
-  private leftS(row: PrefixRow): number {
+  /** Threads that have a task; all, when none has. O(workers). */
+  private threadsAtWork(): number {
     const { workers, totals } = this.around.link.state;
-    let threads = 0;
-    for (const worker of workers.values()) threads += Math.min(worker.threads, worker.processing);
-    threads ||= totals?.threads ?? 0;
-    const left = row.processing + waitingTasks(row);
-    return threads === 0 ? 0 : (left * Math.max(0, row.durationS)) / threads;
+    let busy = 0;
+    for (const { threads, processing } of workers.values()) busy += Math.min(threads, processing);
+    return busy === 0 ? (totals?.threads ?? 0) : busy;
   }
 
-  private prefixCells(row: PrefixRow): Cell[] {
+  private prefixCells(row: PrefixRow, threads: number): Cell[] {
     const { name, number, finished, durationS, producedBytes } = row;
     const known = STATES.map(([state]) => row[state]);
     const total = known.reduce((sum, n) => sum + n, 0);
@@ -235,7 +234,7 @@ export class Overview implements View {
       words.length === 0 ? 'none left' : words.join(', '),
     );
     const done = doneTasks(row);
-    const leftS = this.leftS(row);
+    const leftS = secondsLeft(row, threads);
     return [
       this.mark(name, number),
       bar.element,
@@ -302,4 +301,10 @@ export class Overview implements View {
 /** 3 of 12 · 25 % */
 function progress(done: number, all: number): string {
   return `${count(done)} of ${count(all)} · ${Math.floor((100 * done) / all)} %`;
+}
+
+/** Seconds for what is not done, if these threads compute nothing else; 0: nothing is left, or it is not known. */
+function secondsLeft(row: PrefixRow, threads: number): number {
+  const left = row.processing + waitingTasks(row);
+  return threads === 0 ? 0 : (left * Math.max(0, row.durationS)) / threads;
 }

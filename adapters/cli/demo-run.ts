@@ -15,6 +15,7 @@ import {
   type WorkerView,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { sizeText } from '../../core/util/units.ts';
 import { countOf } from '../../core/util/values.ts';
 import { canDrawBars } from '../client/progress.ts';
 import { type Corpus, findCorpus, type NearDuplicates, singlePass, warm } from '../demo/index.ts';
@@ -519,8 +520,10 @@ function statsLines({
   const peaks = [...peakBytes].sort(([a], [b]) => (a < b ? -1 : 1));
   return [
     `${String(tasksAgain).padStart(6)} ${tasksAgain === 1 ? 'task' : 'tasks'} computed once more`,
-    `${mebibytes(movedBytes)} moved between workers`,
-    ...peaks.map(([name, bytes]) => `${mebibytes(bytes)} at most in the memory of ${name}`),
+    `${sizeText(movedBytes).padStart(10)} moved between workers`,
+    ...peaks.map(
+      ([name, bytes]) => `${sizeText(bytes).padStart(10)} at most in the memory of ${name}`,
+    ),
   ];
 }
 
@@ -572,10 +575,6 @@ export function slownessLines(
     `Load       your machine was busy: other programs used ${used},`,
     '           which two workers feel more than one thread',
   ];
-}
-
-function mebibytes(bytes: number): string {
-  return `${(bytes / 2 ** 20).toFixed(1)} MiB`.padStart(10);
 }
 
 const SAMPLE_INTERVAL_MS = 200;

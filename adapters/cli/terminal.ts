@@ -48,18 +48,6 @@ export function textTable(
 export const TOP_SORTS = ['tasks', 'cpu', 'memory', 'name'] as const;
 export type TopSort = (typeof TOP_SORTS)[number];
 
-/** A size for people: `1.5 GiB`. */
-export function sizeText(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  let value = bytes;
-  let unit = 0;
-  while (value >= 1024 && unit < units.length - 1) {
-    value /= 1024;
-    unit++;
-  }
-  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
-}
-
 /** Causes that are shown. */
 const CAUSES_MAX = 5;
 

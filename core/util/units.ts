@@ -1,4 +1,4 @@
-/** Times and sizes as people write them, turned into base units: milliseconds and bytes. */
+/** Times and sizes as people write them, turned into base units, milliseconds and bytes, and sizes as people read them. */
 
 const QUANTITY = /^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-zµμ]*)\s*$/i;
 const PERCENT = /^\s*(\d+(?:\.\d+)?)\s*%\s*$/;
@@ -81,4 +81,18 @@ function table(
     for (const name of names.split(' ')) found.set(name, factor);
   }
   return found;
+}
+
+const SIZES = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** Bytes for people, the one form of all pages, commands and reports: `1.5 GiB`, `512 MiB`. */
+export function sizeText(bytes: number): string {
+  let [value, unit] = [bytes, 0];
+  // What would be written as 1024 is one of the next unit.
+  while (value >= (unit === 0 ? 1024 : 1023.5) && unit < SIZES.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  const digits = unit === 0 || value >= 99.95 ? 0 : 1;
+  return `${value.toFixed(digits)} ${SIZES[unit] ?? ''}`;
 }

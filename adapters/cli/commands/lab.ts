@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { YardmasterError } from '../../../core/api/index.ts';
+import { sizeText } from '../../../core/util/units.ts';
 import { countOf } from '../../../core/util/values.ts';
 import {
   calibrate,
@@ -35,7 +36,7 @@ import {
 } from '../../simulator/lab/settings.ts';
 import { SINGLE_POLICIES } from '../../simulator/lab/variants.ts';
 import { type ClusterFlags, clusterOptions } from '../cluster-flags.ts';
-import { say, sizeText, textTable } from '../terminal.ts';
+import { say, textTable } from '../terminal.ts';
 import { print as printAnswer } from '../with-client.ts';
 
 export interface CalibrateFlags {

@@ -6,8 +6,9 @@ import { pipeline } from 'node:stream/promises';
 import { YardmasterError } from '../../../core/api/index.ts';
 import type { LogFrame, LogHeader } from '../../../core/log/format.ts';
 import { logFiles, readRecording, repairLog } from '../../app/read-log.ts';
+import { sizeText } from '../../../core/util/units.ts';
 import { printableLines } from '../../../core/util/values.ts';
-import { say, sizeText, textTable } from '../terminal.ts';
+import { say, textTable } from '../terminal.ts';
 import { print } from '../with-client.ts';
 import { ThreadRows } from '../../report/index.ts';
 

@@ -5,9 +5,10 @@ import {
   type TaskSummary,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { sizeText } from '../../../core/util/units.ts';
 import { countOf, printable } from '../../../core/util/values.ts';
 import type { Client, SchedulerIdentity } from '../../client/index.ts';
-import { say, sizeText, textTable } from '../terminal.ts';
+import { say, textTable } from '../terminal.ts';
 import { type ClientFlags, print, withClient } from '../with-client.ts';
 
 export interface AmmFlags extends ClientFlags {

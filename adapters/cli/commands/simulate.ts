@@ -1,3 +1,4 @@
+import { sizeText } from '../../../core/util/units.ts';
 import { countOf } from '../../../core/util/values.ts';
 import {
   loadWorkload,
@@ -8,7 +9,7 @@ import {
 import { codeDigest, plainVariant } from '../../simulator/lab/runs.ts';
 import { collecting, RunCollector, reportOf } from '../../report/index.ts';
 import { type ClusterFlags, clusterOptions } from '../cluster-flags.ts';
-import { say, sizeText } from '../terminal.ts';
+import { say } from '../terminal.ts';
 import { writeReport } from './report.ts';
 
 export interface SimulateFlags extends ClusterFlags {

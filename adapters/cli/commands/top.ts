@@ -1,9 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import stringWidth from 'string-width';
 import type { TaskSummary } from '../../../core/api/index.ts';
+import { sizeText } from '../../../core/util/units.ts';
 import { countOf, printableLines } from '../../../core/util/values.ts';
 import type { Client, SchedulerIdentity } from '../../client/index.ts';
-import { sizeText, textTable, TOP_SORTS, type TopSort } from '../terminal.ts';
+import { textTable, TOP_SORTS, type TopSort } from '../terminal.ts';
 import { type ClientFlags, print, withClient } from '../with-client.ts';
 
 export interface TopFlags extends ClientFlags {

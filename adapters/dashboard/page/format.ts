@@ -1,14 +1,8 @@
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+import { sizeText } from '../../../core/util/units.ts';
 
 /** 1536 → 1.5 KiB; below 0: unknown. */
 export function bytes(amount: number): string {
-  if (amount < 0) return '–';
-  let [value, unit] = [amount, 0];
-  while (value >= 1024 && unit < UNITS.length - 1) {
-    value /= 1024;
-    unit++;
-  }
-  return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit] ?? ''}`;
+  return amount < 0 ? '–' : sizeText(amount);
 }
 
 /** Bytes per second. */

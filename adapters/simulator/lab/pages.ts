@@ -1,3 +1,4 @@
+import { sizeText } from '../../../core/util/units.ts';
 import type { ComparedInstance, Comparison, Ratio, VariantSummary } from './compare.ts';
 import { type FigureName, FIGURES } from './runs.ts';
 import { interval, meanOf } from './statistics.ts';
@@ -31,9 +32,9 @@ export function figureOf(
 /** The title of each figure, and the text of a value in the unit in which people think. */
 const COLUMNS: Readonly<Record<FigureName, readonly [string, (value: number) => string]>> = {
   makespanS: ['makespan', (seconds) => `${short(seconds)} s`],
-  movedBytes: ['moved', megabytes],
-  peakWorkerBytes: ['peak of a worker', megabytes],
-  spilledBytes: ['spilled', megabytes],
+  movedBytes: ['moved', sizeText],
+  peakWorkerBytes: ['peak of a worker', sizeText],
+  spilledBytes: ['spilled', sizeText],
   pauses: ['pauses', short],
   idleShare: ['idle', (share) => `${(100 * share).toFixed(1)} %`],
   decisions: ['decisions', short],
@@ -128,10 +129,6 @@ function ratioText({ mean, low, high }: Ratio): string {
 
 function percent(share: number): string {
   return `${(100 * share).toFixed(0)} %`;
-}
-
-function megabytes(bytes: number): string {
-  return `${short(bytes / 1e6)} MB`;
 }
 
 /** Three digits that count. */

@@ -121,14 +121,20 @@ function bestReady(tables: WorkerTables): WorkerTask | undefined {
 
 /** Characters of the texts for people. */
 const TEXT_LENGTH_MAX = 10_000;
-/** A failure as workers report it. */
+/** A failure as workers report it. Its texts say its causes, too. */
 export function toTaskFailure(error: ErrorPayload): TaskFailure {
-  const text = error.code === undefined ? error.name : `${error.name} [${error.code}]`;
+  const texts: string[] = [];
+  const stacks: string[] = [];
+  for (let each: ErrorPayload | undefined = error; each !== undefined; each = each.cause) {
+    const title = each.code === undefined ? each.name : `${each.name} [${each.code}]`;
+    texts.push(`${title}: ${each.message}`);
+    if (each.stack !== undefined) stacks.push(each.stack);
+  }
   return {
     exception: error,
     traceback: error.stack,
-    exceptionText: clipped(`${text}: ${error.message}`),
-    tracebackText: clipped(error.stack ?? ''),
+    exceptionText: clipped(texts.join(', because ')),
+    tracebackText: clipped(stacks.join('\nbecause: ')),
   };
 }
 

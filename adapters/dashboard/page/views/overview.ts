@@ -17,6 +17,9 @@ import { type Around, complain, type View } from '../view.ts';
 /** Prefixes and workers that are shown at first. */
 const ROWS = 10;
 
+/** Seconds over which the rate is averaged. */
+const RATE_S = 10;
+
 /** The figures at the top: rates and counts, then the states of tasks. */
 const TILES = [
   ...['tasks/s', 'workers', 'threads', 'processing', 'queued', 'waiting', 'no-worker', 'memory'],
@@ -65,7 +68,8 @@ export class Overview implements View {
   );
   private hasHistory = false;
   private history: PastSeries | undefined;
-  private last: { readonly atS: number; readonly finished: number } | undefined;
+  /** The moments of the last {@link RATE_S}, the rate of which is shown as a figure. */
+  private readonly lately: { readonly atS: number; readonly finished: number }[] = [];
   readonly element: HTMLElement;
 
   constructor(private readonly around: Around) {
@@ -123,14 +127,19 @@ export class Overview implements View {
     const { totals, nowS } = this.around.link.state;
     if (totals === undefined) return;
     const { finished } = totals;
-    const { last } = this;
+    const last = this.lately.at(-1);
     if (this.around.past !== undefined) this.showHistory(nowS);
     else if (last === undefined || nowS - last.atS >= 0.9) {
-      const rate = last === undefined ? 0 : (finished - last.finished) / (nowS - last.atS);
-      this.last = { atS: nowS, finished };
-      this.rate.add(nowS, [Math.max(0, rate)]);
+      const rateSince = (then = last): number =>
+        then === undefined || then.atS === nowS
+          ? 0
+          : Math.max(0, (finished - then.finished) / (nowS - then.atS));
+      this.rate.add(nowS, [rateSince()]);
       this.load.add(nowS, [this.sum((row) => row.processing), this.sum(waitingTasks)]);
-      this.tile('tasks/s', count(Math.max(0, rate)));
+      this.lately.push({ atS: nowS, finished });
+      while (nowS - (this.lately[0]?.atS ?? nowS) > RATE_S) this.lately.shift();
+      const rate = rateSince(this.lately[0]);
+      this.tile('tasks/s', rate < 10 ? String(Number(rate.toFixed(1))) : count(rate));
     }
     for (const [state] of STATES) this.tile(state, count(this.sum((row) => row[state])));
     this.tile('workers', count(totals.workers));

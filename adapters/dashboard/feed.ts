@@ -23,7 +23,7 @@ import type {
 } from './page-messages.ts';
 import { ProcessFigures } from './process-figures.ts';
 import { PrefixNumbers, type RunningTask, streamWindow, TaskRecorder } from './task-recorder.ts';
-import { waitingIn } from './waiting.ts';
+import { waitingIn } from '../../core/shared/waiting.ts';
 
 /** Between two frames, at least. */
 const FRAME_MS = 250;

@@ -6,6 +6,7 @@ import type { AmmMoves } from '../../core/api/amm.ts';
 import type { AmmStatus } from '../../core/api/amm-manager.ts';
 import type { CallTree } from '../../core/api/executor.ts';
 import type { ShadowReport, Why } from '../../core/api/insight.ts';
+import type { Sentence } from '../../core/shared/waiting.ts';
 
 /** Figures of the whole cluster. */
 export interface Totals {
@@ -131,12 +132,6 @@ export function overWorkers(rows: readonly WorkerRow[]): readonly (readonly (num
 export interface TableChange<Row> {
   readonly changed: readonly Partial<Row>[];
   readonly gone: readonly string[];
-}
-
-/** A sentence, and the keys of tasks in it, in their order. */
-export interface Sentence {
-  readonly text: string;
-  readonly keys: readonly string[];
 }
 
 /** A task that failed of its own, and not because of another one. */

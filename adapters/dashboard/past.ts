@@ -18,7 +18,6 @@ import {
   type PastDescription,
   type PastSeries,
   type PrefixRow,
-  type Sentence,
   type StreamAnswer,
   type Totals,
   waitingTasks,
@@ -35,7 +34,7 @@ import {
 } from './routes.ts';
 import { createServer, startServer, urlOf } from './server.ts';
 import { PrefixNumbers, streamWindow, TaskRecorder } from './task-recorder.ts';
-import { waitingIn } from './waiting.ts';
+import { type Sentence, waitingIn } from '../../core/shared/waiting.ts';
 
 /** A scheduler that is gone. */
 export interface Past {

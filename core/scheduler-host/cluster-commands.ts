@@ -6,6 +6,7 @@ import { versionsHere } from '../host/handshakes.ts';
 import { LogBook, selectLines } from '../host/log.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
 import type { InspectReply, InspectRequest, LogLine } from '../messages/protocol.ts';
+import { HookRegistry } from '../plugin-host/hooks.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CLOCK, CONFIG, SERVER_ID } from '../host/tokens.ts';
 import type { ClusterState } from '../state/cluster.ts';
@@ -17,6 +18,7 @@ import { Gatherer } from './gatherer.ts';
 import { PluginTable } from './plugin-table.ts';
 import { IdleWatch } from './scheduler-life.ts';
 import { Sessions } from './sessions.ts';
+import { waitingIn } from '../shared/waiting.ts';
 import { type Answers, askWorkers, workersNamed } from './worker-commands.ts';
 
 /** Commands that read the state of the scheduler. Answers are plain data; keys and addresses come as pairs. */
@@ -33,6 +35,7 @@ export class ClusterCommands {
     private readonly gatherer: Gatherer,
     idleWatch: IdleWatch,
     plugins: PluginTable,
+    hooks: HookRegistry,
     @inject(CONFIG) { worker: { killGrace } }: Config,
     @inject(CLOCK) clock: Clock,
   ) {
@@ -46,6 +49,7 @@ export class ClusterCommands {
       builtin('nbytes', ({ keys = [] }) => this.nbytes(keys)),
       builtin('tasks', ({ keys = [] }) => this.tasks(keys)),
       builtin('task-counts', (given) => countTasks(cluster, given)),
+      builtin('what-waits', () => waitingIn(cluster, hooks.slowCalls())),
       builtin('list-tasks', (given) => listTasks(cluster, given).map(summaryOf)),
       builtin('executing', ({ workers = [] }) => this.executing(workers)),
       builtin('idle-since', () => idleWatch.look()),

@@ -168,6 +168,7 @@ export const BUILTIN_COMMANDS = {
   nbytes: { access: 'viewer', parameters: SOME_KEYS },
   tasks: { access: 'viewer', parameters: SOME_KEYS },
   'task-counts': { access: 'viewer', parameters: parameters({}, { withPast: FLAG }) },
+  'what-waits': { access: 'viewer', parameters: NO_PARAMETERS },
   'list-tasks': {
     access: 'viewer',
     parameters: parameters(

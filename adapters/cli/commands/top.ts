@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import stringWidth from 'string-width';
-import type { TaskSummary } from '../../../core/api/index.ts';
+import type { Sentence } from '../../../core/shared/waiting.ts';
 import { sizeText } from '../../../core/util/units.ts';
 import { countOf, printableLines } from '../../../core/util/values.ts';
 import type { Client, SchedulerIdentity } from '../../client/index.ts';
@@ -20,8 +20,8 @@ export interface Look {
   readonly atMs: number;
   readonly workers: SchedulerIdentity['workers'];
   readonly prefixes: readonly PrefixLook[];
-  /** Some of the tasks for which there is no worker, each with the reason. */
-  readonly waiting: readonly { readonly key: string; readonly why: string }[];
+  /** As on the first page of the dashboard. */
+  readonly waiting: readonly Sentence[];
 }
 
 interface PrefixLook {
@@ -31,7 +31,6 @@ interface PrefixLook {
 }
 
 const INTERVAL_MS = 1000;
-const WAITING_MAX = 3;
 /** Lines for titles and what waits. */
 const OTHER_LINES = 12;
 const CLEAR = '\u001b[H\u001b[2J';
@@ -76,16 +75,11 @@ export function topCommand(flags: TopFlags): Promise<number> {
 }
 
 async function lookAt(client: Client): Promise<Look> {
-  const [{ workers }, prefixes, stuck] = await Promise.all([
+  const [{ workers }, prefixes, waiting] = await Promise.all([
     client.identity(),
     client.command<readonly PrefixLook[]>('task-counts', { withPast: true }),
-    client.command<readonly TaskSummary[]>('list-tasks', {
-      state: 'no-worker',
-      limit: WAITING_MAX,
-    }),
+    client.command<readonly Sentence[]>('what-waits'),
   ]);
-  const reasons = await Promise.all(stuck.map(({ key }) => client.why(key)));
-  const waiting = reasons.map(({ key, now }) => ({ key, why: now[0] ?? '' }));
   return { atMs: performance.now(), workers, prefixes, waiting };
 }
 
@@ -118,7 +112,6 @@ export function topText(
   const busiest = prefixes
     .filter(({ states, prefix }) => Object.keys(states).length > 0 || (rates.get(prefix) ?? 0) > 0)
     .sort((a, b) => activityOf(b) - activityOf(a));
-  const stuck = prefixes.reduce((sum, { states }) => sum + (states['no-worker'] ?? 0), 0);
   return [
     `${address}: ${countOf(workers.length, 'worker')}, ${countOf(threads, 'thread')}${speed}`,
     '',
@@ -130,8 +123,7 @@ export function topText(
       linesMax,
       'prefixes',
     ),
-    ...(stuck === 0 ? [] : ['', `${countOf(stuck, 'task waits', 'tasks wait')} for a worker`]),
-    ...waiting.map(({ key, why }) => `  ${key}: ${why}`),
+    ...(waiting.length === 0 ? [] : ['', ...waiting.map(({ text }) => text)]),
   ].join('\n');
 }
 

@@ -1,8 +1,8 @@
+import type { Sentence } from '../../../core/shared/waiting.ts';
 import type {
   FailureSummary,
   PageMessage,
   PrefixRow,
-  Sentence,
   StateFrame,
   StreamAnswer,
   TableChange,

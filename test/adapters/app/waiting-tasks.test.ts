@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { waitingIn } from '../../../adapters/dashboard/waiting.ts';
+import { waitingIn } from '../../../core/shared/waiting.ts';
 import { findWaiting } from '../../../adapters/app/watch-scheduler.ts';
 import { family } from '../../../policies/queuing/family.ts';
 import { SchedulerEnv } from '../../kit/env.ts';

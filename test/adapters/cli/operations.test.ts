@@ -89,7 +89,7 @@ describe('yardmaster top', () => {
     expect(code).toBe(0);
     expect(out).toMatch(/^tls:.*: 3 workers, 3 threads$/m);
     expect(out).toMatch(/^square +1 +0 +3 +0 +3 *$/m);
-    expect(out).toMatch(new RegExp(`^1 task waits for a worker\n  ${failed.key}: .`, 'm'));
+    expect(out).toContain(`No worker takes 1 task, such as ${failed.key}: `);
   });
 });
 

@@ -24,7 +24,9 @@ function look(atMs: number, done: number): Look {
       { prefix: 'sum', states: { processing: 2, memory: 7 }, ever: { done, failed: 1 } },
       { prefix: 'train', states: { 'no-worker': 1 }, ever: { done: 0, failed: 0 } },
     ],
-    waiting: [{ key: 'train-1', why: 'no worker offers GPU' }],
+    waiting: [
+      { text: 'No worker takes 1 task, such as train-1: none has GPU.', keys: ['train-1'] },
+    ],
   };
 }
 
@@ -40,8 +42,7 @@ it('the first look has no speed', () => {
     'sum           0           2       7      0    10',
     'train         1           0       0      0     0',
     '',
-    '1 task waits for a worker',
-    '  train-1: no worker offers GPU',
+    'No worker takes 1 task, such as train-1: none has GPU.',
   ]);
 });
 

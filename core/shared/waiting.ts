@@ -1,6 +1,11 @@
-import type { ClusterView, TaskView, WorkerView } from '../../core/api/index.ts';
-import { countOf, outOf } from '../../core/util/values.ts';
-import type { Sentence } from './page-messages.ts';
+import type { ClusterView, TaskView, WorkerView } from '../api/index.ts';
+import { countOf, outOf } from '../util/values.ts';
+
+/** A sentence, and the keys of tasks in it, in their order. */
+export interface Sentence {
+  readonly text: string;
+  readonly keys: readonly string[];
+}
 
 /** Tasks that are looked at for what they ask for, or wait for. */
 const LOOKED_AT = 100;

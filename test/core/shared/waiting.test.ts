@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { waitingIn } from '../../../adapters/dashboard/waiting.ts';
+import { waitingIn } from '../../../core/shared/waiting.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 
 const limited = (name: string): object => ({ limit: { name, max: 1 } });

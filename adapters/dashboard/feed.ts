@@ -308,12 +308,14 @@ export function totalsOf(cluster: ClusterView): Totals {
 
 export function prefixRows({ prefixes }: ClusterView, numbers: PrefixNumbers): PrefixRow[] {
   return Array.from(prefixes.values(), (prefix) => {
-    const { name, states, stateCounts, durationAverageS, nbytesProduced } = prefix;
+    const { name, states, stateCounts, durationAverageS, known, nbytesProduced } = prefix;
     const { released, waiting, queued, processing, memory, erred } = states;
+    // A task that runs far longer makes the policies forget the average, and nobody who reads it.
+    const durationS = durationAverageS < 0 ? (known?.durationS ?? -1) : durationAverageS;
     return {
       ...{ name, number: numbers.of(name), released, waiting, 'no-worker': states['no-worker'] },
       ...{ queued, processing, memory, erred, finished: stateCounts.memory },
-      ...{ durationS: rounded(durationAverageS), producedBytes: nbytesProduced },
+      ...{ durationS: rounded(durationS), producedBytes: nbytesProduced },
     };
   });
 }

@@ -15,6 +15,7 @@ import type {
 import type { TaskLimit } from '../state/task-limits.ts';
 import type { TaskState, WorkerState } from '../state/task.ts';
 import { nextInRing } from '../util/collections.ts';
+import { secondsText } from '../util/units.ts';
 import { outOf } from '../util/values.ts';
 import { knownTasks } from './graph-table.ts';
 import {
@@ -348,7 +349,7 @@ function aboutLimit({ cluster }: KernelScope, task: TaskState, limit: TaskLimit)
   if (bucket === undefined || intervalMs === undefined) return text;
   const place = cluster.limits.queueOf(limit).sorted().indexOf(task) + 1;
   const waitS = Math.max(0, bucket.timeOf(place) - cluster.nowMs) / 1000;
-  return `${text}; one starts every ${+intervalMs.toPrecision(3)} ms, this one in ${waitS.toFixed(1)} s at the earliest`;
+  return `${text}; one starts every ${secondsText(intervalMs / 1000)}, this one in ${secondsText(waitS)} at the earliest`;
 }
 
 function whyNoWorker({ ports, rules }: KernelScope, task: TaskState): string {
@@ -364,7 +365,7 @@ function aboutProcessing(task: TaskState): string[] {
   return [
     seconds === undefined
       ? `${place}, one of ${worker.processing.size} on ${worker.threadCount} threads`
-      : `${place}, running for ${seconds.toFixed(1)} s at its last heartbeat`,
+      : `${place}, running for ${secondsText(seconds)} at its last heartbeat`,
   ];
 }
 

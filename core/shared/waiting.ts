@@ -1,4 +1,5 @@
 import type { ClusterView, TaskView, WorkerView } from '../api/index.ts';
+import { secondsText } from '../util/units.ts';
 import { countOf, outOf } from '../util/values.ts';
 
 /** A sentence, and the keys of tasks in it, in their order. */
@@ -12,10 +13,15 @@ const LOOKED_AT = 100;
 /** Limits that have a sentence of their own. */
 const LIMITS_NAMED = 3;
 
+/** A running task is far longer than usual from so many seconds, and times the average of so many others, on. */
+const STRAGGLER_S = 5;
+const STRAGGLER_TIMES = 5;
+const COMPARED_WITH = 5;
+
 const sentence = (text: string, ...keys: readonly string[]): Sentence => ({ text, keys });
 
 /**
- * Explains what waits, and why: one sentence each, the most urgent first. O(workers + prefixes + limits).
+ * Explains what waits, and why: one sentence each, the most urgent first. O(workers + running tasks + prefixes + limits).
  * @param slowCalls - by extension, the longest in milliseconds
  */
 export function waitingIn(
@@ -25,6 +31,7 @@ export function waitingIn(
   return [
     ...withoutWorker(cluster),
     ...impairedWorkers(cluster),
+    ...stragglers(cluster),
     ...blocking(slowCalls),
     ...limited(cluster),
     ...inLine(cluster),
@@ -74,6 +81,27 @@ function* impairedWorkers({ workers }: ClusterView): Iterable<Sentence> {
     yield sentence(`${countOf(paused, 'worker takes', 'workers take')} no new tasks: ${first}.`);
 }
 
+/** Running tasks that take far longer than those of their prefix took: the rest may wait for them. */
+function* stragglers({ workers }: ClusterView): Iterable<Sentence> {
+  let [found, worst, text, key] = [0, 0, '', ''];
+  for (const { name, executing } of workers.values()) {
+    for (const [task, seconds] of executing) {
+      const { count = 0, durationS = 0 } = seconds < STRAGGLER_S ? {} : (task.prefix.known ?? {});
+      if (count < COMPARED_WITH || seconds < STRAGGLER_TIMES * durationS) continue;
+      found++;
+      if (seconds - durationS <= worst) continue;
+      [worst, key] = [seconds - durationS, task.key];
+      text = `${key} for ${secondsText(seconds)} on ${name}, where ${count} before took ${secondsText(durationS)}`;
+    }
+  }
+  if (found === 0) return;
+  const such = found === 1 ? '' : 'such as ';
+  yield sentence(
+    `${countOf(found, 'task runs', 'tasks run')} far longer than usual: ${such}${text}.`,
+    key,
+  );
+}
+
 function* blocking(slowCalls: ReadonlyMap<string, number>): Iterable<Sentence> {
   for (const [subject, longestMs] of slowCalls)
     yield sentence(`Everything waited for ${subject}, lately for ${Math.round(longestMs)} ms.`);
@@ -92,7 +120,7 @@ function* limited({ limits, workers }: ClusterView): Iterable<Sentence> {
     const waiting = countOf(queuedCount, 'task waits', 'tasks wait');
     const isRate = intervalMs !== undefined && runningCount < max;
     const why = isRate
-      ? `one starts every ${+(intervalMs / 1000).toPrecision(3)} s`
+      ? `one starts every ${secondsText(intervalMs / 1000)}`
       : `${outOf(runningCount, max)} run`;
     yield sentence(`${waiting} for the limit ${name}: ${why}.`);
   }

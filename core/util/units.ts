@@ -96,3 +96,13 @@ export function sizeText(bytes: number): string {
   const digits = unit === 0 || value >= 99.95 ? 0 : 1;
   return `${value.toFixed(digits)} ${SIZES[unit] ?? ''}`;
 }
+
+/** A length of time for people: `4.2 ms`, `96.3 s`, `8 min`, `2.5 h`. */
+export function secondsText(seconds: number): string {
+  if (seconds === 0) return '0 s';
+  if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
+  if (seconds < 1) return `${Number((seconds * 1000).toPrecision(2))} ms`;
+  if (seconds < 120) return `${Number(seconds.toPrecision(3))} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  return `${(seconds / 3600).toFixed(1)} h`;
+}

@@ -1,4 +1,4 @@
-import { sizeText } from '../../../core/util/units.ts';
+import { secondsText, sizeText } from '../../../core/util/units.ts';
 
 /** 1536 → 1.5 KiB; below 0: unknown. */
 export function bytes(amount: number): string {
@@ -10,15 +10,9 @@ export function perSecond(amount: number): string {
   return `${bytes(amount)}/s`;
 }
 
-/** 0.0042 → 4.2 ms */
+/** 0.0042 → 4.2 ms; below 0: unknown. */
 export function seconds(amount: number): string {
-  if (amount < 0) return '–';
-  if (amount === 0) return '0 s';
-  if (amount < 0.001) return `${Math.round(amount * 1e6)} µs`;
-  if (amount < 1) return `${Number((amount * 1000).toPrecision(2))} ms`;
-  if (amount < 120) return `${Number(amount.toPrecision(3))} s`;
-  if (amount < 7200) return `${Math.round(amount / 60)} min`;
-  return `${(amount / 3600).toFixed(1)} h`;
+  return amount < 0 ? '–' : secondsText(amount);
 }
 
 /** 12.3 → 12 % */

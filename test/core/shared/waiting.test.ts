@@ -46,3 +46,16 @@ it('counts what waits on each worker, and names the fullest while threads elsewh
     '8 tasks wait on the workers behind those that run, 8 of them on w1, while 4 of 6 threads are idle.',
   ]);
 });
+
+it('names the task that runs far longer than those before it', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2, { threads: 4 });
+  const keys = Array.from({ length: 7 }, (_, n) => `crunch-${n}`);
+  env.submit(Object.fromEntries(keys.map((key) => [key, []])));
+  for (const key of keys.slice(0, 6)) env.finish(key, { durationS: 0.5 });
+  const [, place] = /^tcp:..(w\d)/.exec(env.task('crunch-6').processingOn!.address)!;
+  env.heartbeat(place!, { executing: { 'crunch-6': 480 } });
+  expect(waitingIn(env.cluster).map(({ text }) => text)).toEqual([
+    `1 task runs far longer than usual: crunch-6 for 8 min on ${place}, where 6 before took 500 ms.`,
+  ]);
+});

@@ -201,7 +201,7 @@ it('tasks of a rate start in bursts after a pause, and then one in each interval
   expect(env.states).toMatchObject({ b: 'processing w1', c: 'queued', d: 'queued', e: 'queued' });
   expect(env.kernel.wakeAtMs).toBeCloseTo(100);
   expect(env.kernel.insight.why('d').now).toContain(
-    'waits for its limit, one of 3: 2 of api run; one starts every 100 ms, this one in 0.2 s at the earliest',
+    'waits for its limit, one of 3: 2 of api run; one starts every 100 ms, this one in 200 ms at the earliest',
   );
   env.advance(99).send({ op: 'continue' });
   expect(env.state('c')).toBe('queued');

@@ -148,7 +148,7 @@ export async function openScheduler({
     throw error;
   }
   const endKnowledge = keepKnowledge(scheduler, clock, log);
-  const watch = watchScheduler(scheduler, log);
+  const watch = watchScheduler(scheduler);
   const closed = new Promise<void>((resolve) => {
     scheduler.events.once('closed', () => resolve());
   }).then(async () => {

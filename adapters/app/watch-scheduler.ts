@@ -1,10 +1,4 @@
-import type {
-  ClusterView,
-  Logger,
-  TaskView,
-  WorkerLoss,
-  WorkerView,
-} from '../../core/api/index.ts';
+import type { ClusterView, TaskView, WorkerLoss, WorkerView } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { countOf } from '../../core/util/values.ts';
 
@@ -25,7 +19,8 @@ export interface SchedulerWatch {
  *
  * @returns what tells the watch about the workers
  */
-export function watchScheduler(scheduler: Scheduler, log: Logger): SchedulerWatch {
+export function watchScheduler(scheduler: Scheduler): SchedulerWatch {
+  const { log } = scheduler;
   const { cluster, events, policies } = scheduler;
   let isClosing = false;
   let areStarted = false;

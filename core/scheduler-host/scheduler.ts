@@ -14,7 +14,7 @@ import { SchedulerKernel } from '../kernel/kernel.ts';
 import type { TransitionRecord } from '../kernel/story.ts';
 import { EventBus } from '../plugin-host/hooks.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
-import { CONFIG } from '../host/tokens.ts';
+import { CONFIG, LOGGER } from '../host/tokens.ts';
 import type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-host.ts';
 import { TransportTable } from './transport-table.ts';
 import type { ClusterState } from '../state/cluster.ts';
@@ -66,6 +66,8 @@ export interface Scheduler {
   readonly config: Config;
   readonly cluster: ClusterView;
   readonly events: EventSource;
+  /** The log that it was given; what passes here is also among the lines of the command `logs`, and of the dashboard. */
+  readonly log: Logger;
   /** For tests and diagnostics: read only. */
   readonly kernel: SchedulerKernel;
   readonly plugins: readonly PluginInfo[];
@@ -131,6 +133,7 @@ const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 export class RunningScheduler implements Scheduler {
   constructor(
     @inject(CONFIG) readonly config: Config,
+    @inject(LOGGER) readonly log: Logger,
     readonly kernel: SchedulerKernel,
     readonly events: EventBus,
     readonly policies: PolicyAdmin,

@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest';
+import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { waitingIn } from '../../../core/shared/waiting.ts';
 import { findWaiting } from '../../../adapters/app/watch-scheduler.ts';
 import { family } from '../../../policies/queuing/family.ts';
+import { square } from '../cli/fixtures/tasks.js';
 import { SchedulerEnv } from '../../kit/env.ts';
 import { made } from '../../kit/made.ts';
 
@@ -58,4 +60,15 @@ it('rules that refuse every worker are named, and one that holds a task back is 
   expect(waitingIn(env.cluster)[0]?.text).toBe(`No worker takes 1 task, such as later: ${night}.`);
   env.submit({ a: {} });
   expect(findWaiting(env.cluster, NAMES)).toBeUndefined();
+});
+
+it('the warning is among the lines that the scheduler keeps for those who ask', async () => {
+  const silent = (): void => undefined;
+  const log = { debug: silent, info: silent, warn: silent, error: silent };
+  await using cluster = await LocalCluster.start({ mode: 'inline', workers: 1, log });
+  const client = await cluster.client();
+  client.with({ resources: { GPU: 1 } }).submit(square, 2);
+  await expect
+    .poll(async () => JSON.stringify(await cluster.scheduler.command('logs', {})))
+    .toContain('waits: ');
 });

@@ -67,6 +67,7 @@ const CAUSES: readonly NamedRule[] = [
 
 /** Rules whose findings are worth a line whatever they cost. */
 const EVENTS: readonly NamedRule[] = [
+  ['unfinished', unfinished],
   ['lost-workers', lostWorkers],
   ['failures', failures],
 ];
@@ -363,6 +364,17 @@ function lostWorkers(history: History, analysis: Analysis): Found | undefined {
     text: `${name} was the first, after ${seconds(toS - fromS)}${memory}. ${tasks(restarted)} had to be started again, and ${countOf(recomputed, 'result')} computed again${inputs}.`,
     remedy:
       'Read the last lines of its log. When the system killed it for its memory, give workers a memory limit, or fewer threads each.',
+  };
+}
+
+function unfinished({ waiting }: History): Found | undefined {
+  if (waiting.length === 0) return undefined;
+  return {
+    explainedS: 0,
+    title: 'Work was not done when this ended',
+    text: waiting.join(' '),
+    remedy:
+      'The other figures are those of the tasks that had ended. Ask yardmaster why about a task that is named here.',
   };
 }
 

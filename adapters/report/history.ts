@@ -98,6 +98,8 @@ export interface History {
   readonly failureCount: number;
   /** Tasks that failed because an input did. */
   readonly blamelessCount: number;
+  /** What had not ended at the end, and why: the sentences of the dashboard's first page. */
+  readonly waiting: readonly string[];
 }
 
 type Column<T> = readonly T[];

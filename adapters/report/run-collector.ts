@@ -17,6 +17,7 @@ import type {
   MemorySample,
   Run,
 } from './history.ts';
+import { waitingIn } from '../../core/shared/waiting.ts';
 import { Bandwidths } from '../dashboard/bandwidths.ts';
 import { EVENT_LOOP_RESOURCE } from '../../core/util/event-loop.ts';
 
@@ -97,6 +98,7 @@ export class RunCollector {
       ...{ fromS, toS: this.nowS, prefixes, workers, runs, omittedRuns, failures },
       bandwidths: this.bandwidths.answer(),
       ...{ memory: memory.samples, hosts: hosts.loads, failureCount, blamelessCount },
+      waiting: waitingIn(cluster).map(({ text }) => text),
     };
   }
 

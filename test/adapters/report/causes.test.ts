@@ -19,10 +19,13 @@ interface Job extends SimulationOptions {
   readonly change?: (task: GraphTask) => Partial<GraphTask>;
   /** Keeps every result instead of those that no task needs. Default false. */
   readonly keepsAll?: boolean;
+  /** The report is made after so many milliseconds. Default: when all is done. */
+  readonly afterMs?: number;
 }
 
 /** Runs a job on a simulated cluster, and reports about it. */
-async function reportFor({ tasks, change, keepsAll, ...options }: Job): Promise<Report> {
+async function reportFor(job: Job): Promise<Report> {
+  const { tasks, change, keepsAll, afterMs, ...options } = job;
   const simulation = await Simulation.start({ ...options, heartbeatMs: 100 });
   const collector = new RunCollector(() => simulation.nowMs);
   await simulation.scheduler.addPlugin(collecting(collector));
@@ -30,7 +33,7 @@ async function reportFor({ tasks, change, keepsAll, ...options }: Job): Promise<
   const workload = graphWorkload('job', tasks, { wanted });
   const changed = workload.tasks.map((task) => ({ ...task, ...change?.(task) }));
   simulation.submit({ ...workload, tasks: changed });
-  await simulation.run();
+  await (afterMs === undefined ? simulation.run() : simulation.pass(afterMs));
   const report = reportOf(collector.finish(simulation.kernel.cluster));
   await simulation.close();
   return report;
@@ -107,6 +110,21 @@ describe('the first finding is the cause that was planted', () => {
     expect(first(report)).toBe('late-start');
     expect(report.findings[0]?.text).toMatch(/No worker took a task for the first (10|9\.\d+) s/);
     expect(report.findings[0]?.cost).toMatch(/^(10|9\.\d+) s, 9\d % of the time$/);
+  });
+
+  it('unfinished: one task of many still runs, and one waits for what no worker offers', async () => {
+    const usual = equal(9, 0.5, 'crunch');
+    const report = await reportFor({
+      tasks: [...usual, { key: 'crunch-9', durationS: 900, prefix: 'crunch' }, ...equal(1, 1)],
+      worker: { threads: 2 },
+      change: ({ key }) => (key === 'work-0' ? { resources: { GPU: 1 } } : {}),
+      afterMs: 300_000,
+    });
+    const unfinished = report.findings.find(({ rule }) => rule === 'unfinished');
+    expect(unfinished?.text).toContain('No worker takes 1 task, such as work-0: ');
+    expect(unfinished?.text).toMatch(
+      /1 task runs far longer than usual: crunch-9 for 5 min on w\d, where 9 before took 500 ms\./,
+    );
   });
 
   it('saturation: workers are given half of what they could run', async () => {

@@ -32,7 +32,7 @@ export function historyOf(
     };
   });
   return {
-    ...{ fromS: 0, toS, prefixes, runs: whole, omittedRuns: 0, memory: [], hosts: [] },
+    ...{ fromS: 0, toS, prefixes, runs: whole, omittedRuns: 0, memory: [], hosts: [], waiting: [] },
     bandwidths: { pairs: [], types: [] },
     ...{ failures: [], failureCount: 0, blamelessCount: 0 },
     workers: Array.from({ length: workers }, (_, number) => workerOf(number)),

@@ -157,7 +157,7 @@ describe('tasks', () => {
       key: 'x',
       failure: {
         exception: { name: 'Problem', code: 'ERR_SAVE', cause: { code: 'ENOSPC' } },
-        exceptionText: 'Problem [ERR_SAVE]: could not save',
+        exceptionText: 'Problem [ERR_SAVE]: could not save, because Error [ENOSPC]: disk full',
         tracebackText: expect.stringContaining('sample-tasks.mjs') as string,
       },
     });

@@ -98,7 +98,7 @@ export interface History {
   readonly failureCount: number;
   /** Tasks that failed because an input did. */
   readonly blamelessCount: number;
-  /** What had not ended at the end, and why: the sentences of the dashboard's first page. */
+  /** The tasks that had not ended at the end, and why: the sentences of the dashboard's first page. */
   readonly waiting: readonly string[];
 }
 

@@ -5,7 +5,7 @@ import { Access, isLoopback } from './access.ts';
 import { Feed } from './feed.ts';
 import { countsOf, Metrics } from './metrics.ts';
 import type { DashboardOptions } from './options.ts';
-import { profileOf } from './profile.ts';
+import { ProfileReader } from './profile.ts';
 import { addApi, addChanges, addData, addFeed, addPages, Answers } from './routes.ts';
 import {
   createServer,
@@ -47,9 +47,7 @@ export class Dashboard {
     await addPages(app, answers, context.cluster, access);
     addFeed(app, feed);
     addApi(app, answers, () => context);
-    addData(app, answers, '/api/profile', ({ prefix }) => profileOf(context, prefix), {
-      names: ['prefix'],
-    });
+    addData(app, answers, '/api/profile', () => new ProfileReader(context).answer());
     addData(app, answers, '/api/bandwidths', () => feed.bandwidths.answer());
     addChanges(app, answers, context);
     const server = await startServer(app, host, wanted);

@@ -380,14 +380,14 @@ export interface PoliciesAnswer {
 
 /** The answer about what running tasks compute. */
 export interface ProfileAnswer {
-  /** Of all prefixes, or of one. Calls with a very small share are left out. */
+  /** Of all tasks; below it their prefixes, those with most samples first. Calls with a very small share are left out. */
   readonly tree: CallTree;
   readonly intervalMs: number;
   /** The time since which workers sample. */
   readonly sinceS: number;
-  /** Prefixes with samples, the most first. */
-  readonly prefixes: readonly string[];
-  /** Workers that sample, and those that cannot. */
+  /** Workers that sample, and those that do not. */
   readonly workers: number;
   readonly silent: number;
+  /** The reason of the first that does not, where it told one. */
+  readonly reason?: string;
 }

@@ -1,74 +1,81 @@
-import { type CallTree, type TaskProfile, YardmasterError } from '../../core/api/index.ts';
+import type { CallTree, TaskProfile } from '../../core/api/index.ts';
 import type { ProfileAnswer } from './page-messages.ts';
 import type { ApiSource } from './routes.ts';
 
 /** Milliseconds that workers have for an answer. */
 const TIMEOUT_MS = 5000;
-/** Calls with a smaller share of all samples are not shown. */
+/** Calls with a smaller share of the samples of their prefix are not shown. */
 const SHARE_MIN = 0.002;
-
-/** Merges the samples of the calls of running tasks over all workers: those of JavaScript, and Dask's. */
-export async function profileOf(source: ApiSource, prefix: string): Promise<ProfileAnswer> {
-  const request = { method: 'inspect', parameters: { what: 'profile' }, timeoutMs: TIMEOUT_MS };
-  const [answers, ofDask] = await Promise.all([
-    source.run('broadcast', request) as Promise<readonly (readonly [string, Answer])[]>,
-    daskProfile(source, prefix),
-  ]);
-  const profiles = answers.flatMap(([, answer]) => answer.profile ?? []);
-  const { workers } = source.cluster;
-  const inPython = answers.filter(
-    ([address]) => workers.get(address)?.language === 'python',
-  ).length;
-  const trees = profiles.flatMap(({ prefixes }) => Object.values(prefixes));
-  const samples = new Map<string, number>();
-  for (const { name, count } of trees) samples.set(name, (samples.get(name) ?? 0) + count);
-  const dask: readonly CallTree[] =
-    ofDask.length === 0 ? [] : [treeOf(prefix === '' ? 'tasks of Dask' : prefix, ofDask)];
-  const shown = merged([...trees.filter(({ name }) => prefix === '' || name === prefix), ...dask]);
-  const tree = prefix === '' ? treeOf('all tasks', shown) : (shown[0] ?? treeOf(prefix, []));
-  return {
-    tree: pruned(tree, SHARE_MIN * tree.count),
-    intervalMs: profiles[0]?.intervalMs ?? 10,
-    sinceS: profiles.reduce((sinceMs, one) => Math.min(sinceMs, one.sinceMs), Date.now()) / 1000,
-    prefixes: [...samples].toSorted(([, a], [, b]) => b - a).map(([name]) => name),
-    workers: profiles.length + inPython,
-    silent: answers.length - profiles.length - inPython,
-  };
-}
 
 interface Answer {
   readonly profile?: TaskProfile | null;
+  readonly error?: string;
 }
 
-/** Dask's workers sample by themselves; the plugin `dask` asks them. */
-async function daskProfile(source: ApiSource, prefix: string): Promise<readonly CallTree[]> {
-  try {
-    const tree = await source.run('dask.profile', prefix === '' ? {} : { key: prefix });
-    return fromDask(tree).children;
-  } catch (error) {
-    if (YardmasterError.is(error, 'ERR_PROTOCOL')) return [];
-    throw error;
+/** Reads samples of the calls of running tasks from all workers: those that it has, or those of a span of time. */
+export class ProfileReader {
+  /** Samples that each worker had taken before the span, by address. */
+  private readonly before = new Map<string, TaskProfile>();
+  private readonly answers = new Map<string, Answer>();
+  private hasBegun = false;
+
+  /** @param sinceMs - the beginning of the span, which is to be read then and now and again. Default: all samples */
+  constructor(
+    private readonly source: Pick<ApiSource, 'run'>,
+    private readonly sinceMs?: number,
+  ) {}
+
+  /** Workers sample from the first reading on, as long as it is read at least every half minute. */
+  async read(): Promise<void> {
+    const { sinceMs, before } = this;
+    const parameters = { what: 'profile', ...(sinceMs === undefined ? {} : { sinceMs }) };
+    const isBeginning = !this.hasBegun && sinceMs !== undefined;
+    this.hasBegun = true;
+    const answers = (await this.source.run('broadcast', {
+      ...{ method: 'inspect', parameters, timeoutMs: TIMEOUT_MS },
+    })) as readonly (readonly [address: string, Answer])[];
+    for (const [address, answer] of answers) {
+      const { profile } = answer;
+      // A worker that is late does not lose what it has told.
+      if (profile || !this.answers.get(address)?.profile) this.answers.set(address, answer);
+      if (isBeginning && profile) before.set(address, profile);
+    }
   }
-}
 
-function fromDask(tree: unknown): CallTree {
-  const {
-    count = 0,
-    children = {},
-    description = {},
-  } = tree as {
-    readonly count?: number;
-    readonly children?: ReadonlyMap<string, unknown> | Readonly<Record<string, unknown>>;
-    readonly description?: Readonly<{ name?: string; filename?: string; line_number?: number }>;
-  };
-  const callees = children instanceof Map ? [...children.values()] : Object.values(children);
-  return {
-    name: description.name ?? '',
-    url: description.filename ?? '',
-    line: description.line_number ?? 0,
-    count,
-    children: callees.map(fromDask),
-  };
+  /** Reads a last time, and merges the samples of all workers. O(calls). */
+  async answer(): Promise<ProfileAnswer> {
+    await this.read();
+    const read = [...this.answers];
+    const profiles = read.flatMap(([, { profile }]) => profile ?? []);
+    const intervalMs = profiles.reduce((least, one) => Math.min(least, one.intervalMs), Infinity);
+    const trees = read.flatMap(([address, { profile }]) => {
+      if (!profile) return [];
+      const earlier = this.before.get(address);
+      // What has begun to sample anew has taken all its samples since.
+      const known = earlier?.sinceMs === profile.sinceMs ? Object.values(earlier.prefixes) : [];
+      const weight = profile.intervalMs / intervalMs;
+      return [
+        ...Object.values(profile.prefixes).map((tree) => times(tree, weight)),
+        ...known.map((tree) => times(tree, -weight)),
+      ];
+    });
+    const prefixes = merged(trees)
+      .filter(({ count }) => count > 0)
+      .toSorted((a, b) => b.count - a.count);
+    const sinceMs = profiles.reduce((least, one) => Math.min(least, one.sinceMs), Date.now());
+    const reason = read.find(([, { error }]) => error !== undefined)?.[1].error;
+    return {
+      tree: {
+        ...{ name: 'all tasks', url: '', line: 0, count: sumOf(prefixes) },
+        children: prefixes.map((tree) => pruned(tree, Math.max(1, SHARE_MIN * tree.count))),
+      },
+      intervalMs: profiles.length === 0 ? 0 : intervalMs,
+      sinceS: (this.sinceMs ?? sinceMs) / 1000,
+      workers: profiles.length,
+      silent: read.length - profiles.length,
+      ...(reason === undefined ? {} : { reason }),
+    };
+  }
 }
 
 /** Calls of the same function from the same place are one. O(calls). */
@@ -90,8 +97,9 @@ function merged(trees: readonly CallTree[]): readonly CallTree[] {
 const sumOf = (trees: readonly CallTree[]): number =>
   trees.reduce((sum, { count }) => sum + count, 0);
 
-function treeOf(name: string, children: readonly CallTree[]): CallTree {
-  return { name, url: '', line: 0, count: sumOf(children), children };
+function times(tree: CallTree, factor: number): CallTree {
+  const children = tree.children.map((child) => times(child, factor));
+  return { ...tree, count: factor * tree.count, children };
 }
 
 function pruned(tree: CallTree, countMin: number): CallTree {

@@ -1,7 +1,5 @@
-import { NO_PARAMETERS, parameters, TEXT } from '../../core/api/definition.ts';
+import { NO_PARAMETERS } from '../../core/api/definition.ts';
 import { BRIDGE, definePlugin } from '../../core/api/index.ts';
-import { profile } from './cluster.ts';
-import type { Fields } from './wire/codec.ts';
 import { toPlain } from './wire/plain.ts';
 import { languageOf } from './values.ts';
 import { Front } from './front.ts';
@@ -71,11 +69,6 @@ export default definePlugin({
     plugin.command('dashboard', { parameters: NO_PARAMETERS }, () => front.dashboardUrl ?? null);
     plugin.command('identity', { access: 'client', parameters: NO_PARAMETERS }, () =>
       toPlain(schedulerIdentity(front)),
-    );
-    plugin.command(
-      'profile',
-      { access: 'client', parameters: parameters({}, { key: TEXT }) },
-      async (request) => toPlain(await profile(request as Fields, front)),
     );
     plugin.tellLanguages(languageOf);
     return {

@@ -30,6 +30,7 @@ import type { Comm } from './wire/comm.ts';
 import { ownHosts } from './wire/listener.ts';
 import { pythonRunSpec } from './dask-peer.ts';
 import { pythonCallOf } from './wire/python.ts';
+import { callStacksOf, taskProfileOf } from './inspection.ts';
 import { checkParameters } from './parameters.ts';
 import { failureOf, PythonException } from './wire/py-errors.ts';
 import {
@@ -128,7 +129,15 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
     else this.tell(typed);
   }
 
-  onRequest(method: string): unknown {
+  onRequest(method: string, { what, keys, sinceMs }: WireMessage): unknown {
+    if (method === 'inspect' && what === 'call-stacks') {
+      return callStacksOf(this.address, keys as readonly string[] | undefined, this.host);
+    }
+    if (method === 'inspect' && what === 'profile') {
+      return taskProfileOf(this.address, sinceMs as number | undefined, this.host).then(
+        (profile) => ({ profile }),
+      );
+    }
     throw new YardmasterError(
       'ERR_PROTOCOL',
       `${this.address} is a worker of Dask, which does not answer "${method}"; ask it through a client of Dask`,

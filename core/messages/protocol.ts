@@ -267,6 +267,8 @@ export interface InspectRequest {
     'versions' | 'logs' | 'state' | 'identity' | 'connections' | 'call-stacks' | 'profile';
   /** With `call-stacks`: of these tasks. Default: of all that run. */
   readonly keys?: readonly string[];
+  /** With `profile`, of workers that sample all the time: from this moment on. Default: all that they keep. */
+  readonly sinceMs?: number;
   /** Newest lines of the log. Default: all that are kept. */
   readonly count?: number;
 }

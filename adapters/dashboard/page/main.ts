@@ -11,7 +11,7 @@ import { Graph } from './views/graph.ts';
 import { Log } from './views/log.ts';
 import { Memory } from './views/memory.ts';
 import { Overview } from './views/overview.ts';
-import { Profile } from './views/profile.ts';
+import { liveProfile } from './views/profile.ts';
 import { Stream } from './views/stream.ts';
 import { System } from './views/system.ts';
 import { Workers } from './views/workers.ts';
@@ -24,7 +24,7 @@ const VIEWS: Readonly<Record<PageName, readonly [title: string, make: (around: A
   status: ['Overview', (around) => new Overview(around)],
   tasks: ['Task stream', (around) => new Stream(around, around.past?.stream)],
   graph: ['Graph', (around) => new Graph(around)],
-  profile: ['Profile', (around) => new Profile(around)],
+  profile: ['Profile', liveProfile],
   system: ['System', (around) => new System(around, around.system)],
   memory: ['Memory', (around) => new Memory(around)],
   decisions: ['Decisions', (around) => new Decisions(around)],

@@ -178,6 +178,26 @@ describe.skipIf(found === undefined)(`a Dask worker and a Node worker${skipReaso
     await expect(missing.result()).rejects.toMatchObject({ name: 'AttributeError' });
   });
 
+  it('call stacks and samples of Python come as those of JavaScript do', async () => {
+    const resting = client.with({ key: 'rest-1' }).submit(python('border_python:rest'), 60);
+    const stack = async (): Promise<readonly unknown[]> => {
+      const { running } = await client.callStack([resting]);
+      return running.flatMap(({ key, frames }) => [key, ...frames.map(({ name }) => name)]);
+    };
+    await expect.poll(stack, { timeout: 20_000 }).toEqual(['rest-1', 'nap', 'rest']);
+    const { running } = await client.callStack([resting]);
+    expect(running[0]?.frames[0]).toMatchObject({
+      url: expect.stringMatching(/border_python\.py$/) as string,
+      line: expect.any(Number) as number,
+    });
+    const samples = async (): Promise<string> => {
+      const answers = await client.broadcast('inspect', { what: 'profile' });
+      return JSON.stringify([...answers.values()]);
+    };
+    await expect.poll(samples, { timeout: 20_000 }).toMatch(/"rest":.*"name":"nap"/);
+    resting.cancel();
+  });
+
   it.runIf(hasArrow)('tables pass both ways', async () => {
     const made = client.submit(python('pyarrow:table'), { a: [1, 2] });
     const bytes = (await made.result()) as { readonly bytes: Uint8Array };

@@ -1,6 +1,6 @@
 import { countOf } from '../../../../core/util/values.ts';
 import type { ProfileAnswer } from '../../page-messages.ts';
-import { button, figure, h, on, section, setText, Table } from '../dom.ts';
+import { button, figure, h, section, setText, Table } from '../dom.ts';
 import { clock, count, percent, seconds } from '../format.ts';
 import { FlameGraph } from '../flame.ts';
 import { get } from '../link.ts';
@@ -8,20 +8,19 @@ import { poll } from '../task-link.ts';
 import type { Around, View } from '../view.ts';
 
 /** Shows samples of the calls of running tasks, over all workers or of one prefix. */
-export class Profile implements View {
+export class Profile {
   private readonly prefix = h('select', { id: 'profile-prefix' });
   private readonly note = h('p', { class: 'note', role: 'status' }, 'Sampling begins.');
   private readonly flame = new FlameGraph();
   private readonly calls = new Table(
     'Functions',
     ['function', 'place', 'by itself', 'with what it calls', 'share'],
-    'Nothing was computed since sampling began.',
+    'There are no samples: tasks computed for a shorter time, or their workers take none (Dask: distributed.worker.profile.enabled).',
     '',
   );
-  readonly leave: () => void;
   readonly element: HTMLElement;
 
-  constructor(around: Around) {
+  constructor() {
     this.prefix.append(h('option', { value: '' }, 'all prefixes'));
     const label = h('label', { for: 'profile-prefix' }, 'Tasks of');
     this.element = h(
@@ -41,20 +40,23 @@ export class Profile implements View {
       ),
       section('Functions', this.calls.element),
     );
-    const refresh = async (): Promise<void> => {
-      this.show(await get<ProfileAnswer>('api/profile', { prefix: this.prefix.value }));
-    };
-    on(this.prefix, { change: () => void refresh() });
-    this.leave = poll(around, 5000, refresh);
   }
 
-  private show({ tree, intervalMs, sinceS, prefixes, workers, silent }: ProfileAnswer): void {
+  show(answer: ProfileAnswer): void {
+    const { tree: all, intervalMs, sinceS, workers, silent, reason } = answer;
+    this.prefix.onchange = () => this.show(answer);
     const known = new Set([...this.prefix.options].map(({ value }) => value));
-    for (const name of prefixes)
+    for (const { name } of all.children)
       if (!known.has(name)) this.prefix.append(h('option', { value: name }, name));
+    const { value: prefix } = this.prefix;
+    const none = { ...all, name: prefix, count: 0, children: [] };
+    const tree = prefix === '' ? all : (all.children.find(({ name }) => name === prefix) ?? none);
     this.flame.show(tree, intervalMs);
     const since = workers > 0 ? ` since ${clock(sinceS)}, every ${intervalMs} ms` : '';
-    const others = silent > 0 ? ` ${countOf(silent, 'worker')} cannot be sampled.` : '';
+    const why =
+      reason ??
+      'tasks run in the thread of the worker; in the modes "threads" and "processes" they are sampled';
+    const others = silent > 0 ? ` ${countOf(silent, 'worker')} cannot be sampled: ${why}.` : '';
     setText(
       this.note,
       `${count(tree.count)} samples of ${countOf(workers, 'worker')}${since}; a box is as wide as the time in it.${others}`,
@@ -76,7 +78,7 @@ export class Profile implements View {
       if (!callers.includes(key)) sum.all += node.count;
       for (const child of node.children) add(child, [...callers, key]);
     };
-    const roots = this.prefix.value === '' ? tree.children : [tree];
+    const roots = prefix === '' ? tree.children : [tree];
     for (const root of roots) for (const child of root.children) add(child, []);
     const spent = (samples: number): number => (samples * intervalMs) / 1000;
     this.calls.show(
@@ -95,4 +97,11 @@ export class Profile implements View {
       30,
     );
   }
+}
+
+/** The page of a running cluster. */
+export function liveProfile(around: Around): View {
+  const profile = new Profile();
+  const refresh = async (): Promise<void> => profile.show(await get('api/profile'));
+  return { element: profile.element, leave: poll(around, 5000, refresh) };
 }

@@ -123,8 +123,9 @@ export class DiagnosticsAccess extends ClusterAccess {
 
   /**
    * Runs `work`, and writes what the cluster did meanwhile into an HTML file of this machine: critical path, idle
-   * workers, where the time went, and what could be better. Tasks of other clients in that time are in it, too. The
-   * scheduler keeps the runs until the work has ended: 200 000 of them, and the number of those beyond.
+   * workers, where the time went, a flame graph of the calls of tasks, which workers sample every 20 ms meanwhile, and
+   * what could be better. Tasks of other clients in that time are in it, too. The scheduler keeps the runs until the
+   * work has ended: 200 000 of them, and the number of those beyond.
    *
    * When the work fails, the report is written all the same.
    *

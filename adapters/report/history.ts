@@ -3,7 +3,7 @@
  * sent. Times are seconds of the scheduler's clock.
  */
 import type { ActionTiming } from '../../core/api/index.ts';
-import type { BandwidthsAnswer } from '../dashboard/page-messages.ts';
+import type { BandwidthsAnswer, ProfileAnswer } from '../dashboard/page-messages.ts';
 
 export interface Run {
   readonly key: string;
@@ -100,6 +100,8 @@ export interface History {
   readonly blamelessCount: number;
   /** The tasks that had not ended at the end, and why: the sentences of the dashboard's first page. */
   readonly waiting: readonly string[];
+  /** Samples of the calls of tasks. Undefined: nobody sampled, as in a recording and a simulation. */
+  readonly profile?: ProfileAnswer;
 }
 
 type Column<T> = readonly T[];

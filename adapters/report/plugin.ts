@@ -1,5 +1,7 @@
 import { NO_PARAMETERS } from '../../core/api/definition.ts';
 import { BRIDGE, definePlugin, type Timer, YardmasterError } from '../../core/api/index.ts';
+import { inBackground } from '../../core/shared/timers.ts';
+import { ProfileReader } from '../dashboard/profile.ts';
 import { packHistory } from './history.ts';
 import { RunCollector } from './run-collector.ts';
 
@@ -11,6 +13,9 @@ const REPORTS_MAX = 16;
 
 /** Between two looks at the memory of workers. */
 const SAMPLE_MS = 200;
+
+/** Between two readings of what workers sampled: those that join are sampled from the next one on. */
+const PROFILE_MS = 5000;
 
 /** Parameters of the commands that have some. */
 export const REPORT_PARAMETERS = {
@@ -26,13 +31,15 @@ export const REPORT_PARAMETERS = {
 interface Collecting {
   readonly collector: RunCollector;
   readonly client: string | undefined;
-  readonly timer: Timer;
+  readonly profile: ProfileReader;
+  readonly timers: readonly Timer[];
   stopObserving(): void;
 }
 
 /**
  * Collects the runs of a piece of work for clients that want a report about it. `report.start` begins and returns a
- * number, `report.stop` ends and returns what was collected. In between there is a hook and a timer, otherwise neither.
+ * number, `report.stop` ends and returns what was collected. In between there are a hook and timers, and workers sample the
+ * calls of their tasks; otherwise there is none of that.
  */
 export default definePlugin({
   name: 'report',
@@ -44,7 +51,7 @@ export default definePlugin({
     const end = (id: number): Collecting | undefined => {
       const found = open.get(id);
       found?.stopObserving();
-      found?.timer.cancel();
+      for (const timer of found?.timers ?? []) timer.cancel();
       open.delete(id);
       return found;
     };
@@ -59,9 +66,16 @@ export default definePlugin({
       const collector = new RunCollector(() => clock.nowMs(), RUNS_MAX);
       collector.sample(cluster);
       const stopObserving = context.get(BRIDGE).observe(collector.hooks);
-      const timer = context.every(SAMPLE_MS, () => collector.sample(cluster));
+      const profile = new ProfileReader(context, clock.nowMs());
+      const readProfile = (): void =>
+        inBackground(profile.read(), 'a report could not read the samples of workers');
+      readProfile();
+      const timers = [
+        context.every(SAMPLE_MS, () => collector.sample(cluster)),
+        context.every(PROFILE_MS, readProfile),
+      ];
       const id = ++count;
-      open.set(id, { collector, client, timer, stopObserving });
+      open.set(id, { collector, client, profile, timers, stopObserving });
       return id;
     });
     context.command('stop', { access: 'client', parameters: REPORT_PARAMETERS.stop }, ({ id }) => {
@@ -73,7 +87,8 @@ export default definePlugin({
           { id },
         );
       }
-      return packHistory(found.collector.finish(cluster));
+      const history = found.collector.finish(cluster);
+      return found.profile.answer().then((profile) => packHistory({ ...history, profile }));
     });
     return {
       clientRemoved: ({ key }) => {

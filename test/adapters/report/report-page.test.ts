@@ -139,6 +139,11 @@ describe.skipIf(!existsSync(CHROMIUM))('the page of a report in a browser', () =
     await expect.poll(width).toBeLessThanOrEqual(390);
   });
 
+  it('has no flame graph of work that nobody sampled', async () => {
+    expect(await page.getByRole('group', { name: 'Flame graph' }).count()).toBe(0);
+    expect(await text()).not.toContain('samples');
+  });
+
   it('has written no error, and fetched nothing', () => {
     expect(errors).toEqual([]);
   });

@@ -4,6 +4,7 @@ import { button, h, on } from '../dom.ts';
 import type { StreamSource } from '../link.ts';
 import { switchTheme } from '../colours.ts';
 import type { Around } from '../view.ts';
+import { Profile } from '../views/profile.ts';
 import { Stream } from '../views/stream.ts';
 import { RecordedLink } from './recorded-link.ts';
 import { RunPanel } from './run-panel.ts';
@@ -44,6 +45,7 @@ views?.replaceChildren(
   prefixSection(data),
   pathSection(data, around),
   workerSection(data),
+  ...profileSections(data),
   bandwidths.element,
 );
 document.body.append(panel.element);
@@ -69,4 +71,12 @@ async function loadReport(): Promise<ReportData> {
   const bytes = Uint8Array.from(packed, (character) => character.charCodeAt(0));
   const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
   return (await new Response(unpacked).json()) as ReportData;
+}
+
+/** The flame graph, where the calls of tasks were sampled. */
+function profileSections({ history: { profile } }: ReportData): readonly HTMLElement[] {
+  if (profile === undefined) return [];
+  const view = new Profile();
+  view.show(profile);
+  return [view.element];
 }

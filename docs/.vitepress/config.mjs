@@ -2,6 +2,7 @@
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vitepress';
+import { repairFrame } from './frame.mjs';
 import { anchorOf, linkedFiles, linkFiles, sidebar } from './pages.mjs';
 
 const root = join(import.meta.dirname, '../..');
@@ -80,6 +81,7 @@ export default defineConfig({
   cacheDir: join(root, 'node_modules/.cache/vitepress'),
   cleanUrls: false,
   lastUpdated: false,
+  vite: { plugins: [repairFrame] },
   // Examples have README files and modules of their own; what they print is in their guides.
   srcExclude: ['examples/*/**'],
   markdown: {
@@ -106,6 +108,12 @@ export default defineConfig({
       },
     },
     footer: { message: 'MIT licence' },
+    notFound: {
+      title: 'There is no such page',
+      quote: 'It may have moved: search for a word of it.',
+      linkText: 'All guides',
+      linkLabel: 'All guides',
+    },
   },
   transformPageData(page) {
     if (page.relativePath === 'index.md') Object.assign(page.frontmatter, HOME);

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -19,6 +19,10 @@ import {
 
 const ROOT = join(import.meta.dirname, '../../..');
 const BASE = '/yardmaster/';
+/** A page of each kind; that of the API is there after `npm run docs`. */
+const PAGES = ['index', 'client', '404', 'api/yardmaster/policy'].filter(
+  (name) => !name.startsWith('api/') || existsSync(join(ROOT, 'docs', `${name}.md`)),
+);
 const WORKLOAD = 'shuffle:6@200ms,20MB';
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html',
@@ -38,7 +42,7 @@ it('the worker of the playground imports no module of Node, and nothing by name'
   expect(Object.keys(metafile.inputs)).toContain('dist/core/kernel/kernel.js');
 });
 
-describe.skipIf(!hasBrowser)('the playground of the site, in a browser', () => {
+describe.skipIf(!hasBrowser)('the site and its playground, in a browser', () => {
   const folder = mkdtempSync(join(tmpdir(), 'yardmaster-site-'));
   const server = createServer(({ url = '' }, response) => {
     const path = url.split('?')[0]?.slice(BASE.length) ?? '';
@@ -213,11 +217,50 @@ export default definePolicy('workerSelection', {
         await expect
           .poll(() => page.evaluate('document.documentElement.classList.contains("dark")'))
           .toBe(colorScheme === 'dark');
-        expect(await violationsIn(page, '.playground')).toEqual([]);
+        expect(await violationsIn(page)).toEqual([]);
         const wide = await page.evaluate('document.documentElement.scrollWidth > innerWidth');
         expect(wide).toBe(false);
       }
       expect(misdeeds).toEqual([]);
     },
   );
+
+  const kinds = PAGES.flatMap((name) => [400, 1280].map((width) => [name, width] as const));
+  it.each(kinds)(
+    'the page %s, its menus and its search have no fault of accessibility at %i px, in both themes',
+    async (name, width) => {
+      for (const colorScheme of ['light', 'dark'] as const) {
+        const viewport = { width, height: 900 };
+        const shown = await openPage(browser, { colorScheme, viewport, reducedMotion: 'reduce' });
+        await shown.goto(`${at}${BASE}${name}.html`);
+        expect(await violationsIn(shown)).toEqual([]);
+        expect(await shown.evaluate('document.documentElement.scrollWidth > innerWidth')).toBe(
+          false,
+        );
+        const outline = shown.getByRole('button', { name: 'On this page' });
+        if (await outline.isVisible()) {
+          await outline.click();
+          await shown.getByRole('link', { name: 'Return to top' }).waitFor();
+          expect(await violationsIn(shown)).toEqual([]);
+          await outline.click();
+        }
+        await shown.getByRole('button', { name: 'Search', exact: true }).click();
+        await shown.getByRole('dialog', { name: 'Search' }).getByRole('searchbox').fill('policy');
+        await shown.getByRole('option', { name: 'policies' }).first().waitFor();
+        expect(await violationsIn(shown)).toEqual([]);
+        await shown.context().close();
+      }
+    },
+  );
+
+  it('a group of the sidebar says whether it is open, and the keyboard opens and closes it', async () => {
+    await page.setViewportSize({ width: 1280, height: 900 });
+    const group = page.getByRole('button', { name: 'Reference of the API' });
+    const isOpen = (): Promise<string | null> => group.getAttribute('aria-expanded');
+    expect(await isOpen()).toBe('false');
+    await group.press('Enter');
+    await expect.poll(isOpen).toBe('true');
+    await group.press('Enter');
+    await expect.poll(isOpen).toBe('false');
+  });
 });

@@ -3,7 +3,6 @@ import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { relative } from 'node:path';
 import { performance } from 'node:perf_hooks';
-import { MultiBar, type SingleBar } from 'cli-progress';
 import {
   type ClusterView,
   type PluginContext,
@@ -16,8 +15,8 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { sizeText } from '../../core/util/units.ts';
-import { countOf } from '../../core/util/values.ts';
-import { canDrawBars } from '../client/progress.ts';
+import { countOf, numberText } from '../../core/util/values.ts';
+import { ProgressBars, type ProgressRow } from '../client/progress-bars.ts';
 import { type Corpus, findCorpus, type NearDuplicates, singlePass, warm } from '../demo/index.ts';
 import { Draw } from '../simulator/random.ts';
 
@@ -130,7 +129,7 @@ export interface DemoFlags {
 export function findText({ path, limitFiles }: DemoFlags): Corpus {
   const corpus = findCorpus(path, limitFiles);
   print(
-    `Text       ${corpus.documents.length} of ${countOf(corpus.found, 'file')} in ${corpus.folder}`,
+    `Text       ${numberText(corpus.documents.length)} of ${countOf(corpus.found, 'file')} in ${corpus.folder}`,
   );
   // Otherwise the cluster would wait for the disk, and the thread that it is compared with would not.
   warm(corpus);
@@ -345,12 +344,6 @@ export interface LiveView {
 
 /** Below the first column of text of the demo. */
 const INDENT = ' '.repeat(11);
-const BAR_SIZE = 40;
-const CLEAR_RIGHT = '\u001b[K';
-
-/** Lines that are printed when the output is not a terminal. */
-const LINES = 10;
-
 /**
  * @param stages - tasks of each stage of the work
  * @param workers - names of those that have a bar from the start
@@ -363,93 +356,31 @@ export function startLiveView(
   stream: NodeJS.WriteStream,
   print: (line: string) => void,
 ): LiveView {
-  const bars = stages.size + workers.length;
-  const hasRoom = !(stream.rows <= bars); // Undefined or 0: unknown.
-  return canDrawBars(stream) && hasRoom
-    ? new Bars(stages, workers, stream)
-    : new Lines(stages, stream, print);
-}
-
-/** A bar for each stage and for each worker. */
-class Bars implements LiveView {
-  private readonly all: MultiBar;
-  private readonly stages: ReadonlyMap<string, SingleBar>;
-  private readonly workers = new Map<string, SingleBar>();
-  private readonly total: number;
-  /** Of the longest name. */
-  private readonly width: number;
-
-  constructor(
-    stages: ReadonlyMap<string, number>,
-    workers: readonly string[],
-    private readonly stream: NodeJS.WriteStream,
-  ) {
-    this.total = totalOf(stages);
-    this.width = Math.max(...[...stages.keys(), ...workers].map(({ length }) => length));
-    const counts = 2 * String(this.total).length + '  / '.length;
-    const size = (stream.columns || 80) - this.width - counts;
-    this.all = new MultiBar({
-      format: '{name} {bar} {value}/{total}',
-      ...{ stream, barsize: Math.max(1, Math.min(BAR_SIZE, size)), hideCursor: true },
-      ...{ clearOnComplete: false, autopadding: true },
-      // A line of text goes where the first bar was: those below it move, also when nothing changed.
-      forceRedraw: true,
-      barCompleteChar: '█',
-      barIncompleteChar: '░',
-    });
-    this.stages = new Map([...stages].map(([name, total]) => [name, this.bar(name, total)]));
-    for (const name of workers) this.workers.set(name, this.bar(name, this.total));
-  }
-
-  done(stage: string, worker?: string, isAgain = false): void {
-    if (!isAgain) this.stages.get(stage)?.increment();
-    if (worker === undefined) return;
-    const own = this.workers.get(worker) ?? this.bar(worker, this.total);
-    this.workers.set(worker, own);
-    own.increment(own.getProgress() < 1 ? 1 : 0);
-  }
-
-  private bar(name: string, total: number): SingleBar {
-    return this.all.create(total, 0, { name: name.padEnd(this.width) });
-  }
-
-  print(line: string): void {
-    // Terminals do not wrap lines while there are bars; what an old bar leaves to the right is cleared.
-    for (const part of wrapped(line, (this.stream.columns || 80) - 1)) {
-      this.all.log(`${part}${CLEAR_RIGHT}\n`);
-    }
-  }
-
-  stop(): void {
-    this.all.stop();
-  }
-}
-
-class Lines implements LiveView {
-  private readonly total: number;
-  private ended = 0;
-  private printed = 0;
-
-  constructor(
-    stages: ReadonlyMap<string, number>,
-    private readonly stream: NodeJS.WritableStream,
-    readonly print: (line: string) => void,
-  ) {
-    this.total = totalOf(stages);
-  }
-
-  done(_stage: string, _worker?: string, isAgain = false): void {
-    if (isAgain) return;
-    this.ended++;
-    const step = Math.floor((this.ended * LINES) / this.total);
-    if (step <= this.printed) return;
-    this.printed = step;
-    this.stream.write(`${this.ended} of ${countOf(this.total, 'task')} done\n`);
-  }
-
-  stop(): void {
-    // Each line stands for itself.
-  }
+  const parts = new Map([...stages].map(([name, total]) => [name, { name, done: 0, total }]));
+  const all = { name: 'all', done: 0, total: [...stages.values()].reduce((a, b) => a + b, 0) };
+  // How the workers share the work: of the runs that have ended, also of tasks that ran again.
+  const own = new Map<string, ProgressRow>(
+    workers.map((name) => [name, { name, done: 0, total: 0, note: 'runs', isShare: true }]),
+  );
+  const bars = new ProgressBars(all, [...parts.values(), all, ...own.values()], stream);
+  return {
+    done(stage, worker, isAgain = false) {
+      const part = parts.get(stage);
+      if (!isAgain) all.done++;
+      if (!isAgain && part !== undefined) part.done++;
+      const one = own.get(worker ?? '');
+      if (one !== undefined) {
+        one.done++;
+        for (const each of own.values()) each.total++;
+      }
+      bars.changed();
+    },
+    print(line) {
+      if (bars.columns === undefined) print(line);
+      else for (const part of wrapped(line, bars.columns)) bars.print(part);
+    },
+    stop: () => bars.stop(),
+  };
 }
 
 /**
@@ -467,12 +398,6 @@ export function wrapped(line: string, width: number): string[] {
     rest = indent + rest.slice(end).trimStart();
   }
   return [...parts, rest];
-}
-
-function totalOf(stages: ReadonlyMap<string, number>): number {
-  let total = 0;
-  for (const count of stages.values()) total += count;
-  return total;
 }
 
 /** The outcome of the cluster, and its cost. */
@@ -498,16 +423,16 @@ export function outcomeLines(
     relative(folder, documents[number ?? 0]?.path ?? '');
   return [
     '',
-    `Nearly the same as another one: ${repeating} of ${countOf(compared, 'text')}. The largest of ${countOf(families.length, 'family', 'families')}:`,
+    `Nearly the same as another one: ${numberText(repeating)} of ${countOf(compared, 'text')}. The largest of ${countOf(families.length, 'family', 'families')}:`,
     ...families
       .slice(0, SHOWN_FAMILIES)
       .flatMap(({ documents: members, similarity }) => [
-        `${String(members.length).padStart(5)} texts, at least ${Math.floor(100 * similarity)} % alike`,
+        `${numberText(members.length).padStart(5)} texts, at least ${Math.floor(100 * similarity)} % alike`,
         `         ${nameOf(members[0])}`,
         `         ${nameOf(members.at(-1))}`,
       ]),
     '',
-    `${countOf(taskCount, 'task')} in ${seconds.toFixed(1)} s: ${(taskCount / seconds).toFixed(0)} tasks per second`,
+    `${countOf(taskCount, 'task')} in ${seconds.toFixed(1)} s: ${countOf(Math.round(taskCount / seconds), 'task')} per second`,
     ...(stats === undefined ? [] : statsLines(stats)),
   ];
 }
@@ -519,7 +444,7 @@ function statsLines({
 }: Pick<DemoStats, 'movedBytes' | 'peakBytes' | 'tasksAgain'>): string[] {
   const peaks = [...peakBytes].sort(([a], [b]) => (a < b ? -1 : 1));
   return [
-    `${String(tasksAgain).padStart(6)} ${tasksAgain === 1 ? 'task' : 'tasks'} computed once more`,
+    `${numberText(tasksAgain).padStart(6)} ${tasksAgain === 1 ? 'task' : 'tasks'} computed once more`,
     `${sizeText(movedBytes).padStart(10)} moved between workers`,
     ...peaks.map(
       ([name, bytes]) => `${sizeText(bytes).padStart(10)} at most in the memory of ${name}`,

@@ -1,10 +1,10 @@
-import type { MultiBar, SingleBar } from 'cli-progress';
 import { type Clock, prefixOfKey } from '../../core/api/index.ts';
 import { CLOCK, DURATION } from '../../core/shared/schema.ts';
-import { countOf, printable } from '../../core/util/values.ts';
+import { numberText, printable } from '../../core/util/values.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { type Future, holdingOfFuture } from './future.ts';
 import { checkOptions } from './options.ts';
+import type { ProgressBars, ProgressRow } from './progress-bars.ts';
 
 /** The number of futures by their end. */
 export interface ProgressCounts {
@@ -119,14 +119,6 @@ export interface ShowProgressOptions extends ProgressOptions {
 /** More prefixes than these have one bar for all. */
 const BARS_MAX = 12;
 
-/** Lines that are written when the stream is not a terminal. */
-const LINES = 10;
-
-/** True when a stream is a terminal on which lines can be drawn anew. */
-export function canDrawBars(stream: NodeJS.WriteStream): boolean {
-  return stream.isTTY && process.env['TERM'] !== 'dumb';
-}
-
 /**
  * Shows how far futures are until all have come to an end: on a terminal a bar for each of a few prefixes and one for all, and a
  * line for each tenth elsewhere.
@@ -137,74 +129,42 @@ export async function showProgress(
   options: ShowProgressOptions = {},
 ): Promise<Progress> {
   const { stream = process.stderr, ...rest } = options;
-  const followed = [...futures];
-  const shown = canDrawBars(stream) ? await Bars.open(stream) : new Lines(stream);
+  const { ProgressBars: Shown } = await import('./progress-bars.ts');
+  const rows = new Map<string | undefined, ProgressRow>();
+  let shown: ProgressBars | undefined;
   let last: Progress | undefined;
   try {
-    for await (const counts of progress(followed, rest)) {
+    for await (const counts of progress(futures, rest)) {
       last = counts;
-      shown.update(counts);
+      const { prefixes } = counts;
+      const all = rowOf(rows, undefined, counts);
+      const parts = [...(prefixes.size > BARS_MAX ? [] : prefixes)].map(([prefix, each]) =>
+        rowOf(rows, prefix, each),
+      );
+      shown ??= new Shown(all, parts.length === 1 ? parts : [...parts, all], stream);
+      shown.changed();
     }
   } finally {
-    shown.stop();
+    shown?.stop();
   }
   // There is at least one report.
   return last as Progress;
 }
 
-class Lines {
-  private written = -1;
-
-  constructor(private readonly stream: NodeJS.WriteStream) {}
-
-  update(counts: Progress): void {
-    const { total, pending } = counts;
-    const step = total === 0 ? LINES : Math.floor(((total - pending) * LINES) / total);
-    if (step <= this.written) return;
-    this.written = step;
-    this.stream.write(`${total - pending} of ${countOf(total, 'task')} done${endsOf(counts)}\n`);
-  }
-
-  stop(): void {
-    /* Lines stay. */
-  }
-}
-
-class Bars {
-  private readonly bars = new Map<string, SingleBar>();
-
-  private constructor(private readonly multi: MultiBar) {}
-
-  static async open(stream: NodeJS.WriteStream): Promise<Bars> {
-    const { MultiBar } = (await import('cli-progress')).default;
-    return new Bars(
-      new MultiBar({
-        format: '{name} {bar} {value}/{total}{ends}',
-        ...{ stream, barsize: 32, hideCursor: true, clearOnComplete: false },
-      }),
-    );
-  }
-
-  update({ prefixes, ...all }: Progress): void {
-    const shown = new Map(prefixes.size > BARS_MAX ? [] : prefixes);
-    if (prefixes.size !== 1) shown.set('all', all);
-    for (const [prefix, counts] of shown) {
-      const name = printable(prefix).slice(0, 20).padEnd(20);
-      const { total, pending } = counts;
-      const payload = { name, ends: endsOf(counts) };
-      const bar = this.bars.get(prefix) ?? this.multi.create(total, 0, payload);
-      this.bars.set(prefix, bar);
-      bar.update(total - pending, payload);
-    }
-  }
-
-  stop(): void {
-    this.multi.stop();
-  }
+/** The row of a prefix, or of all, with its counts of now. */
+function rowOf(
+  rows: Map<string | undefined, ProgressRow>,
+  prefix: string | undefined,
+  counts: ProgressCounts,
+): ProgressRow {
+  const { total, pending } = counts;
+  const row = rows.get(prefix) ?? { name: printable(prefix ?? 'all'), done: 0, total };
+  rows.set(prefix, row);
+  return Object.assign(row, { done: total - pending, note: endsOf(counts) });
 }
 
 /** Says apart what did not end well. */
 function endsOf({ failed, cancelled }: ProgressCounts): string {
-  const failures = failed === 0 ? '' : `, ${failed} failed`;
-  return cancelled === 0 ? failures : `${failures}, ${cancelled} cancelled`;
+  const ends = Object.entries({ failed, cancelled }).filter(([, count]) => count > 0);
+  return ends.map(([end, count]) => `${numberText(count)} ${end}`).join(', ');
 }

@@ -73,12 +73,17 @@ const NUMBERS = new Intl.NumberFormat('en');
 
 /** `1 worker`, `1,200 workers`. A verb may follow the noun: `countOf(n, 'task waits', 'tasks wait')`. */
 export function countOf(amount: number, one: string, many = `${one}s`): string {
-  return `${NUMBERS.format(amount)} ${amount === 1 ? one : many}`;
+  return `${numberText(amount)} ${amount === 1 ? one : many}`;
+}
+
+/** A number for people: `21,028`. */
+export function numberText(amount: number): string {
+  return NUMBERS.format(amount);
 }
 
 /** `3 of 4`, or `3` when there may be any number. */
 export function outOf(amount: number, max: number): string {
-  return max === Infinity ? String(amount) : `${amount} of ${max}`;
+  return numberText(amount) + (max === Infinity ? '' : ` of ${numberText(max)}`);
 }
 
 /** The name of the type of a value for people: `number`, `Array`, `Map`, the name of its class. */

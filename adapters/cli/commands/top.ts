@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import stringWidth from 'string-width';
 import type { Sentence } from '../../../core/shared/waiting.ts';
 import { sizeText } from '../../../core/util/units.ts';
 import { countOf, printableLines } from '../../../core/util/values.ts';
 import type { Client, SchedulerIdentity } from '../../client/index.ts';
+import { barOf, fitted } from '../../client/progress-bars.ts';
 import { textTable, TOP_SORTS, type TopSort } from '../terminal.ts';
 import { type ClientFlags, print, withClient } from '../with-client.ts';
 
@@ -130,20 +130,7 @@ export function topText(
 /** The part of a text that fits on a screen: a line that wraps would move the first ones out of sight. */
 export function clipped(text: string, rows: number, columns: number): string {
   const lines = text.split('\n').slice(0, rows);
-  return lines
-    .map((line) => (stringWidth(line) > columns ? `${cut(line, columns - 1)}…` : line))
-    .join('\n');
-}
-
-/** The beginning of a line that is at most so many columns wide; characters may take two or none. */
-function cut(line: string, columns: number): string {
-  let [shown, width] = ['', 0];
-  for (const { segment } of new Intl.Segmenter().segment(line)) {
-    width += stringWidth(segment);
-    if (width > columns) break;
-    shown += segment;
-  }
-  return shown;
+  return lines.map((line) => fitted(line, columns)).join('\n');
 }
 
 function tableOf(
@@ -181,12 +168,6 @@ const LOADS: Readonly<Record<Exclude<TopSort, 'name'>, (worker: WorkerLook) => n
 
 const BAR_LENGTH = 8;
 
-/** A bar that is filled to a share from 0 to 1. */
-function barOf(share: number): string {
-  const filled = Math.round(BAR_LENGTH * Math.max(0, Math.min(1, share)));
-  return '█'.repeat(filled) + '░'.repeat(BAR_LENGTH - filled);
-}
-
 const ESCAPE = '\u001b[';
 
 /** Colours for a terminal: titles, bars, and words for what is wrong. Other text is as it was. */
@@ -207,7 +188,7 @@ function workerRow(worker: Look['workers'][number]): (string | number)[] {
   const { name, status, threadCount, processingCount, resultCount, nbytes, metrics } = worker;
   const { memoryLimitBytes } = worker;
   const isLimited = memoryLimitBytes > 0;
-  const bar = isLimited ? `${barOf(metrics.memoryBytes / memoryLimitBytes)} ` : '';
+  const bar = isLimited ? `${barOf(metrics.memoryBytes / memoryLimitBytes, BAR_LENGTH)} ` : '';
   const limit = isLimited ? ` of ${sizeText(memoryLimitBytes)}` : '';
   const memory = `${bar}${sizeText(metrics.memoryBytes)}${limit}`;
   const cpu = metrics.cpuPercent === undefined ? '' : `${Math.round(metrics.cpuPercent)} %`;

@@ -56,17 +56,33 @@ it('a terminal that knows no codes gets lines, and no codes', () => {
 
 it('bars fit a narrow terminal, and each worker has one before its first task ends', async () => {
   const narrow = await barsOf({ columns: 30, rows: 24 });
-  const bars = narrow.match(/[a-z][a-z0-9-]* +[█░]+ \d+\/\d+/g)!;
-  expect(bars.slice(-2)).toEqual(['worker-0    ░░░░░░░ 0/1200', 'worker-1    ░░░░░░░ 0/1200']);
-  for (const bar of bars) expect(bar.length).toBeLessThanOrEqual(30);
+  const bars = narrow.match(/[a-z][a-z0-9-]* +[█░]+ +[\d,]+ of [\d,]+/g)!;
+  expect(bars.slice(-2)).toEqual([
+    'worker-0    ░░         0 of 0',
+    'worker-1    ░░         0 of 0',
+  ]);
+  for (const bar of bars) expect(bar.length).toBeLessThan(30);
+});
+
+it('the bars of workers say how they share the runs so far, and the others how far the work is', async () => {
+  const wide = await barsOf({ columns: 80, rows: 24 }, 300);
+  const bar = (filled: number): string => '█'.repeat(filled) + '░'.repeat(30 - filled);
+  for (const line of [
+    `fingerprint ${bar(8)}  25 %   300 of 1,200`,
+    `all         ${bar(8)}  25 %   300 of 1,200`,
+    `worker-0    ${bar(30)} 100 %     300 of 300 runs`,
+    `worker-1    ${bar(0)}   0 %       0 of 300 runs`,
+  ]) {
+    expect(wide).toContain(line);
+  }
 });
 
 it('a terminal with fewer rows than there are bars gets lines', async () => {
   expect(await barsOf({ columns: 80, rows: 3 })).toBe('120 of 1,200 tasks done\n');
 });
 
-/** What is written for two workers until a tenth of the work is done. */
-async function barsOf(size: { columns: number; rows: number }): Promise<string> {
+/** What is written for two workers until so much of the work is done; as lines, a tenth of it. */
+async function barsOf(size: { columns: number; rows: number }, count = 0): Promise<string> {
   let written = '';
   const stream = Object.assign(new PassThrough(), { isTTY: true, ...size });
   stream.on('data', (part: Buffer) => (written += part.toString()));
@@ -78,8 +94,9 @@ async function barsOf(size: { columns: number; rows: number }): Promise<string> 
     stream as unknown as NodeJS.WriteStream,
     () => undefined,
   );
-  if (size.rows > names.length + 1) await expect.poll(() => written).toContain('worker-1');
-  else for (let done = 0; done < 120; done++) view.done('fingerprint', 'worker-0');
+  const hasBars = size.rows > names.length + 2;
+  for (let done = 0; done < (hasBars ? count : 120); done++) view.done('fingerprint', 'worker-0');
+  if (hasBars) await expect.poll(() => written).toContain('worker-1');
   view.stop();
   return written;
 }

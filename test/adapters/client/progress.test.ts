@@ -1,8 +1,10 @@
 import { PassThrough } from 'node:stream';
+import stringWidth from 'string-width';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { type Client, progress, showProgress } from '../../../adapters/client/index.ts';
+import { ProgressBars } from '../../../adapters/client/progress-bars.ts';
 import { startCluster } from '../dashboard/bench.ts';
 import { fail, spin } from '../dashboard/fixtures/tasks.mjs';
 
@@ -83,8 +85,29 @@ describe('the progress of futures', () => {
       let text = '';
       stream.on('data', (part: string) => (text += part));
       await showProgress(futures, { stream: stream as unknown as NodeJS.WriteStream });
-      const done = new Set(Array.from(text.matchAll(/1G(\w+) +=+ (\d+)\/\2/g), ([, name]) => name));
+      const done = new Set(
+        Array.from(text.matchAll(/1G(\w+) +█+ 100 % +(\d+) of \2/g), ([, name]) => name),
+      );
       expect([done.size, done.has('all')]).toEqual([bars, true]);
     },
   );
+
+  it('keeps to 80 columns of a terminal whatever names are, and says what failed and the time left', async () => {
+    const stream = Object.assign(new PassThrough().setEncoding('utf8'), {
+      ...{ isTTY: true, columns: 80, rows: 25 },
+    });
+    let text = '';
+    stream.on('data', (part: string) => (text += part));
+    const whole = { name: 'all', done: 0, total: 30_000 };
+    const wide = { name: '工人'.repeat(20), done: 0, total: 28_000, note: '2,000 failed' };
+    const rows = [whole, wide, { name: 'a', done: 0, total: 2000 }];
+    const bars = new ProgressBars(whole, rows, stream as unknown as NodeJS.WriteStream);
+    [whole.done, wide.done] = [1, 1];
+    await expect.poll(() => text).toContain('1 of 28,000');
+    [whole.done, wide.done] = [20_000, 20_000];
+    await expect.poll(() => text).toMatch(/ 71 % 20,000 of 28,000 2,000 failed [\d.]+ m?s left/);
+    bars.stop();
+    const lines = text.split('\u001b[').map((part) => part.replace(/^[?\d;]*[A-Za-z]/, ''));
+    expect(Math.max(...lines.map((line) => stringWidth(line)))).toBeLessThan(80);
+  });
 });

@@ -294,6 +294,9 @@ export function totalsOf(cluster: ClusterView): Totals {
   const { tasks, workers, queued, unrunnable } = cluster;
   let finished = 0;
   for (const { stateCounts } of cluster.prefixes.values()) finished += stateCounts.memory;
+  let ratedS = 0;
+  for (const { queuedCount, intervalMs = 0 } of cluster.limits)
+    ratedS = Math.max(ratedS, rounded((queuedCount * intervalMs) / 1000));
   return {
     tasks: tasks.size,
     workers: workers.size,
@@ -302,6 +305,7 @@ export function totalsOf(cluster: ClusterView): Totals {
     queued: queued.size,
     unrunnable: unrunnable.size,
     occupancyS: rounded(cluster.totalOccupancyS),
+    ratedS,
     finished,
   };
 }

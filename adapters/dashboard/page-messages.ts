@@ -17,6 +17,8 @@ export interface Totals {
   readonly queued: number;
   readonly unrunnable: number;
   readonly occupancyS: number;
+  /** Seconds in which the rates of limits let what is queued begin. */
+  readonly ratedS: number;
   /** Tasks ever computed. */
   readonly finished: number;
   /** Of the scheduler's process; undefined in the first second, and of one that is gone. */
@@ -335,8 +337,8 @@ export interface WorkerAnswer {
   readonly language: string;
   readonly nbytes: number;
   readonly resources: readonly (readonly [name: string, amount: number])[];
-  /** Keys of the first tasks. */
-  readonly processing: readonly string[];
+  /** The first tasks, with the seconds for which each ran at the last heartbeat; -1: it does not run. */
+  readonly processing: readonly (readonly [key: string, seconds: number])[];
   readonly processingCount: number;
   readonly results: number;
 }

@@ -204,11 +204,12 @@ function workerOf({ cluster }: ApiSource, address: string): WorkerAnswer {
       worker: address,
     });
   }
-  const { name, host, status, language, resources, processing, hasWhat, nbytes } = worker;
+  const { name, host, status, language, resources, processing, executing, hasWhat, nbytes } =
+    worker;
   return {
     ...{ address, name, host, status, language, nbytes },
     resources: [...resources],
-    processing: firstOf(processing, TASKS_MAX).map(({ key }) => key),
+    processing: firstOf(processing, TASKS_MAX).map((task) => [task.key, executing.get(task) ?? -1]),
     processingCount: processing.size,
     results: hasWhat.size,
   };

@@ -17,9 +17,8 @@ import type {
   MemorySample,
   Run,
 } from './history.ts';
-import { waitingIn } from '../../core/shared/waiting.ts';
+import { holderOf, waitingIn } from '../../core/shared/waiting.ts';
 import { Bandwidths } from '../dashboard/bandwidths.ts';
-import { EVENT_LOOP_RESOURCE } from '../../core/util/event-loop.ts';
 
 /** Failures that are kept with their text. */
 const FAILURES_MAX = 20;
@@ -245,17 +244,6 @@ export class RunCollector {
     this.prefixNumbers.set(name, this.prefixes.length);
     return this.prefixes.push(name) - 1;
   }
-}
-
-/** The reason that keeps a task from most workers: where it may run, a resource that it occupies, or a limit. */
-function holderOf({ restrictions, limit }: TaskView): string | undefined {
-  if (limit !== undefined) return `the limit ${limit.name}`;
-  if (restrictions === undefined || restrictions.loose === true) return undefined;
-  const { workers, names, hosts, resources } = restrictions;
-  const occupied = [...(resources?.keys() ?? [])].find((name) => name !== EVENT_LOOP_RESOURCE);
-  if (occupied !== undefined) return `the resource ${occupied}`;
-  const isBound = workers !== undefined || names !== undefined || hosts !== undefined;
-  return isBound ? 'restrictions' : undefined;
 }
 
 /** More samples are not drawn; beyond that every other one is dropped. */

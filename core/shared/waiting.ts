@@ -1,4 +1,5 @@
 import type { ClusterView, TaskView, WorkerView } from '../api/index.ts';
+import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
 import { secondsText } from '../util/units.ts';
 import { countOf, outOf } from '../util/values.ts';
 
@@ -120,7 +121,7 @@ function* limited({ limits, workers }: ClusterView): Iterable<Sentence> {
     const waiting = countOf(queuedCount, 'task waits', 'tasks wait');
     const isRate = intervalMs !== undefined && runningCount < max;
     const why = isRate
-      ? `one starts every ${secondsText(intervalMs / 1000)}`
+      ? `one starts every ${secondsText(intervalMs / 1000)}, all within ${secondsText((queuedCount * intervalMs) / 1000)}`
       : `${outOf(runningCount, max)} run`;
     yield sentence(`${waiting} for the limit ${name}: ${why}.`);
   }
@@ -150,22 +151,59 @@ function* inLine(cluster: ClusterView): Iterable<Sentence> {
 }
 
 /** Work that its worker has no thread for yet, with the worker that has the most when threads elsewhere have nothing. */
-function* behindOthers({ workers, totalThreads }: ClusterView): Iterable<Sentence> {
-  let [behind, idle, most, fullest] = [0, 0, 0, ''];
-  for (const { name, threadCount, processing } of workers.values()) {
-    const rest = processing.size - threadCount;
+function* behindOthers(cluster: ClusterView): Iterable<Sentence> {
+  let [behind, idle, most] = [0, 0, 0];
+  let fullest: WorkerView | undefined;
+  for (const worker of cluster.workers.values()) {
+    const rest = worker.processing.size - worker.threadCount;
     if (rest < 0) idle -= rest;
     else behind += rest;
-    if (rest > most) [most, fullest] = [rest, name];
+    if (rest > most) [most, fullest] = [rest, worker];
   }
-  if (behind === 0) return;
-  const elsewhere =
-    idle === 0
-      ? ''
-      : `, ${most} of them on ${fullest}, while ${idle} of ${totalThreads} threads are idle`;
-  yield sentence(
-    `${countOf(behind, 'task waits', 'tasks wait')} on the workers behind those that run${elsewhere}.`,
-  );
+  if (fullest === undefined) return;
+  const start = `${countOf(behind, 'task waits', 'tasks wait')} on the workers behind those that run`;
+  if (idle === 0) {
+    yield sentence(`${start}.`);
+    return;
+  }
+  const where = `${most} of them on ${fullest.name}, while ${idle} of ${cluster.totalThreads} threads are idle`;
+  const bound = boundTask(cluster, fullest);
+  yield bound === undefined
+    ? sentence(`${start}, ${where}.`)
+    : sentence(
+        `${start}, ${where}: no idle worker may run tasks such as ${bound.key}, because of ${holderOf(bound) ?? 'a rule'}.`,
+        bound.key,
+      );
+}
+
+/** A task that waits on this worker and that none with an idle thread may run. O(workers), and a bounded number of tasks. */
+function boundTask(
+  cluster: ClusterView,
+  { processing, executing }: WorkerView,
+): TaskView | undefined {
+  let looked = 0;
+  for (const task of processing) {
+    if (looked++ === LOOKED_AT) return undefined;
+    if (executing.has(task) || cluster.suitsAnywhere(task)) continue;
+    // One is enough: others of the same kind wait for the same reason.
+    for (const worker of cluster.running) {
+      const isIdle = worker.processing.size < worker.threadCount;
+      if (isIdle && cluster.suits(task, worker) !== 'no') return undefined;
+    }
+    return task;
+  }
+  return undefined;
+}
+
+/** The reason that keeps a task from most workers: where it may run, a resource that it occupies, or a limit. */
+export function holderOf({ restrictions, limit }: TaskView): string | undefined {
+  if (limit !== undefined) return `the limit ${limit.name}`;
+  if (restrictions === undefined || restrictions.loose === true) return undefined;
+  const { workers, names, hosts, resources } = restrictions;
+  const occupied = [...(resources?.keys() ?? [])].find((name) => name !== EVENT_LOOP_RESOURCE);
+  if (occupied !== undefined) return `the resource ${occupied}`;
+  const isBound = workers !== undefined || names !== undefined || hosts !== undefined;
+  return isBound ? 'a restriction to certain workers' : undefined;
 }
 
 /** A task that waits for one that is being processed, and that one, if it is found soon. */

@@ -2,7 +2,7 @@ import type { BandwidthsAnswer } from '../page-messages.ts';
 import { figure, h, section, Table } from './dom.ts';
 import { perSecond } from './format.ts';
 
-const EMPTY = 'No large transfer.';
+const EMPTY = 'No large transfer was seen; a live page sees those since a page was opened.';
 
 /** Bandwidth by pair of workers and by type of result, the slowest first. */
 export class BandwidthTables {

@@ -2,7 +2,7 @@ import uPlot from 'uplot';
 
 import { themed } from './colours.ts';
 import { h } from './dom.ts';
-import { bytes, count, perSecond } from './format.ts';
+import { bytes, count, percent, perSecond } from './format.ts';
 
 /** Seconds that are shown. */
 const SPAN_S = 300;
@@ -19,6 +19,7 @@ const STEPS: ReadonlyMap<(value: number) => string, number[]> = new Map([
   [bytes, POWERS],
   [perSecond, POWERS],
   [count, WHOLE],
+  [percent, WHOLE],
 ]);
 
 function timeOf(atS: number, isFine: boolean): string {

@@ -1,3 +1,5 @@
+import { countOf } from '../../../core/util/values.ts';
+
 /** A child of an element: text is never markup. */
 export type Child = Node | string | number | undefined | false;
 
@@ -141,7 +143,11 @@ export class Table {
     const more = rows.length - shown.length;
     setText(
       this.note,
-      rows.length === 0 ? this.empty : more > 0 ? `${more} more are not shown${this.hint}` : '',
+      rows.length === 0
+        ? this.empty
+        : more > 0
+          ? `${countOf(more, 'more row is', 'more rows are')} not shown${this.hint}`
+          : '',
     );
   }
 

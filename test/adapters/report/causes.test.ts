@@ -151,7 +151,7 @@ describe('the first finding is the cause that was planted', () => {
       change: () => ({ workers: ['w1'] }),
     });
     expect(first(report)).toBe('restrictions');
-    expect(report.findings[0]?.text).toContain('work by restrictions');
+    expect(report.findings[0]?.text).toContain('work by a restriction to certain workers');
   });
 
   it('restrictions: a limit lets two tasks run at a time', async () => {

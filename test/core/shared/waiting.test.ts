@@ -33,7 +33,7 @@ it('says that a limit lets one start from time to time, when that is what tasks 
   const limit = { limit: { name: 'api', max: 3, intervalMs: 10_000 } };
   env.submit({ a: limit, b: limit, c: limit });
   expect(waitingIn(env.cluster).map(({ text }) => text)).toEqual([
-    '2 tasks wait for the limit api: one starts every 10 s.',
+    '2 tasks wait for the limit api: one starts every 10 s, all within 20 s.',
   ]);
 });
 
@@ -43,7 +43,7 @@ it('counts what waits on each worker, and names the fullest while threads elsewh
   const only = { workers: ['tcp://w1:1'] };
   env.submit(Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`resize-${n}`, only])));
   expect(waitingIn(env.cluster).map(({ text }) => text)).toEqual([
-    '8 tasks wait on the workers behind those that run, 8 of them on w1, while 4 of 6 threads are idle.',
+    '8 tasks wait on the workers behind those that run, 8 of them on w1, while 4 of 6 threads are idle: no idle worker may run tasks such as resize-0, because of a restriction to certain workers.',
   ]);
 });
 

@@ -264,7 +264,7 @@ export class Graph implements View {
       angle = end;
       if (state !== 'erred') continue;
       context.strokeStyle = themed('text');
-      context.lineWidth = 1.5;
+      context.lineWidth = Math.min(1.5, radius / 4);
       context.stroke();
     }
     const hasLabel = this.view.scale > (this.answer?.kind === 'tasks' ? 22 : 14);

@@ -12,7 +12,7 @@ import type { Around, View } from '../view.ts';
 export class Memory implements View {
   private readonly workers = new Table(
     'Memory of the workers',
-    ['worker', 'memory', 'results', 'bytes of results'],
+    ['worker', 'memory', 'results', 'bytes of results, those on disk too'],
     'No worker is connected.',
   );
   private readonly results = new Table(
@@ -28,7 +28,6 @@ export class Memory implements View {
   private readonly amm = h('div');
   private readonly note = h('p', { class: 'note', role: 'status' });
   private readonly bars = new MemoryBars();
-  private held: MemoryAnswer['heldBytes'] = {};
   private readonly links = new Map<string, HTMLElement>();
   readonly leave: () => void;
   readonly element: HTMLElement;
@@ -48,30 +47,31 @@ export class Memory implements View {
   }
 
   update(): void {
-    const { workers, prefixes } = this.around.link.state;
+    const { workers } = this.around.link.state;
     this.bars.setScale(workers.values());
     this.workers.show(
       [...workers.values()].map((row) => {
-        const { address, name, results, managed } = row;
-        const cells = [name, this.bars.show(address, row), results, figure(bytes, managed)];
-        return { key: address, cells };
+        const { address, name, results, managed, spilled } = row;
+        const size = figure(bytes, managed + spilled);
+        return { key: address, cells: [name, this.bars.show(address, row), results, size] };
       }),
-    );
-    const { held } = this;
-    this.prefixes.show(
-      [...prefixes.values()]
-        .filter(({ memory }) => memory > 0)
-        .toSorted((a, b) => (held[b.name] ?? 0) - (held[a.name] ?? 0))
-        .map(({ name, memory, producedBytes }) => ({
-          key: name,
-          cells: [name, memory, figure(bytes, held[name] ?? -1), figure(bytes, producedBytes)],
-        })),
     );
   }
 
   private show({ results, heldBytes, isPart, replicated, amm }: MemoryAnswer): void {
-    this.held = heldBytes;
-    const { workers } = this.around.link.state;
+    const { workers, prefixes } = this.around.link.state;
+    this.prefixes.show(
+      [...prefixes.values()]
+        .filter(({ memory }) => memory > 0)
+        .toSorted((a, b) => (heldBytes[b.name] ?? 0) - (heldBytes[a.name] ?? 0))
+        .map(({ name: prefix, memory, producedBytes }) => ({
+          key: prefix,
+          cells: [
+            ...[prefix, memory, figure(bytes, heldBytes[prefix] ?? -1)],
+            figure(bytes, producedBytes),
+          ],
+        })),
+    );
     const name = (address: string): string => workers.get(address)?.name ?? address;
     this.results.show(
       results.map(({ key, nbytes, workers: holders }) => ({

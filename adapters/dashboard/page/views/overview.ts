@@ -45,7 +45,16 @@ export class Overview implements View {
   private readonly all = button('Show all', () => this.showAll(), { 'aria-pressed': 'false' });
   private readonly workers = new Table(
     'Workers',
-    ['worker', 'status', 'running', 'waiting there', 'threads', 'work ahead', 'CPU', 'memory'],
+    [
+      'worker',
+      'status',
+      'running',
+      'waiting there',
+      'threads',
+      'work ahead (estimate)',
+      'CPU',
+      'memory',
+    ],
     'No worker is connected: start one with yardmaster worker and the address of this scheduler.',
     ': see Workers',
   );
@@ -213,8 +222,10 @@ export class Overview implements View {
     this.all.hidden = prefixes.size <= ROWS;
     const done = this.sum(doneTasks);
     const known = totals?.tasks ?? 0;
-    const leftS = this.sum((row) => secondsLeft(row, threads));
-    const left = leftS > 0 ? `; about ${seconds(leftS)} left on the threads that are busy` : '';
+    const onThreadsS = this.sum((row) => secondsLeft(row, threads));
+    const leftS = Math.max(onThreadsS, totals?.ratedS ?? 0);
+    const why = leftS > onThreadsS ? 'by the rate of a limit' : 'on the threads that are busy';
+    const left = leftS > 0 ? `; about ${seconds(leftS)} left ${why}` : '';
     setText(this.whole, known === 0 ? '' : `Done: ${progress(done, known)}${left}.`);
   }
 

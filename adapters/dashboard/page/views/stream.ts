@@ -185,11 +185,12 @@ export class Stream implements View {
     if (nowS === 0 || this.canvas.clientWidth === 0) return;
     if (this.isLive) this.window = this.liveWindow(nowS);
     const { fromS, toS } = this.window;
-    const answer = await Promise.race([
+    const found = await Promise.race([
       link.stream(fromS, toS, this.plotWidth),
       new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 5000)),
     ]);
-    if (answer === undefined) return;
+    if (found === undefined) return;
+    const answer = this.isLive ? { ...found, rows: this.withIdle(found.rows) } : found;
     this.shown = answer;
     this.spans = answer.spans === undefined ? [] : fromColumns(answer.spans);
     this.bins = answer.bins === undefined ? undefined : fromColumns(answer.bins);
@@ -197,6 +198,13 @@ export class Stream implements View {
     this.draw();
     this.describe(answer);
     if (this.isLive) await pause(sizeOf(answer) / RATE_MAX);
+  }
+
+  /** The rows, and one of each worker that is there and has done nothing. */
+  private withIdle(rows: StreamPart['rows']): StreamPart['rows'] {
+    const known = new Set(rows.map(({ worker }) => worker));
+    const idle = [...this.around.link.state.workers.keys()].filter((worker) => !known.has(worker));
+    return [...rows, ...idle.map((worker) => ({ worker, lane: 0 }))];
   }
 
   /** The last half minute; when nothing ran in it, the time in which something did. */
@@ -221,12 +229,14 @@ export class Stream implements View {
     setText(this.note, parts.join(' '));
     const names = this.names();
     const sums = new Map<number, { tasks: number; ms: number }>();
-    for (const { prefix, action, startMs, stopMs } of spans) {
+    const spanMs = 1000 * (this.window.toS - this.window.fromS);
+    for (const span of spans) {
+      const { prefix, action, startMs, stopMs } = span;
       const sum = sums.get(prefix) ?? { tasks: 0, ms: 0 };
       sums.set(prefix, sum);
-      if (action !== 0) continue;
+      if (action !== 0 && !this.isRunning(span)) continue;
       sum.tasks++;
-      sum.ms += stopMs - startMs;
+      sum.ms += Math.max(0, Math.min(stopMs, spanMs) - Math.max(startMs, 0));
     }
     for (const { prefix, busyPercent } of bins ?? []) {
       const sum = sums.get(prefix) ?? { tasks: 0, ms: 0 };

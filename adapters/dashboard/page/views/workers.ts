@@ -22,7 +22,7 @@ export class Workers implements View {
       'results',
       'CPU',
       'memory',
-      'work ahead',
+      'work ahead (estimate)',
       'last heard of',
     ],
     'No worker is connected.',
@@ -143,7 +143,7 @@ export class Workers implements View {
 
   private open(worker: string): void {
     const facts = h('dl');
-    const tasks = new Table('Tasks on this worker', ['task'], 'It has no tasks.');
+    const tasks = new Table('Tasks on this worker', ['task', 'has run for'], 'It has no tasks.');
     const note = h('p', { class: 'note', role: 'status' });
     const output = h('pre', { tabindex: 0, 'aria-label': 'Answer of the worker' });
     output.hidden = true;
@@ -175,7 +175,12 @@ export class Workers implements View {
         ['results', `${details.results}, ${bytes(details.nbytes)}`],
       ];
       patch(facts, ...entries.flatMap(([term, text]) => [h('dt', {}, term), h('dd', {}, text)]));
-      tasks.show(details.processing.map((key) => ({ key, cells: [taskLink(this.around, key)] })));
+      tasks.show(
+        details.processing.map(([key, ranS]) => ({
+          key,
+          cells: [taskLink(this.around, key), figure(seconds, ranS)],
+        })),
+      );
       const more = details.processingCount - details.processing.length;
       setText(note, more > 0 ? `and ${more} more` : '');
     });

@@ -393,3 +393,16 @@ export interface ProfileAnswer {
   /** The reason of the first that does not, where it told one. */
   readonly reason?: string;
 }
+
+/** The answer of `report.explain`: why work that is under way takes as long as it does. */
+export interface Explanation {
+  readonly summary: readonly string[];
+  /** The causes that explain most of the time first; none: nothing stands out. */
+  readonly findings: readonly {
+    readonly rule: string;
+    readonly cost: string;
+    readonly title: string;
+    readonly text: string;
+    readonly remedy: string;
+  }[];
+}

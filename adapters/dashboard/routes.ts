@@ -153,6 +153,7 @@ export function addApi(
   answer('/api/stacks', ['worker'], (source, { worker }) =>
     source.run('call-stacks', { workers: [given('worker', worker)] }),
   );
+  answer('/api/why-slow', [], (source) => source.run('report.explain'));
   answer('/api/logs', ['worker'], (source, { worker }) =>
     source.run('logs', { workers: [given('worker', worker)], count: LINES_MAX }),
   );

@@ -40,9 +40,12 @@ export interface Analysis {
   readonly makespanS: number;
   /** The part of it in which there was work. */
   readonly activeS: number;
+  /** Runs that have ended. */
   readonly runCount: number;
-  /** Tasks; one that ran twice counts once. */
+  /** Their tasks; one that ran twice counts once. */
   readonly taskCount: number;
+  /** Runs that had not ended at the end, and tasks that could have run. */
+  readonly openCount: number;
   readonly threads: number;
   readonly idleShare: number;
   readonly medianS: number;
@@ -57,6 +60,7 @@ export interface Analysis {
 /** O(n log n) in the runs. */
 export function analyse(history: History): Analysis {
   const { runs } = history;
+  const ended = runs.filter(({ isOpen }) => isOpen !== true);
   const active = union(runs.map(({ readyS, finishedS }): Interval => [readyS, finishedS]));
   const prefixes = prefixFigures(history);
   const workers = workerFigures(history, active, prefixes);
@@ -66,11 +70,12 @@ export function analyse(history: History): Analysis {
   return {
     makespanS: toS - fromS,
     activeS: lengthOf(active),
-    runCount: runs.length,
-    taskCount: new Set(runs.map(({ key }) => key)).size,
+    runCount: ended.length,
+    taskCount: new Set(ended.map(({ key }) => key)).size,
+    openCount: runs.length - ended.length,
     threads: peakThreads(history),
     idleShare: capacityS === 0 ? 0 : Math.max(0, 1 - busyS / capacityS),
-    medianS: medianOf(runs.map(({ timings }) => timeOf(timings).runS)),
+    medianS: medianOf(ended.map(({ timings }) => timeOf(timings).runS)),
     time: totalOf(runs),
     workers,
     prefixes,
@@ -145,6 +150,7 @@ function prefixFigures({ runs, prefixes }: History): readonly PrefixFigures[] {
   const figures = byPrefix.map((numbers, prefix): PrefixFigures => {
     const own = numbers.flatMap((number) => runs[number] ?? []);
     const times = own.map(({ timings }) => timeOf(timings));
+    const endedS = times.flatMap(({ runS }, index) => (own[index]?.isOpen === true ? [] : [runS]));
     let longest = numbers[0] ?? -1;
     let maxS = 0;
     times.forEach(({ runS }, index) => {
@@ -153,17 +159,17 @@ function prefixFigures({ runs, prefixes }: History): readonly PrefixFigures[] {
       longest = numbers[index] ?? -1;
     });
     return {
-      ...{ prefix, name: prefixes[prefix] ?? '', runs: own.length, maxS, longest },
+      ...{ prefix, name: prefixes[prefix] ?? '', runs: endedS.length, maxS, longest },
       failed: own.filter(({ isError }) => isError).length,
       runS: sumOf(times, ({ runS }) => runS),
-      medianS: medianOf(times.map(({ runS }) => runS)),
+      medianS: medianOf(endedS),
       transferS: sumOf(times, ({ transferS }) => transferS),
       movedBytes: sumOf(own, ({ movedBytes }) => movedBytes),
       resultBytes: sumOf(own, ({ nbytes }) => nbytes),
     };
   });
   return figures
-    .filter(({ runs: count }) => count > 0)
+    .filter(({ longest }) => longest >= 0)
     .toSorted((a, b) => b.runS - a.runS || a.prefix - b.prefix);
 }
 
@@ -174,15 +180,16 @@ function workerFigures(
 ): readonly WorkerFigures[] {
   const medians = new Map(prefixes.map(({ prefix, medianS }) => [prefix, medianS]));
   const sums = workers.map(() => ({ runs: 0, busyS: 0, ratios: [] as number[], transferS: 0 }));
-  for (const { worker, timings, prefix } of runs) {
+  for (const { worker, timings, prefix, isOpen } of runs) {
     const sum = sums[worker];
     if (sum === undefined) continue;
     const { runS, transferS } = timeOf(timings);
-    sum.runs++;
     sum.busyS += runS;
+    sum.transferS += transferS;
+    if (isOpen === true) continue;
+    sum.runs++;
     const usualS = medians.get(prefix) ?? 0;
     if (usualS > 0) sum.ratios.push(runS / usualS);
-    sum.transferS += transferS;
   }
   return workers.map(({ name, threads, fromS, toS = endS }, worker) => {
     const { ratios, ...sum } = sums[worker]!;

@@ -33,9 +33,11 @@ export function findingsOf(history: History, analysis: Analysis): readonly Findi
     rules.flatMap(([rule, find]) => {
       const finding = find(history, analysis);
       if (finding === undefined) return [];
-      const share = finding.explainedS / Math.max(1e-9, analysis.activeS);
-      const cost = `${seconds(finding.explainedS)}, ${percent(share)} of the time`;
-      return [{ rule, cost, ...finding }];
+      // A run that had begun before the time that is looked at is longer than that.
+      const explainedS = Math.min(finding.explainedS, analysis.activeS);
+      const share = explainedS / Math.max(1e-9, analysis.activeS);
+      const cost = `${seconds(explainedS)}, ${percent(share)} of the time`;
+      return [{ rule, cost, ...finding, explainedS }];
     });
   const leastS = Math.max(SHARE_MIN * analysis.activeS, Number.MIN_VALUE);
   const isLarge = ({ explainedS }: Finding): boolean => explainedS >= leastS;
@@ -244,7 +246,7 @@ function straggler(
   return {
     explainedS: excess(worst) / Math.max(1, threads) + idle.explainedS.straggler,
     title: `A task of ${worst.name} took much longer than the others`,
-    text: `${run?.key ?? ''} ran for ${seconds(worst.maxS)} on ${where}; half of the ${tasks(worst.runs)} of ${worst.name} took ${seconds(worst.medianS)} or less.`,
+    text: `${run?.key ?? ''} ${run?.isOpen === true ? 'has run' : 'ran'} for ${seconds(worst.maxS)} on ${where}; half of the ${tasks(worst.runs)} of ${worst.name} took ${seconds(worst.medianS)} or less.`,
     remedy: 'Split its input more evenly, or submit it first, with a higher priority.',
   };
 }
@@ -329,15 +331,16 @@ function againS({ runs }: History): number {
   });
 }
 
-function repetitions(history: History, { taskCount, threads }: Analysis): Found | undefined {
-  const { runs, workers } = history;
-  const again = runs.length - taskCount;
+function repetitions(history: History, analysis: Analysis): Found | undefined {
+  const { workers } = history;
+  const { runCount, taskCount, threads } = analysis;
+  const again = runCount - taskCount;
   if (again < 2 || workers.some(({ lost }) => lost !== undefined)) return undefined;
   const repeatedS = againS(history);
   return {
     explainedS: repeatedS / Math.max(1, threads),
     title: 'Results were computed more than once',
-    text: `${count(again)} of ${countOf(runs.length, 'run')} repeated a task that had run before; they took ${seconds(repeatedS)}.`,
+    text: `${count(again)} of ${countOf(runCount, 'run')} repeated a task that had run before; they took ${seconds(repeatedS)}.`,
     remedy: 'Hold the futures of results that are needed again: what has no future is released.',
   };
 }

@@ -24,6 +24,8 @@ export interface Run {
   /** Bytes of the result. */
   readonly nbytes: number;
   readonly isError: boolean;
+  /** It had not ended at the end of the history, which is its `finishedS`. One that waits has no timings; at the scheduler its worker is -1. */
+  readonly isOpen?: true;
   /** The reason that kept it from most workers, in words: `restrictions`, or a limit by its name. */
   readonly heldBy?: string;
   /** Number of the run whose result was the last of its inputs; -1: it needed none that ran in this time. */
@@ -119,6 +121,7 @@ export interface RunColumns {
   readonly movedBytes: Column<number>;
   readonly nbytes: Column<number>;
   readonly errors: Column<number>;
+  readonly open: Column<number>;
   readonly held: Column<readonly [run: number, by: string]>;
   readonly lastInputs: Column<number>;
   /** Of each run: number of the action, start after `fromS` and duration in milliseconds, again and again. */
@@ -159,6 +162,7 @@ export function packHistory(history: History): PackedHistory {
     movedBytes: runs.map(({ movedBytes }) => movedBytes),
     nbytes: runs.map(({ nbytes }) => nbytes),
     errors: runs.flatMap(({ isError }, number) => (isError ? [number] : [])),
+    open: runs.flatMap(({ isOpen }, number) => (isOpen === true ? [number] : [])),
     held: runs.flatMap(({ heldBy }, number) => (heldBy === undefined ? [] : [[number, heldBy]])),
     lastInputs: runs.map(({ lastInput }) => lastInput),
     timings,
@@ -171,6 +175,7 @@ export function packHistory(history: History): PackedHistory {
 export function unpackHistory(packed: PackedHistory): History {
   const { runs: columns, fromS } = packed;
   const errors = new Set(columns.errors);
+  const open = new Set(columns.open);
   const held = new Map(columns.held);
   const at = (column: Column<number>, number: number): number => column[number] ?? 0;
   const runs = columns.keys.map((key, number): Run => {
@@ -182,6 +187,7 @@ export function unpackHistory(packed: PackedHistory): History {
       movedBytes: at(columns.movedBytes, number),
       nbytes: at(columns.nbytes, number),
       isError: errors.has(number),
+      ...(open.has(number) ? { isOpen: true } : {}),
       ...(held.has(number) ? { heldBy: held.get(number) } : {}),
       lastInput: columns.lastInputs[number] ?? -1,
       timings: timingsOf(columns.timings[number] ?? [], columns.actions, fromS),

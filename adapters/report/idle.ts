@@ -113,10 +113,10 @@ function timelineOf({ runs, workers, toS: endS }: History, outliers: Outliers): 
     timeline.add(KIND.assigned, number, assignedS, finishedS);
     let atS = assignedS;
     let hasRun = false;
+    const waiting = isHeld ? KIND.sentHeld : KIND.sent;
     for (const { action, startS, stopS } of run.timings.toSorted((a, b) => a.startS - b.startS)) {
       const fromS = Math.min(Math.max(startS, atS), finishedS);
       const toS = Math.min(Math.max(stopS, fromS), finishedS);
-      const waiting = isHeld ? KIND.sentHeld : KIND.sent;
       timeline.add(hasRun ? KIND.reporting : waiting, number, atS, fromS);
       timeline.add(kindOf(action), number, fromS, toS);
       atS = toS;
@@ -132,7 +132,7 @@ function timelineOf({ runs, workers, toS: endS }: History, outliers: Outliers): 
       const isLink = runs[run.lastInput]?.prefix === prefix;
       if (runsOf(prefix) > threads && !isLink) timeline.add(KIND.common, number, fromS, toS);
     }
-    timeline.add(KIND.reporting, number, atS, finishedS);
+    timeline.add(run.timings.length > 0 ? KIND.reporting : waiting, number, atS, finishedS);
   });
   return timeline;
 }

@@ -27,8 +27,9 @@ const NAMES_MAX = 8;
 
 /** The analysis in a few sentences. */
 function summaryOf(history: History, analysis: Analysis): readonly string[] {
-  const { makespanS, activeS, runCount, taskCount, threads, path, idleShare, time } = analysis;
-  if (runCount === 0) return ['No task was computed in this time.'];
+  const { makespanS, activeS, runCount, taskCount, openCount, threads, path, idleShare, time } =
+    analysis;
+  if (runCount + openCount === 0) return ['No task was computed in this time.'];
   const pauseS = makespanS - activeS;
   const again = runCount - taskCount;
   return [
@@ -37,6 +38,7 @@ function summaryOf(history: History, analysis: Analysis): readonly string[] {
         ? `; in ${seconds(pauseS)} of that there was no work, which is left out below`
         : '') +
       (again > 0 ? `; ${countOf(again, 'more run')} repeated some of them` : '') +
+      (openCount > 0 ? `; ${tasks(openCount)} ran or could run and had not ended` : '') +
       '.',
     `The critical path has ${tasks(path.runs.length)} and took ${seconds(path.lengthS)}: ${partsOf(path.time)}. With any number of workers the work would take ${seconds(path.leastS)} at least.`,
     `Threads were idle for ${percent(idleShare)} of the time in which there was work${idleText(analysis)}.`,
@@ -107,7 +109,8 @@ export interface ScheduledRun {
 /** The schedule that was carried out: every run, in the order of their starts. O(n log n) in the runs. */
 export function scheduleOf({ fromS, runs, workers, prefixes }: History): ScheduledRun[] {
   const rows = workers.map(() => new ThreadRows());
-  const computed = runs.map((run) => {
+  const ended = runs.filter(({ isOpen }) => isOpen !== true);
+  const computed = ended.map((run) => {
     const own = run.timings.filter(({ action }) => action === 'compute');
     const timings = own.length === 0 ? run.timings : own;
     const startS = Math.min(...timings.map((timing) => timing.startS));

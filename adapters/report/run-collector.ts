@@ -24,6 +24,9 @@ import { Bandwidths } from '../dashboard/bandwidths.ts';
 const FAILURES_MAX = 20;
 const TEXT_LENGTH_MAX = 300;
 
+/** Tasks that have not ended at the beginning, and at the end, which are looked at one by one. */
+const OPEN_MAX = 10_000;
+
 /** A task that has not ended. */
 interface Pending {
   readonly readyS: number;
@@ -70,9 +73,10 @@ export class RunCollector {
     restarted: () => this.pending.clear(),
   } satisfies HookTable as Partial<SchedulerHooks>;
 
-  /** To be called at the beginning, and now and then. O(workers) */
+  /** To be called at the beginning, and now and then. O(workers); at the beginning also O(tasks that could run), bounded. */
   sample(cluster: ClusterView): void {
     const { workers, workerNumbers } = this;
+    if (this.beganS === undefined) for (const [task] of openTasks(cluster)) this.pend(task.key);
     for (const worker of cluster.workers.values()) {
       if (!workerNumbers.has(worker.address)) this.addWorker(worker);
     }
@@ -91,6 +95,7 @@ export class RunCollector {
   /** The history up to now. */
   finish(cluster: ClusterView): History {
     this.sample(cluster);
+    for (const [task, worker] of openTasks(cluster)) this.addOpen(task, worker);
     const { fromS, prefixes, workers, runs, omittedRuns, memory, failures } = this;
     const { hosts, failureCount, blamelessCount } = this;
     return {
@@ -99,6 +104,11 @@ export class RunCollector {
       ...{ memory: memory.samples, hosts: hosts.loads, failureCount, blamelessCount },
       waiting: waitingIn(cluster).map(({ text }) => text),
     };
+  }
+
+  /** Further runs are only counted. */
+  get isFull(): boolean {
+    return this.runs.length >= this.runsMax;
   }
 
   private get nowS(): number {
@@ -158,7 +168,7 @@ export class RunCollector {
     const { worker: address = '', timings = [] } = details;
     const worker = this.workerNumbers.get(address);
     if (worker === undefined || timings.length === 0) return;
-    if (this.runs.length >= this.runsMax) {
+    if (this.isFull) {
       this.omittedRuns++;
       return;
     }
@@ -181,6 +191,25 @@ export class RunCollector {
       ...(heldBy === undefined ? {} : { heldBy }),
     });
     if (!isError) this.newest.set(key, number - 1);
+  }
+
+  /** A task that has not ended: one that runs, or could. */
+  private addOpen(task: TaskView, worker: WorkerView | undefined): void {
+    const { key } = task;
+    const ranS = worker?.executing.get(task);
+    const { nowS } = this;
+    const { readyS, assignedS, movedBytes } = this.pend(key);
+    const startS = nowS - (ranS ?? 0) - Math.max(0, nowS - (worker?.lastSeenMs ?? 0) / 1000);
+    const heldBy = holderOf(task);
+    this.runs.push({
+      ...{ key, readyS, movedBytes, finishedS: nowS, nbytes: 0, isError: false, isOpen: true },
+      prefix: this.prefixNumber(task.prefix.name),
+      worker: this.workerNumbers.get(worker?.address ?? '') ?? -1,
+      assignedS: worker === undefined ? nowS : assignedS,
+      timings: ranS === undefined ? [] : [{ action: 'compute', startS, stopS: nowS }],
+      ...(heldBy === undefined ? {} : { heldBy }),
+      lastInput: -1,
+    });
   }
 
   private addFailure(
@@ -244,6 +273,25 @@ export class RunCollector {
     this.prefixNumbers.set(name, this.prefixes.length);
     return this.prefixes.push(name) - 1;
   }
+}
+
+/** Tasks that run, then those that could, with their workers. */
+function openTasks({ workers, queued, unrunnable }: ClusterView): [TaskView, WorkerView?][] {
+  const open: [TaskView, WorkerView?][] = [];
+  for (const worker of workers.values())
+    for (const task of worker.executing.keys())
+      if (worker.processing.has(task)) open.push([task, worker]);
+  for (const worker of workers.values())
+    for (const task of worker.processing) {
+      if (open.length >= OPEN_MAX) return open;
+      if (!worker.executing.has(task)) open.push([task, worker]);
+    }
+  for (const tasks of [queued, unrunnable.keys()])
+    for (const task of tasks) {
+      if (open.length >= OPEN_MAX) return open;
+      open.push([task]);
+    }
+  return open;
 }
 
 /** More samples are not drawn; beyond that every other one is dropped. */

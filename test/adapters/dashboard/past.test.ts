@@ -134,21 +134,22 @@ it('the bandwidths of workers that have left are in their recording, for pages a
   const client = await cluster.client();
   const [one = '', other = ''] = cluster.scheduler.cluster.workers.keys();
   const workers = cluster.scheduler.cluster.workers;
+  const [fromName, toName] = [one, other].map((address) => workers.get(address)?.name);
   const block = client.with({ key: 'block-1', workers: [one] }).submit(blob, 40_000_000);
   await client
     .with({ key: 'first-1', workers: [other] })
     .submit(firstOf, block)
     .result();
+  // The heartbeat after the next one was sent after the transfer, in any case.
+  const heartbeats = new Set<unknown>();
   await expect
-    .poll(() => workers.get(other)?.metrics.transfers?.length, { timeout: 30_000 })
-    .toBe(2);
+    .poll(() => heartbeats.add(workers.get(other)?.metrics).size, { timeout: 30_000 })
+    .toBeGreaterThan(2);
   await cluster.close();
   const past = await openPast(record);
   const { history } = await recordingHistory(record);
   expect(past.cluster.workers.size).toBe(0);
-  expect(history.bandwidths.pairs).toMatchObject([
-    { from: one, fromName: 'worker-0', to: other, toName: 'worker-1' },
-  ]);
+  expect(history.bandwidths.pairs).toMatchObject([{ from: one, fromName, to: other, toName }]);
   expect(history.bandwidths.types).toMatchObject([{ type: 'Uint8Array' }]);
   expect(past.samples.bandwidths.answer()).toEqual(history.bandwidths);
 }, 60_000);

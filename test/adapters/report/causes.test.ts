@@ -120,6 +120,9 @@ describe('the first finding is the cause that was planted', () => {
       change: ({ key }) => (key === 'work-0' ? { resources: { GPU: 1 } } : {}),
       afterMs: 300_000,
     });
+    expect(first(report)).toBe('straggler');
+    expect(report.findings[0]?.text).toContain('crunch-9 has run for 5 min on w');
+    expect(report.summary[0]).toContain('; 2 tasks ran or could run and had not ended.');
     const unfinished = report.findings.find(({ rule }) => rule === 'unfinished');
     expect(unfinished?.text).toContain('No worker takes 1 task, such as work-0: ');
     expect(unfinished?.text).toMatch(
@@ -152,6 +155,17 @@ describe('the first finding is the cause that was planted', () => {
     });
     expect(first(report)).toBe('restrictions');
     expect(report.findings[0]?.text).toContain('work by a restriction to certain workers');
+  });
+
+  it('restrictions: so do tasks of which none has ended', async () => {
+    const report = await reportFor({
+      tasks: equal(40, 100),
+      workers: 4,
+      change: () => ({ workers: ['w1'] }),
+      afterMs: 10_000,
+    });
+    expect(first(report)).toBe('restrictions');
+    expect(report.findings[0]?.cost).toMatch(/, 7\d % of the time$/);
   });
 
   it('restrictions: a limit lets two tasks run at a time', async () => {

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import type { Client } from '../../../adapters/client/index.ts';
-import { add, fail, spin } from '../dashboard/fixtures/tasks.mjs';
+import type { Explanation } from '../../../adapters/dashboard/page-messages.ts';
+import { add, fail, hang, spin } from '../dashboard/fixtures/tasks.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-report-'));
 let cluster: LocalCluster;
@@ -41,6 +42,19 @@ it('the report is written when the work fails, and the error is that of the work
   expect(text).toContain('<h1>A &#38; B</h1>');
   expect(text).toContain('The first was bad-1');
   expect(text).not.toContain('<b>no');
+});
+
+it('the scheduler says why work that is under way takes as long as it does', async () => {
+  const [worker] = cluster.scheduler.cluster.workers.keys();
+  const bound = client.with({ workers: [worker!] });
+  const work = Array.from({ length: 5 }, (_, n) => bound.with({ key: `hang-${n}` }).submit(hang));
+  const { findings } = await client.command<Explanation>('report.explain', { seconds: 1 });
+  expect(findings[0]).toMatchObject({
+    rule: 'restrictions',
+    title: 'Tasks were kept from idle threads',
+    text: expect.stringContaining('hang by a restriction to certain workers') as string,
+  });
+  client.cancel(work);
 });
 
 it('the scheduler collects nothing any more for a client that has left', async () => {

@@ -10,6 +10,7 @@ import {
   waitingTasks,
   type WorkerRow,
 } from '../../page-messages.ts';
+import type { Explanation } from '../../page-messages.ts';
 import { get } from '../link.ts';
 import { linked, taskLink, viewLink } from '../task-link.ts';
 import { type Around, complain, type View } from '../view.ts';
@@ -30,6 +31,8 @@ const TILES = [
 export class Overview implements View {
   private readonly tiles = new Map<string, HTMLElement>();
   private readonly waiting = h('ul', { class: 'sentences', 'aria-live': 'polite' });
+  private readonly slow = h('ul', { class: 'sentences', 'aria-live': 'polite' });
+  private readonly look = button('Look for 5 seconds', () => this.explain());
   private readonly failures = h('ul', { class: 'sentences' });
   private readonly failed = section('What failed first', this.failures);
   private readonly whole = h('p', { class: 'note', role: 'status' });
@@ -94,6 +97,8 @@ export class Overview implements View {
       {},
       h('div', { class: 'tiles' }, ...tiles),
       section('What waits, and why', this.waiting),
+      around.past === undefined &&
+        section('Why it is slow', h('p', { class: 'toolbar' }, this.look), this.slow),
       this.failed,
       section(
         'Progress',
@@ -198,6 +203,28 @@ export class Overview implements View {
     const now = `${count(this.sum((row) => row.erred))} are erred now, with those that needed one`;
     const all = `${count(ever)} failed of their own since the scheduler began; ${now}.`;
     patch(this.failures, ...items, h('li', {}, all));
+  }
+
+  /** Asks the scheduler to watch what threads do, and shows the causes of lost time that it finds. */
+  private explain(): void {
+    this.look.disabled = true;
+    patch(this.slow, h('li', {}, 'Looking at what threads do …'));
+    get<Explanation>('api/why-slow')
+      .then(
+        ({ summary, findings }) => {
+          const none = findings.length === 0 ? ['Nothing stands out.'] : [];
+          const causes = findings.map(({ title, cost, text, remedy }) =>
+            h('li', {}, h('strong', {}, `${title}: ${cost}.`), ` ${text} ${remedy}`),
+          );
+          const rest = [...none, ...summary].map((text) => h('li', {}, text));
+          patch(this.slow, ...causes, ...rest);
+        },
+        (error: unknown) => {
+          patch(this.slow);
+          complain(this.around, error);
+        },
+      )
+      .finally(() => (this.look.disabled = false));
   }
 
   private showAll(): void {

@@ -4,7 +4,7 @@
  */
 import type { AmmMoves } from '../../core/api/amm.ts';
 import type { AmmStatus } from '../../core/api/amm-manager.ts';
-import type { CallTree } from '../../core/api/executor.ts';
+import type { CallTree, TaskStack } from '../../core/api/executor.ts';
 import type { ShadowReport, Why } from '../../core/api/insight.ts';
 import type { Sentence } from '../../core/shared/waiting.ts';
 
@@ -379,6 +379,16 @@ export interface PoliciesAnswer {
   readonly shadows: readonly ShadowReport[];
   readonly known: Readonly<Record<string, readonly string[]>>;
 }
+
+/** The answer about call stacks, by worker. */
+export type StacksAnswer = readonly (readonly [
+  address: string,
+  answer: {
+    readonly running?: readonly (TaskStack & { readonly key: string; readonly seconds: number })[];
+    /** The reason why it did not answer. */
+    readonly error?: string;
+  },
+])[];
 
 /** The answer about what running tasks compute. */
 export interface ProfileAnswer {

@@ -150,8 +150,11 @@ export function addApi(
   answer('/api/memory', [], (source) => memoryOf(source));
   answer('/api/policies', [], (source) => policiesOf(source));
   answer('/api/worker', ['worker'], (source, { worker }) => workerOf(source, worker));
-  answer('/api/stacks', ['worker'], (source, { worker }) =>
-    source.run('call-stacks', { workers: [given('worker', worker)] }),
+  answer('/api/stacks', ['worker', 'key'], (source, { worker, key }) =>
+    source.run(
+      'call-stacks',
+      key === '' ? { workers: [given('worker', worker)] } : { keys: [key] },
+    ),
   );
   answer('/api/why-slow', [], (source) => source.run('report.explain'));
   answer('/api/logs', ['worker'], (source, { worker }) =>

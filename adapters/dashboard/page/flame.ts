@@ -1,6 +1,6 @@
 import type { CallTree } from '../../../core/api/executor.ts';
 import { h, on, setText } from './dom.ts';
-import { seconds } from './format.ts';
+import { place, seconds } from './format.ts';
 
 /** Height of a call in pixels. */
 const ROW = 22;
@@ -64,7 +64,7 @@ export class FlameGraph {
   }
 
   private draw(
-    { name, url, line, count }: CallTree,
+    { name, count, ...at }: CallTree,
     path: string,
     { row, left, width }: { row: number; left: number; width: number },
   ): void {
@@ -81,8 +81,8 @@ export class FlameGraph {
       this.element.append(box);
     }
     const share = `${((100 * count) / tree.count).toFixed(1)} %`;
-    const place = url === '' ? '' : ` (${url}${line > 0 ? `:${line}` : ''})`;
-    const text = `${name}${place}: ${share}, ${seconds((count * intervalMs) / 1000)}`;
+    const where = at.url === '' ? '' : ` (${place(at)})`;
+    const text = `${name}${where}: ${share}, ${seconds((count * intervalMs) / 1000)}`;
     setText(box, name);
     if (box.title !== text) box.title = text;
     box.setAttribute('aria-label', text);
@@ -90,7 +90,7 @@ export class FlameGraph {
       left: `${100 * left}%`,
       width: `${100 * width}%`,
       top: `${row * ROW}px`,
-      background: COLOURS[hash(url) % COLOURS.length],
+      background: COLOURS[hash(at.url) % COLOURS.length],
     });
   }
 }

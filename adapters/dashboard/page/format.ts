@@ -1,3 +1,4 @@
+import type { StacksAnswer } from '../page-messages.ts';
 import { secondsText, sizeText } from '../../../core/util/units.ts';
 
 /** 1536 → 1.5 KiB; below 0: unknown. */
@@ -33,4 +34,23 @@ export function clock(atS: number): string {
 /** Time of day with milliseconds. */
 export function preciseClock(atMs: number): string {
   return `${clock(atMs / 1000)}.${String(Math.floor(atMs % 1000)).padStart(3, '0')}`;
+}
+
+/** The place of a function: a path or an URL with the line, or '' where it has none. */
+export function place({ url, line }: { readonly url: string; readonly line: number }): string {
+  const path = url.startsWith('file:') ? decodeURI(new URL(url).pathname) : url;
+  return line > 0 && path !== '' ? `${path}:${line}` : path;
+}
+
+/** The calls of each running task, one a line, innermost first. */
+export function stacksText(answers: StacksAnswer): string {
+  const stacks = answers.flatMap(([worker, { running = [], error }]) => {
+    if (error !== undefined) return [`${worker} did not answer: ${error}`];
+    return running.map(({ key, seconds: ranS, frames, unseen }) => {
+      const calls = frames.map((frame) => `    ${frame.name || '(anonymous)'} (${place(frame)})`);
+      const none = `    ${unseen ?? 'it waits, and computes nothing'}`;
+      return [`${key}, for ${seconds(ranS)}`, ...(calls.length > 0 ? calls : [none])].join('\n');
+    });
+  });
+  return stacks.length === 0 ? 'Nothing runs at present.' : stacks.join('\n');
 }

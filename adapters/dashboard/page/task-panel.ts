@@ -1,6 +1,6 @@
-import type { TaskAnswer } from '../page-messages.ts';
-import { button, figure, h, on, Table } from './dom.ts';
-import { bytes, preciseClock, seconds } from './format.ts';
+import type { StacksAnswer, TaskAnswer } from '../page-messages.ts';
+import { button, figure, h, on, setText, Table } from './dom.ts';
+import { bytes, preciseClock, seconds, stacksText } from './format.ts';
 import { get } from './link.ts';
 import { taskLink } from './task-link.ts';
 import { type Around, complain } from './view.ts';
@@ -36,6 +36,8 @@ export class TaskPanel {
       h('ul', { class: 'sentences' }, ...why.now.map((sentence) => h('li', {}, sentence))),
     ];
     if (task !== null) parts.push(...this.facts(task));
+    if (why.state === 'processing' && this.around.past === undefined)
+      parts.push(...this.stack(why.key));
     parts.push(...this.decisions(why));
     const story = new Table(
       'Transitions',
@@ -71,6 +73,16 @@ export class TaskPanel {
       ...(dependencies.length > 0 ? [keys('Needs', dependencies)] : []),
       ...(dependents.length > 0 ? [keys('Needed by', dependents)] : []),
     ];
+  }
+
+  /** The calls of a running task, which its worker is asked for. */
+  private stack(key: string): HTMLElement[] {
+    const text = h('pre', { tabindex: 0, 'aria-label': 'Call stack' }, 'Its worker is asked.');
+    get<StacksAnswer>('api/stacks', { key }).then(
+      (answer) => setText(text, stacksText(answer)),
+      (error: unknown) => setText(text, (error as Error).message),
+    );
+    return [h('h3', {}, 'Call stack'), text];
   }
 
   private decisions({ decisions, isRecording }: TaskAnswer['why']): HTMLElement[] {

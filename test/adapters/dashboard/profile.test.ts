@@ -4,6 +4,7 @@ import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import type { ProfileAnswer } from '../../../adapters/dashboard/page-messages.ts';
 import type { Client } from '../../../adapters/client/index.ts';
 import { startCluster } from './bench.ts';
+import { hasBrowser, openPage, startBrowser } from './browser.ts';
 import { outer, spin } from './fixtures/tasks.mjs';
 
 describe('the profile of running tasks', () => {
@@ -55,4 +56,27 @@ describe('the profile of running tasks', () => {
     await expect.poll(callsWithMore).toContain('short > spin');
     expect((await callsIn('short')).join()).not.toContain('outer');
   });
+
+  it.skipIf(!hasBrowser)(
+    'shows the call stack of a task that runs, and those of a worker',
+    async () => {
+      const running = client.with({ key: 'still-1' }).submit(outer, 60_000);
+      await expect.poll(() => callsIn('still')).toContain('outer > inner');
+      const browser = await startBrowser();
+      try {
+        const page = await openPage(browser);
+        await page.goto(`${at}/status?task=still-1`);
+        const lines =
+          /^still-1, for [^\n]+\n +inner \(\/[^\n]*\/tasks\.mjs:\d+\)\n +outer \(\/[^\n]*\/tasks\.mjs:\d+\)$/m;
+        const stack = page.getByRole('dialog').getByLabel('Call stack');
+        await expect.poll(() => stack.innerText()).toMatch(lines);
+        const { running: stacks } = await client.callStack([running]);
+        await page.goto(`${at}/workers?worker=${encodeURIComponent(stacks[0]!.worker)}`);
+        await page.getByRole('button', { name: 'Call stacks' }).click();
+        await expect.poll(() => page.getByLabel('Answer of the worker').innerText()).toMatch(lines);
+      } finally {
+        await browser.close();
+      }
+    },
+  );
 });

@@ -1,7 +1,7 @@
 import { countOf } from '../../../../core/util/values.ts';
 import type { ProfileAnswer } from '../../page-messages.ts';
 import { button, figure, h, section, setText, Table } from '../dom.ts';
-import { clock, count, percent, seconds } from '../format.ts';
+import { clock, count, percent, place, seconds } from '../format.ts';
 import { FlameGraph } from '../flame.ts';
 import { get } from '../link.ts';
 import { poll } from '../task-link.ts';
@@ -61,13 +61,13 @@ export class Profile {
       this.note,
       `${count(tree.count)} samples of ${countOf(workers, 'worker')}${since}; a box is as wide as the time in it.${others}`,
     );
-    const sums = new Map<string, { name: string; place: string; own: number; all: number }>();
+    const sums = new Map<string, { name: string; at: string; own: number; all: number }>();
     const add = (node: typeof tree, callers: readonly string[]): void => {
       const { name, url, line } = node;
       const key = `${name} ${url} ${line}`;
       const sum = sums.get(key) ?? {
         name,
-        place: url === '' ? '' : `${url}:${line}`,
+        at: place(node),
         own: 0,
         all: 0,
       };
@@ -84,11 +84,11 @@ export class Profile {
     this.calls.show(
       [...sums]
         .toSorted(([, a], [, b]) => b.own - a.own)
-        .map(([key, { name, place, own, all }]) => ({
+        .map(([key, { name, at, own, all }]) => ({
           key,
           cells: [
             name,
-            place,
+            at,
             figure(seconds, spent(own)),
             figure(seconds, spent(all)),
             figure(percent, (100 * own) / tree.count),

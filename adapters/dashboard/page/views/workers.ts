@@ -1,9 +1,8 @@
-import type { TaskStack } from '../../../../core/api/executor.ts';
-import type { Line, WorkerAnswer } from '../../page-messages.ts';
+import type { Line, StacksAnswer, WorkerAnswer } from '../../page-messages.ts';
 import { legend, MemoryBars } from '../bar.ts';
 import { MEMORY } from '../colours.ts';
 import { button, figure, h, on, patch, section, setText, Table } from '../dom.ts';
-import { bytes, clock, seconds } from '../format.ts';
+import { bytes, clock, seconds, stacksText } from '../format.ts';
 import { get, post } from '../link.ts';
 import { poll, taskLink, viewLink } from '../task-link.ts';
 import { type Around, complain, isConfirmed, type View } from '../view.ts';
@@ -116,7 +115,7 @@ export class Workers implements View {
       { class: 'toolbar', role: 'toolbar', 'aria-label': 'Worker' },
       button(
         'Call stacks',
-        ask('api/stacks', (answer) => stacksText(answer, worker)),
+        ask('api/stacks', (answer) => stacksText(answer as StacksAnswer)),
       ),
       button(
         'Log',
@@ -191,26 +190,6 @@ export class Workers implements View {
 function answerOf(answers: unknown, worker: string): Readonly<Record<string, unknown>> {
   const pairs = answers as readonly (readonly [string, Readonly<Record<string, unknown>>])[];
   return pairs.find(([address]) => address === worker)?.[1] ?? {};
-}
-
-/** The calls of each running task, innermost first. */
-function stacksText(answer: unknown, worker: string): string {
-  const { running = [], error } = answerOf(answer, worker) as {
-    readonly running?: readonly (Partial<TaskStack> & {
-      readonly key: string;
-      readonly seconds: number;
-    })[];
-    readonly error?: unknown;
-  };
-  if (error !== undefined) return JSON.stringify(error, undefined, 2);
-  const stacks = running.map(({ key, seconds: ranS, frames = [], unseen }) => {
-    const calls = frames.map(
-      ({ name, url, line, column }) => `    at ${name || '(anonymous)'} (${url}:${line}:${column})`,
-    );
-    const none = unseen ?? 'it waits, and computes nothing';
-    return [`${key}, for ${seconds(ranS)}`, ...(calls.length > 0 ? calls : [`    ${none}`])];
-  });
-  return stacks.length === 0 ? 'No task runs.' : stacks.flat().join('\n');
 }
 
 /** Lines of a log, oldest first. */

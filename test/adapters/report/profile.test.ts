@@ -13,16 +13,22 @@ import { outer, spin } from '../dashboard/fixtures/tasks.mjs';
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-report-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Runs short tasks of a prefix until workers have samples of them. */
-async function computeUntilSampled(client: Client, prefix: string): Promise<void> {
-  const task = prefix === 'early' ? spin : outer;
+/** Runs short tasks of a prefix until workers have samples of a call, and have told all of them. */
+async function computeUntilSampled(client: Client, prefix: string, call: string): Promise<void> {
+  const samples = async (): Promise<string> =>
+    JSON.stringify(await client.broadcast('inspect', { what: 'profile' }), mapsAsLists);
   let runs = 0;
-  const sampled = async (): Promise<string> => {
+  const computed = async (): Promise<string> => {
     const key = `${prefix}-${runs++}`;
-    await client.with({ key }).submit(task, 100).result();
-    return JSON.stringify(await client.broadcast('inspect', { what: 'profile' }), mapsAsLists);
+    await client
+      .with({ key })
+      .submit(call === 'inner' ? outer : spin, 100)
+      .result();
+    return samples();
   };
-  await expect.poll(sampled, { timeout: 60_000 }).toContain(`"name":"${prefix}"`);
+  await expect.poll(computed, { timeout: 120_000 }).toContain(`"name":"${call}"`);
+  const isSame = async (): Promise<boolean> => (await samples()) === (await samples());
+  await expect.poll(isSame, { timeout: 60_000 }).toBe(true);
 }
 
 function mapsAsLists(_name: string, value: unknown): unknown {
@@ -52,8 +58,8 @@ describe.skipIf(!hasBrowser)('the profile of a report in a browser', () => {
     const file = join(folder, 'threads.html');
     const cluster = await LocalCluster.start({ mode: 'threads', workers: 2 });
     const client = await cluster.client();
-    await computeUntilSampled(client, 'early');
-    await client.report(file, () => computeUntilSampled(client, 'long'));
+    await computeUntilSampled(client, 'early', 'spin');
+    await client.report(file, () => computeUntilSampled(client, 'long', 'inner'));
     await cluster.close();
 
     const flame = await open(file);

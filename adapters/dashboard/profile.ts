@@ -4,7 +4,7 @@ import type { ApiSource } from './routes.ts';
 
 /** Milliseconds that workers have for an answer. */
 const TIMEOUT_MS = 5000;
-/** Calls with a smaller share of the samples of their prefix are not shown. */
+/** Calls with a smaller share of all samples, or of those of their prefix, are not shown. */
 const SHARE_MIN = 0.002;
 
 interface Answer {
@@ -67,7 +67,7 @@ export class ProfileReader {
     return {
       tree: {
         ...{ name: 'all tasks', url: '', line: 0, count: sumOf(prefixes) },
-        children: prefixes.map((tree) => pruned(tree, Math.max(1, SHARE_MIN * tree.count))),
+        children: prefixes.map((tree) => pruned(tree)),
       },
       intervalMs: profiles.length === 0 ? 0 : intervalMs,
       sinceS: (this.sinceMs ?? sinceMs) / 1000,
@@ -102,7 +102,8 @@ function times(tree: CallTree, factor: number): CallTree {
   return { ...tree, count: factor * tree.count, children };
 }
 
-function pruned(tree: CallTree, countMin: number): CallTree {
+/** Without the calls that would be too narrow to be seen, and those that a subtraction leaves without samples. */
+export function pruned(tree: CallTree, countMin = Math.max(1, SHARE_MIN * tree.count)): CallTree {
   const children = tree.children.filter(({ count }) => count >= countMin);
   return { ...tree, children: children.map((child) => pruned(child, countMin)) };
 }

@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto';
-import { prefixOfKey, VERSION } from '../../core/api/index.ts';
+import { type CallTree, prefixOfKey, VERSION } from '../../core/api/index.ts';
 import { countOf, escapeText } from '../../core/util/values.ts';
 import { asset } from '../dashboard/asset.ts';
 import { bytes, count, seconds } from '../dashboard/page/format.ts';
-import { asList, entriesOf, type Fields, isFields, numberIn, toNumber } from './wire/codec.ts';
+import { pruned } from '../dashboard/profile.ts';
+import { asList, type Fields, isFields, numberIn, toNumber } from './wire/codec.ts';
 import type { DaskContext } from './context.ts';
 import { namesOfWireKey } from './graph/materialized.ts';
 import { logs, profile } from './cluster.ts';
+import { callTreeOf } from './inspection.ts';
 
 /** One action of a task: what, and seconds since 1970. */
 type Action = readonly [name: string, startS: number, stopS: number];
@@ -164,73 +166,13 @@ function* short(byPrefix: ReportFigures['byPrefix']): Iterable<string> {
   }
 }
 
-const WIDTH = 1200;
-const ROW = 18;
-const ROWS_MAX = 60;
-const LETTER = 6.6;
-
-/** Frames with a smaller share of all samples are left out. */
-const SHARE_MIN = 0.002;
-
-const COLOURS = ['#f6c177', '#e9a76b', '#f2b8a0', '#d9c58b', '#e8b4bc'];
-
-/** A profile as a drawing: a box is a function, as wide as the time in it, with what it calls below. */
-function flameGraph(profile: unknown, title: string): string {
-  const total = isFields(profile) ? (toNumber(profile['count']) ?? 0) : 0;
-  if (total === 0) return '<p>Nothing was sampled: workers look every 10 ms at what they run.</p>';
-  const boxes: string[] = [];
-  let rows = 0;
-  const draw = (node: unknown, left: number, row: number): void => {
-    if (!isFields(node) || row >= ROWS_MAX) return;
-    rows = Math.max(rows, row + 1);
-    const count = toNumber(node['count']) ?? 0;
-    boxes.push(box(node, { left, row, share: count / total }));
-    let at = left;
-    for (const child of childrenOf(node).toSorted((a, b) => samplesOf(b) - samplesOf(a))) {
-      const share = samplesOf(child) / total;
-      if (share < SHARE_MIN) break;
-      draw(child, at, row + 1);
-      at += share * WIDTH;
-    }
-  };
-  draw(profile, 0, 0);
-  return `<svg viewBox="0 0 ${WIDTH} ${rows * ROW}" role="img" aria-label="${escapeText(title)}" class="flame">${boxes.join('')}</svg>`;
-}
-
-/** Some releases do not count the innermost function: an only one has all samples of its caller. */
-function childrenOf(node: Readonly<Record<string, unknown>>): readonly unknown[] {
-  const children = entriesOf(node['children']).map(([, child]) => child);
-  const [only] = children;
-  const isUncounted = children.length === 1 && isFields(only) && samplesOf(only) === 0;
-  return isUncounted ? [{ ...only, count: node['count'] }] : children;
-}
-
-function samplesOf(node: unknown): number {
-  return isFields(node) ? (toNumber(node['count']) ?? 0) : 0;
-}
-
-function box(
-  node: Readonly<Record<string, unknown>>,
-  { left, row, share }: { left: number; row: number; share: number },
-): string {
-  const description = isFields(node['description']) ? node['description'] : {};
-  const name = row === 0 ? 'all' : String(description['name']);
-  const file = typeof description['filename'] === 'string' ? description['filename'] : '';
-  const place = file === '' ? '' : ` ${file}:${String(toNumber(description['line_number']) ?? '')}`;
-  const percent = (100 * share).toFixed(1);
-  const width = share * WIDTH;
-  const letters = Math.floor((width - 6) / LETTER);
-  const label = letters < 2 ? '' : name.slice(0, letters);
-  const colour = COLOURS[(name.length + row) % COLOURS.length] ?? '';
-  const y = row * ROW;
-  return (
-    `<g><title>${escapeText(`${name}${place}: ${percent} %`)}</title>` +
-    `<rect x="${left.toFixed(1)}" y="${y}" width="${Math.max(0.5, width - 0.5).toFixed(1)}" height="${ROW - 1}" fill="${colour}"/>` +
-    `<text x="${(left + 3).toFixed(1)}" y="${y + 13}">${escapeText(label)}</text></g>`
-  );
-}
-
 // `performance_report`: one HTML file about the work between two moments.
+
+const NOT_SAMPLED = '<p>Nothing was sampled: workers look every 10 ms at what they run.</p>';
+
+function shownTree(profile: unknown): CallTree {
+  return pruned({ ...callTreeOf(profile), name: 'all' });
+}
 
 /** Lines of the scheduler's log that are quoted. */
 const LINES_MAX = 200;
@@ -267,7 +209,7 @@ export async function performanceReport(
     }),
     versions: { ...packages, yardmaster: VERSION },
     code: typeof code === 'string' ? code : '',
-    profiles: { compute, server },
+    profiles: { compute: shownTree(compute), server: shownTree(server) },
     logLines: lines.map((line) => (line as readonly unknown[]).map(String).join(' ')),
     script: script ?? '',
     style: style ?? '',
@@ -292,7 +234,7 @@ interface ReportParts {
   readonly versions: Readonly<Record<string, unknown>>;
   /** The lines of the client that called. */
   readonly code: string;
-  readonly profiles: { readonly compute: unknown; readonly server: unknown };
+  readonly profiles: Readonly<Record<'compute' | 'server', CallTree>>;
   readonly logLines: readonly string[];
   /** Draws the task stream. */
   readonly script: string;
@@ -301,13 +243,12 @@ interface ReportParts {
 
 const OWN_STYLE = `
 h1 { font-size: 1.3rem; } pre { overflow: auto; } td, th { white-space: nowrap; }
-.flame { width: 100%; border: 1px solid var(--line); } .flame text { font: 11px sans-serif; fill: #1a2129; }
 summary { cursor: pointer; font-weight: 600; padding: 0.3rem 0; }
 `;
 
 /** One file without network: what is shown comes with it, and no other script can run in it. */
 function reportPage(parts: ReportParts): string {
-  const { figures, script, style, code, profiles, logLines } = parts;
+  const { figures, script, style, code, logLines } = parts;
   const css = style + OWN_STYLE;
   const policy = `default-src 'none'; img-src data:; script-src '${hashOf(script)}'; style-src '${hashOf(css)}'`;
   const log = logLines.length === 0 ? 'No logs to report' : logLines.toReversed().join('\n');
@@ -329,8 +270,8 @@ ${sumsTable('Tasks by prefix', 'prefix', figures.byPrefix)}
 <div id="stream"></div>
 ${workersTable(parts)}
 ${sumsTable('Results by type', 'type', figures.byType)}
-<section><h2>Worker Profile (compute)</h2>${flameGraph(profiles.compute, 'What workers computed, by function')}</section>
-<section><details><summary>Worker Profile (administrative)</summary>${flameGraph(profiles.server, 'What the event loops of workers did, by function')}</details></section>
+<section><h2>Worker Profile (compute)</h2><div id="compute">${NOT_SAMPLED}</div></section>
+<section><details><summary>Worker Profile (administrative)</summary><div id="server">${NOT_SAMPLED}</div></details></section>
 <section><details><summary>Scheduler Logs</summary><pre tabindex="0">${escapeText(log)}</pre></details></section>
 </main>
 <script type="application/json" id="data">${dataFor(parts)}</script>
@@ -416,7 +357,7 @@ function htmlTable(titles: readonly string[], rows: readonly (readonly string[])
 }
 
 /** For the script: names once, and tasks as lists. */
-function dataFor({ figures, workers, startS, stopS }: ReportParts): string {
+function dataFor({ figures, workers, startS, stopS, profiles }: ReportParts): string {
   const names = new Map(workers.map(({ address, name }) => [address, name]));
   const addresses = [...new Set([...names.keys(), ...figures.byWorker.keys()])];
   const numbers = new Map(addresses.map((address, k) => [address, k]));
@@ -432,6 +373,7 @@ function dataFor({ figures, workers, startS, stopS }: ReportParts): string {
   const data = {
     startS,
     stopS,
+    profiles,
     workers: addresses.map((address) => [address, names.get(address) ?? address]),
     tasks: figures.tasks.map(({ key, prefix, worker, thread, isError, actions }) => [
       ...[key, prefix, numbers.get(worker) ?? 0, laneOf(worker, thread), isError ? 1 : 0],

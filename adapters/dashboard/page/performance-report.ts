@@ -1,4 +1,6 @@
+import type { CallTree } from '../../../core/api/executor.ts';
 import { PrefixNumbers, streamWindow, TaskRecorder } from '../task-recorder.ts';
+import { FlameGraph } from './flame.ts';
 import { Stream } from './views/stream.ts';
 
 /**
@@ -12,14 +14,25 @@ interface Data {
   readonly stopS: number;
   readonly workers: readonly (readonly [address: string, name: string])[];
   readonly tasks: readonly Task[];
+  /** Samples by the id of the element that shows them. */
+  readonly profiles: Readonly<Record<string, CallTree>>;
 }
+
+/** Between two samples of a worker. */
+const INTERVAL_MS = 10;
 
 /** Margin around all tasks, as a share of their time. */
 const MARGIN = 0.02;
 
 function show(): void {
   const data = JSON.parse(document.getElementById('data')?.textContent ?? '{}') as Data;
-  const { startS, stopS, workers, tasks } = data;
+  const { startS, stopS, workers, tasks, profiles } = data;
+  for (const [id, tree] of Object.entries(profiles)) {
+    if (tree.count === 0) continue;
+    const flame = new FlameGraph();
+    flame.show(tree, INTERVAL_MS);
+    document.getElementById(id)?.replaceChildren(flame.element);
+  }
   if (tasks.length === 0) return;
   const numbers = new PrefixNumbers();
   const spans = tasks.reduce((sum, task) => sum + (task.length - 5) / 3, 0);

@@ -89,6 +89,10 @@ describe.skipIf(found === undefined)(`what users of Dask look at${skipReason(fou
       await page.goto(pathToFileURL(join(folder, 'report.html')).href);
       await page.getByRole('img', { name: 'Task stream' }).waitFor();
       await expect.poll(() => page.innerText('main')).toContain('21 actions in this window');
+      await page
+        .getByRole('button', { name: /^slow \(.*:\d+\): / })
+        .first()
+        .waitFor();
       const { source } = createRequire(import.meta.url)('axe-core') as { readonly source: string };
       await page.evaluate(source);
       const violations = await page.evaluate<readonly { readonly id: string }[]>(

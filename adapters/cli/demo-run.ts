@@ -16,7 +16,7 @@ import {
 } from '../../core/api/index.ts';
 import { sizeText } from '../../core/util/units.ts';
 import { countOf, numberText } from '../../core/util/values.ts';
-import { ProgressBars, type ProgressRow } from '../client/progress-bars.ts';
+import { ProgressBars, type ProgressRow, wrapped } from '../client/progress-bars.ts';
 import { type Corpus, findCorpus, type NearDuplicates, singlePass, warm } from '../demo/index.ts';
 import { Draw } from '../simulator/random.ts';
 
@@ -154,7 +154,7 @@ const COLUMNS = 80;
 export function print(text: string): void {
   for (const line of text.split('\n')) {
     const isWhole = line.length <= COLUMNS || !line.includes(' ', INDENT.length);
-    process.stdout.write(`${isWhole ? line : wrapped(line, COLUMNS).join('\n')}\n`);
+    process.stdout.write(`${isWhole ? line : wrapped(line, COLUMNS, INDENT).join('\n')}\n`);
   }
 }
 
@@ -332,14 +332,11 @@ function closedError(): YardmasterError {
 
 /** Shows how far the work is: bars on a terminal, now and then a line elsewhere. */
 export interface LiveView {
-  /**
-   * A task of this stage has ended on this worker, where that is known.
-   * @param isAgain - it had ended before, and its result was lost
-   */
-  done(stage: string, worker?: string, isAgain?: boolean): void;
+  /** A task of this stage has ended, on this worker where that is known; again, when its result was lost. */
+  readonly done: (stage: string, worker?: string, isAgain?: boolean) => void;
   /** A line of text, without tearing the bars. */
-  print(line: string): void;
-  stop(): void;
+  readonly print: (line: string) => void;
+  readonly stop: () => void;
 }
 
 /** Below the first column of text of the demo. */
@@ -376,28 +373,10 @@ export function startLiveView(
       bars.changed();
     },
     print(line) {
-      if (bars.columns === undefined) print(line);
-      else for (const part of wrapped(line, bars.columns)) bars.print(part);
+      if (!bars.print(line, INDENT)) print(line);
     },
     stop: () => bars.stop(),
   };
-}
-
-/**
- * A line in parts of at most so many characters, split at spaces where there are any. All but the first are indented,
- * unless the terminal is narrow.
- */
-export function wrapped(line: string, width: number): string[] {
-  const parts: string[] = [];
-  const indent = width > 3 * INDENT.length ? INDENT : '';
-  let rest = line;
-  while (rest.length > width) {
-    const space = rest.lastIndexOf(' ', width);
-    const end = space > indent.length ? space : width;
-    parts.push(rest.slice(0, end));
-    rest = indent + rest.slice(end).trimStart();
-  }
-  return [...parts, rest];
 }
 
 /** The outcome of the cluster, and its cost. */

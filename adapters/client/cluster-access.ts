@@ -48,7 +48,12 @@ export interface SchedulerIdentity {
     readonly processingCount: number;
     readonly resultCount: number;
     readonly nbytes: number;
-    readonly metrics: { readonly memoryBytes: number; readonly cpuPercent?: number };
+    readonly metrics: {
+      readonly memoryBytes: number;
+      readonly cpuPercent?: number;
+      /** Results that its memory has no room for. */
+      readonly spilledDiskBytes?: number;
+    };
     /** Of the tasks that it computes. Default `javascript`. */
     readonly language?: string;
     /** The address of the nanny that starts its process again. */

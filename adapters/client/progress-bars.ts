@@ -15,11 +15,11 @@ export interface ProgressRow {
 }
 
 const COLUMNS = 80;
+/** Narrower lines have no percent, notes and time left. */
+const WIDE = 60;
 const NAME_MAX = 20;
-const BAR_MIN = 4;
 const BAR_MAX = 30;
-const PERCENT_WIDTH = ' 100 %'.length;
-const TIME_WIDTH = ' 99.9 ms left'.length;
+const TIME_WIDTH = '99.9 ms left'.length;
 /** Lines that are written where no bars can be drawn. */
 const LINES = 10;
 const CLEAR_RIGHT = '\u001b[K';
@@ -60,14 +60,16 @@ export class ProgressBars {
     this.stream.write(`${[`${outOf(done, total)} ${what}`, note].filter(Boolean).join(', ')}\n`);
   }
 
-  /** The width of lines above the bars; undefined: there are no bars. */
-  get columns(): number | undefined {
-    return this.bars && (this.stream.columns || COLUMNS) - 1;
+  /** Writes a text above the bars, without tearing them. False: there are none, and nothing is written. */
+  print(text: string, indentation: string): boolean {
+    for (const line of this.bars === undefined ? [] : wrapped(text, this.columns, indentation))
+      this.bars?.log(`${line}${CLEAR_RIGHT}\n`);
+    return this.bars !== undefined;
   }
 
-  /** Writes a line above the bars, without tearing them. What an old bar leaves to the right is cleared. */
-  print(line: string): void {
-    this.bars?.log(`${line}${CLEAR_RIGHT}\n`);
+  /** Terminals do not wrap lines while there are bars. */
+  private get columns(): number {
+    return (this.stream.columns || COLUMNS) - 1;
   }
 
   stop(): void {
@@ -75,38 +77,24 @@ export class ProgressBars {
   }
 
   private lineOf(row: ProgressRow): string {
-    const { rows, all, columns = COLUMNS } = this;
-    const names = Math.max(...rows.map(({ name }) => Math.min(NAME_MAX, stringWidth(name))));
-    const counts = outOf(all.total, all.total).length;
-    const notes = rows.map(({ note = '', isShare = false }) => {
-      // The note of a share stands where other rows have the time left.
-      return stringWidth(note && ` ${note}`) - (isShare ? TIME_WIDTH : 0);
-    });
-    // The bar takes what the rest leaves; on a narrow terminal time and percent give way to it.
-    let room = columns - names - counts - Math.max(0, ...notes) - '  '.length;
-    const take = (width: number): boolean => {
-      const isTaken = room - width >= BAR_MIN;
-      if (isTaken) room -= width;
-      return isTaken;
-    };
+    const { rows, all, columns } = this;
     const { done, total, note = '', isShare = false } = row;
-    const share = total > 0 ? Math.min(1, done / total) : isShare ? 0 : 1;
-    const hasPercent = take(PERCENT_WIDTH);
-    const hasTime = take(TIME_WIDTH);
-    const name = fitted(row.name, NAME_MAX);
-    return fitted(
-      [
-        name + ' '.repeat(Math.max(0, names - stringWidth(name))),
-        barOf(share, Math.max(0, Math.min(BAR_MAX, room))),
-        hasPercent && `${Math.floor(100 * share)} %`.padStart(PERCENT_WIDTH - 1),
-        outOf(done, total).padStart(counts),
-        (hasTime || !isShare) && note,
-        hasTime && this.timeLeft(row),
-      ]
-        .filter(Boolean)
-        .join(' '),
-      columns,
+    const isWide = columns >= WIDE;
+    const names = rows.map(({ name }) => Math.min(NAME_MAX, stringWidth(name)));
+    // The note of a share stands where other rows have the time left.
+    const notes = rows.map(
+      (each) => stringWidth(each.note ?? '') - (each.isShare ? TIME_WIDTH : 0),
     );
+    const share = total > 0 ? Math.min(1, done / total) : isShare ? 0 : 1;
+    const name = fitted(row.name, NAME_MAX);
+    const start = name + ' '.repeat(Math.max(...names) - stringWidth(name));
+    const counts = outOf(done, total).padStart(outOf(all.total, all.total).length);
+    const amount = isWide ? `${`${Math.floor(100 * share)} %`.padStart(5)} ${counts}` : counts;
+    const tail = isWide ? Math.max(0, ...notes) + TIME_WIDTH + 2 : 0;
+    const room = columns - stringWidth(start) - amount.length - tail - 2;
+    const bar = barOf(share, Math.max(0, Math.min(BAR_MAX, room)));
+    const rest = isWide ? [note, this.timeLeft(row)] : [];
+    return fitted([start, bar, amount, ...rest].filter(Boolean).join(' '), columns);
   }
 
   private timeLeft(row: ProgressRow): string {
@@ -127,14 +115,37 @@ export function barOf(share: number, length: number): string {
   return '█'.repeat(filled) + '░'.repeat(length - filled);
 }
 
-/** A line that is at most so many columns wide, with an ellipsis where it is cut; characters may take two or none. */
+/** A line that is at most so many columns wide, with an ellipsis where it is cut. */
 export function fitted(line: string, columns: number): string {
-  if (stringWidth(line) <= columns) return line;
-  let [shown, width] = ['', 1];
+  return stringWidth(line) <= columns ? line : `${beginningOf(line, columns - 1)}…`;
+}
+
+/** The beginning of a line that is at most so many columns wide; characters may take two or none. */
+function beginningOf(line: string, columns: number): string {
+  let [shown, width] = ['', 0];
   for (const { segment } of new Intl.Segmenter().segment(line)) {
     width += stringWidth(segment);
     if (width > columns) break;
     shown += segment;
   }
-  return `${shown}…`;
+  return shown;
+}
+
+/**
+ * A line in parts of at most so many columns, split at spaces where there are any. All but the first are indented, unless the
+ * terminal is narrow.
+ */
+export function wrapped(line: string, columns: number, indentation = ''): string[] {
+  const parts: string[] = [];
+  const indent = columns > 3 * indentation.length ? indentation : '';
+  let rest = line;
+  while (stringWidth(rest) > columns) {
+    // A character that is wider than the terminal stays whole.
+    const fits = beginningOf(rest, columns).length || 1;
+    const space = rest.lastIndexOf(' ', fits);
+    const end = space > indent.length ? space : fits;
+    parts.push(rest.slice(0, end));
+    rest = indent + rest.slice(end).trimStart();
+  }
+  return [...parts, rest];
 }

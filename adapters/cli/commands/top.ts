@@ -1,9 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import stringWidth from 'string-width';
 import type { Sentence } from '../../../core/shared/waiting.ts';
 import { sizeText } from '../../../core/util/units.ts';
-import { countOf, printableLines } from '../../../core/util/values.ts';
+import { countOf, numberText, printable, printableLines } from '../../../core/util/values.ts';
 import type { Client, SchedulerIdentity } from '../../client/index.ts';
-import { barOf, fitted } from '../../client/progress-bars.ts';
+import { barOf, fitted, wrapped } from '../../client/progress-bars.ts';
 import { textTable, TOP_SORTS, type TopSort } from '../terminal.ts';
 import { type ClientFlags, print, withClient } from '../with-client.ts';
 
@@ -31,43 +32,47 @@ interface PrefixLook {
 }
 
 const INTERVAL_MS = 1000;
+/** The rate is that of the last ten seconds, as on the dashboard. */
+const RATE_MS = 10_000;
 /** Lines for titles and what waits. */
 const OTHER_LINES = 12;
 const CLEAR = '\u001b[H\u001b[2J';
+/** The most important columns first: the last ones are left out where a terminal is too narrow. */
 const WORKER_TITLES = [
   'worker',
   'status',
-  'threads',
   'tasks',
-  'results',
-  'stored',
-  'memory',
   'cpu',
+  'memory',
+  'threads',
+  'stored',
+  'results',
 ];
-/** States as the API names them; `waiting` is any kind of it. */
-const PREFIX_TITLES = ['prefix', 'waiting', 'processing', 'memory', 'erred', 'done', 'done/s'];
 
 export function topCommand(flags: TopFlags): Promise<number> {
   const { interval = INTERVAL_MS, once, json, sort } = flags;
   return withClient(flags, 'top', async (client) => {
     if (once === true || json === true || !process.stdout.isTTY) {
       const look = await lookAt(client);
-      print(look, topText(flags.scheduler, look, undefined, { sort }), flags);
+      // Shells say the width of the terminal also to programs whose output goes on into another one.
+      const columns = process.stdout.columns || Number(process.env['COLUMNS']) || Infinity;
+      print(look, topText(flags.scheduler, look, undefined, { sort, columns }), flags);
       return 0;
     }
     let sortedBy = sort;
     using stop = untilKey((letter) => {
       sortedBy = TOP_SORTS.find((name) => name.startsWith(letter)) ?? sortedBy;
     });
-    let before: Look | undefined;
+    const looks: Look[] = [];
     while (!stop.signal.aborted) {
       const look = await lookAt(client);
+      while (looks.length > 1 && look.atMs - (looks[0]?.atMs ?? 0) > RATE_MS) looks.shift();
       const { rows, columns } = process.stdout;
       const linesMax = Math.max(4, Math.floor((rows - OTHER_LINES) / 2));
-      const shown = topText(flags.scheduler, look, before, { linesMax, sort: sortedBy });
+      const shown = topText(flags.scheduler, look, looks[0], { linesMax, sort: sortedBy, columns });
       const text = clipped(printableLines(shown), rows - 1, columns);
       process.stdout.write(`${CLEAR}${process.stdout.hasColors() ? coloured(text) : text}\n`);
-      before = look;
+      looks.push(look);
       await pause(interval, undefined, { signal: stop.signal }).catch(() => undefined);
     }
     return 0;
@@ -87,17 +92,19 @@ interface TopView {
   /** Workers, and prefixes, that are shown at most. */
   readonly linesMax?: number;
   readonly sort?: TopSort;
+  /** The width of the terminal. Default: any. */
+  readonly columns?: number;
 }
 
 /**
  * A look as text for people.
- * @param before - the look before it, from which what is done a second follows
+ * @param before - an earlier look, from which the tasks done each second follow; without one they are left out
  */
 export function topText(
   address: string,
   look: Look,
   before: Look | undefined,
-  { linesMax = Infinity, sort = 'tasks' }: TopView = {},
+  { linesMax = Infinity, sort = 'tasks', columns = Infinity }: TopView = {},
 ): string {
   const { workers, prefixes, waiting } = look;
   const rates = ratesOf(look, before);
@@ -112,18 +119,26 @@ export function topText(
   const busiest = prefixes
     .filter(({ states, prefix }) => Object.keys(states).length > 0 || (rates.get(prefix) ?? 0) > 0)
     .sort((a, b) => activityOf(b) - activityOf(a));
+  // Not begun are those that wait, are queued, or have no worker, as on the dashboard.
+  const speedTitle = before === undefined ? [] : ['done/s'];
+  const titles = ['prefix', 'not begun', 'processing', ...speedTitle, 'done', 'erred', 'memory'];
+  const lines = (...texts: string[]): string[] =>
+    texts.flatMap((text) => wrapped(printable(text), columns));
   return [
-    `${address}: ${countOf(workers.length, 'worker')}, ${countOf(threads, 'thread')}${speed}`,
+    ...lines(
+      `${address}: ${countOf(workers.length, 'worker')}, ${countOf(threads, 'thread')}${speed}`,
+      ...troublesOf(look),
+    ),
     '',
-    ...tableOf(WORKER_TITLES, fullest.map(workerRow), linesMax, 'workers'),
+    ...tableOf(WORKER_TITLES, fullest.map(workerRow), { linesMax, columns }, 'workers'),
     '',
     ...tableOf(
-      PREFIX_TITLES,
+      titles,
       busiest.map((each) => prefixRow(each, rates.get(each.prefix))),
-      linesMax,
+      { linesMax, columns },
       'prefixes',
     ),
-    ...(waiting.length === 0 ? [] : ['', ...waiting.map(({ text }) => text)]),
+    ...(waiting.length === 0 ? [] : ['', ...lines(...waiting.map(({ text }) => text))]),
   ].join('\n');
 }
 
@@ -133,16 +148,36 @@ export function clipped(text: string, rows: number, columns: number): string {
   return lines.map((line) => fitted(line, columns)).join('\n');
 }
 
+/** Failures and spilled bytes in one line, if there are any; full limits are part of what waits. */
+function troublesOf({ prefixes, workers }: Look): string[] {
+  const failed = prefixes.reduce((all, { ever }) => all + ever.failed, 0);
+  const spilled = workers.reduce((all, { metrics }) => all + (metrics.spilledDiskBytes ?? 0), 0);
+  const troubles = [
+    ...(failed > 0 ? [countOf(failed, 'task has failed', 'tasks have failed')] : []),
+    ...(spilled > 0 ? [`${sizeText(spilled)} of results are on disk`] : []),
+  ];
+  return troubles.length === 0 ? [] : [`${troubles.join('; ')}.`];
+}
+
 function tableOf(
   titles: readonly string[],
   rows: readonly (readonly (string | number)[])[],
-  linesMax: number,
+  { linesMax, columns }: { readonly linesMax: number; readonly columns: number },
   what: string,
 ): string[] {
   if (rows.length === 0) return [`no ${what}`];
+  const shown = rows
+    .slice(0, linesMax)
+    .map(([name, ...cells]) => [fitted(String(name), Math.max(24, columns / 3)), ...cells]);
+  let [count, table] = [titles.length, textTable(titles, shown).split('\n')];
+  while (count > 2 && table.some((line) => stringWidth(line) > columns)) {
+    count--;
+    const narrower = shown.map((row) => row.slice(0, count));
+    table = textTable(titles.slice(0, count), narrower).split('\n');
+  }
   const more = rows.length - linesMax;
-  const table = textTable(titles, rows.slice(0, linesMax));
-  return more > 0 ? [table, `and ${more} more ${what}`] : [table];
+  const rest = more > 0 ? [`and ${numberText(more)} more ${what}`] : [];
+  return [...table, ...rest].map((line) => fitted(line, columns));
 }
 
 /** The tasks done each second, by prefix. Empty at the first look. */
@@ -192,7 +227,7 @@ function workerRow(worker: Look['workers'][number]): (string | number)[] {
   const limit = isLimited ? ` of ${sizeText(memoryLimitBytes)}` : '';
   const memory = `${bar}${sizeText(metrics.memoryBytes)}${limit}`;
   const cpu = metrics.cpuPercent === undefined ? '' : `${Math.round(metrics.cpuPercent)} %`;
-  return [name, status, threadCount, processingCount, resultCount, sizeText(nbytes), memory, cpu];
+  return [name, status, processingCount, cpu, memory, threadCount, sizeText(nbytes), resultCount];
 }
 
 function prefixRow(
@@ -201,8 +236,8 @@ function prefixRow(
 ): (string | number)[] {
   const { waiting = 0, queued = 0, processing = 0, memory = 0, erred = 0 } = states;
   const all = waiting + queued + (states['no-worker'] ?? 0);
-  const speed = rate === undefined ? '' : rateText(rate);
-  return [prefix, all, processing, memory, erred, ever.done, speed];
+  const speed = rate === undefined ? [] : [rateText(rate)];
+  return [prefix, all, processing, ...speed, ever.done, erred, memory];
 }
 
 function rateText(rate: number): string {

@@ -1,7 +1,8 @@
 import { PassThrough } from 'node:stream';
 import { expect, it, vi } from 'vitest';
 
-import { startLiveView, wrapped } from '../../../adapters/cli/demo-run.ts';
+import { startLiveView } from '../../../adapters/cli/demo-run.ts';
+import { wrapped } from '../../../adapters/client/progress-bars.ts';
 
 it('a line of text leaves every bar on the screen, also one that has not changed', async () => {
   let written = '';
@@ -28,13 +29,14 @@ it('a line of text leaves every bar on the screen, also one that has not changed
 it('a line of text that is wider than the terminal is split at spaces, and nothing is lost', () => {
   const line =
     'Kill       worker-0, process 13176, after 307 tasks: what it held is computed again';
-  expect(wrapped(line, 60)).toEqual([
+  const indent = ' '.repeat(11);
+  expect(wrapped(line, 60, indent)).toEqual([
     'Kill       worker-0, process 13176, after 307 tasks: what it',
     '           held is computed again',
   ]);
-  expect(wrapped(line, line.length)).toEqual([line]);
-  expect(wrapped('x'.repeat(100), 60).map(({ length }) => length)).toEqual([60, 51]);
-  expect(wrapped('x'.repeat(100), 5).join('').replaceAll(' ', '')).toBe('x'.repeat(100));
+  expect(wrapped(line, line.length, indent)).toEqual([line]);
+  expect(wrapped('x'.repeat(100), 60, indent).map(({ length }) => length)).toEqual([60, 51]);
+  expect(wrapped('x'.repeat(100), 5, indent).join('').replaceAll(' ', '')).toBe('x'.repeat(100));
 });
 
 it('a terminal that knows no codes gets lines, and no codes', () => {

@@ -30,17 +30,18 @@ function look(atMs: number, done: number): Look {
   };
 }
 
-it('the first look has no speed', () => {
+it('one look says nothing of the rate, which takes two', () => {
   expect(topText('tcp://s:1', look(0, 10), undefined).split('\n')).toEqual([
     'tcp://s:1: 2 workers, 4 threads',
+    '1 task has failed.',
     '',
-    'worker  status   threads  tasks  results  stored   memory   cpu',
-    'bob     running        2      4        3  2.0 KiB  1.0 KiB  150 %',
-    'ann     running        2      1        3  2.0 KiB  1.0 KiB',
+    'worker  status   tasks  cpu    memory   threads  stored   results',
+    'bob     running      4  150 %  1.0 KiB        2  2.0 KiB        3',
+    'ann     running      1         1.0 KiB        2  2.0 KiB        3',
     '',
-    'prefix  waiting  processing  memory  erred  done  done/s',
-    'sum           0           2       7      0    10',
-    'train         1           0       0      0     0',
+    'prefix  not begun  processing  done  erred  memory',
+    'sum             0           2    10      0       7',
+    'train           1           0     0      0       0',
     '',
     'No worker takes 1 task, such as train-1: none has GPU.',
   ]);
@@ -49,7 +50,7 @@ it('the first look has no speed', () => {
 it('what is done a second is measured between two looks', () => {
   const text = topText('tcp://s:1', look(2000, 50), look(0, 10));
   expect(text).toContain('2 workers, 4 threads, 20 tasks done a second');
-  expect(text).toMatch(/^sum .* 50 +20$/m);
+  expect(text).toMatch(/^sum +0 +2 +20 +50 /m);
 });
 
 it('what does not fit on the screen is counted', () => {
@@ -70,7 +71,7 @@ it('one worker with one thread is not plural', () => {
 
 it('workers are sorted by the column that was chosen', () => {
   const first = (sort: 'name' | 'cpu' | 'tasks'): string | undefined =>
-    topText('tcp://s:1', look(0, 10), undefined, { sort }).split('\n')[3]?.slice(0, 3);
+    topText('tcp://s:1', look(0, 10), undefined, { sort }).split('\n')[4]?.slice(0, 3);
   expect([first('tasks'), first('cpu'), first('name')]).toEqual(['bob', 'bob', 'ann']);
 });
 
@@ -86,7 +87,37 @@ it('memory beside its limit has a bar, which is coloured where it is full', () =
 
 it('characters that take two columns keep the columns aligned, and are cut as such', () => {
   const wide = { ...look(0, 10), workers: [worker('工人', 1), worker('bobo', 4)] };
-  const rows = topText('tcp://s:1', wide, undefined).split('\n').slice(3, 5);
+  const rows = topText('tcp://s:1', wide, undefined).split('\n').slice(4, 6);
   expect(rows.map((row) => row.slice(0, row.indexOf('running')))).toEqual(['bobo    ', '工人    ']);
   expect(clipped('工人工人', 1, 6)).toBe('工人…');
+});
+
+it('every line fits the terminal: sentences are wrapped, and the less important columns left out', () => {
+  const one = { ...worker('tls://192.168.100.117:45671', 4), memoryLimitBytes: 2 ** 34 };
+  const prefixes = [
+    { prefix: 'p'.repeat(90), states: { queued: 3 }, ever: { done: 0, failed: 0 } },
+  ];
+  const waiting = [{ text: `3 tasks wait for ${'the results of others, '.repeat(6)}`, keys: [] }];
+  const text = topText(
+    'tcp://s:1',
+    { ...look(0, 10), workers: [one], prefixes, waiting },
+    undefined,
+    {
+      columns: 80,
+    },
+  );
+  expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+  expect(text.replaceAll('\n', ' ')).toContain(waiting[0]?.text.trim());
+  expect(text).toMatch(/^worker +status +tasks +cpu +memory$/m);
+  expect(text).toMatch(/^p{25}… +3 /m);
+});
+
+it('tasks that have not begun are counted as on the dashboard; failures and results on disk have a line', () => {
+  const states = { waiting: 1000, queued: 200, 'no-worker': 30, erred: 2 };
+  const prefixes = [{ prefix: 'sum', states, ever: { done: 0, failed: 2 } }];
+  const metrics = { memoryBytes: 1024, spilledDiskBytes: 2 ** 30 };
+  const workers = [{ ...worker('ann', 0), metrics }] as unknown as Look['workers'];
+  const lines = topText('tcp://s:1', { ...look(0, 0), prefixes, workers }, undefined).split('\n');
+  expect(lines[1]).toBe('2 tasks have failed; 1.0 GiB of results are on disk.');
+  expect(lines.find((line) => line.startsWith('sum'))).toMatch(/^sum +1230 /);
 });

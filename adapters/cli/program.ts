@@ -99,8 +99,8 @@ Exit code 1, with one line for each problem, when it is not usable.`,
 
 program.commandsGroup('Look at a cluster and operate it:');
 common(program.command('why'))
-  .description('Explain why a task is where it is, and how it got there.')
-  .argument('<key>', 'key of the task')
+  .description('Explain why a task is where it is, or why all work takes as long as it does.')
+  .argument('[key]', 'key of the task; without one threads are watched for five seconds')
   .addOption(schedulerOption())
   .option('-c, --config <file>', 'configuration file; its transport reaches the scheduler')
   .option('--record <n>', 'from now on keep the newest n decisions with their candidates', count)
@@ -109,6 +109,7 @@ common(program.command('why'))
     'after',
     `
 Examples:
+  $ yardmaster why --scheduler tls://127.0.0.1:8786
   $ yardmaster why sum-12 --scheduler tls://127.0.0.1:8786
   $ yardmaster why sum-12 --scheduler tls://127.0.0.1:8786 --record 10000
 

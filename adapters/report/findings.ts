@@ -131,9 +131,9 @@ function memoryPressure({ workers, fromS, toS }: History, analysis: Analysis): F
 function restrictions({ runs, prefixes }: History, { idle }: Analysis): Found | undefined {
   const { restrictions: explainedS } = idle.explainedS;
   const sums = new Map<string, number>();
-  for (const { heldBy, prefix, readyS, timings } of runs) {
+  for (const { heldBy, prefix, readyS, finishedS, timings } of runs) {
     if (heldBy === undefined) continue;
-    const startS = timings.find(({ action }) => action === 'compute')?.startS ?? readyS;
+    const startS = timings.find(({ action }) => action === 'compute')?.startS ?? finishedS;
     const name = `${prefixes[prefix] ?? ''} by ${heldBy}`;
     sums.set(name, (sums.get(name) ?? 0) + Math.max(0, startS - readyS));
   }
@@ -309,14 +309,14 @@ function moreThreads({ hosts }: History, analysis: Analysis): Found | undefined 
   };
 }
 
-function lateStart({ runs }: History): Found | undefined {
+function lateStart({ runs, workers }: History): Found | undefined {
   const firstS = runs.reduce((least, { readyS }) => Math.min(least, readyS), Infinity);
-  const startS = runs.reduce((least, { assignedS }) => Math.min(least, assignedS), Infinity);
-  if (runs.length === 0 || startS <= firstS) return undefined;
+  const startS = workers.reduce((least, { fromS }) => Math.min(least, fromS), Infinity);
+  if (runs.length === 0 || workers.length === 0 || startS <= firstS) return undefined;
   return {
     explainedS: startS - firstS,
     title: 'The work waited for its first worker',
-    text: `No worker took a task for the first ${seconds(startS - firstS)}.`,
+    text: `No worker was there for the first ${seconds(startS - firstS)}.`,
     remedy: 'Start workers before the work, or keep a few: adapt with a minimum.',
   };
 }

@@ -33,14 +33,18 @@ function summaryOf(history: History, analysis: Analysis): readonly string[] {
   const pauseS = makespanS - activeS;
   const again = runCount - taskCount;
   return [
-    `${tasks(taskCount)} took ${seconds(makespanS)} on ${countOf(threads, 'thread')} of ${countOf(history.workers.length, 'worker')}` +
+    `${runCount === 0 ? 'No task ended in' : `${tasks(taskCount)} took`} ${seconds(makespanS)} on ${countOf(threads, 'thread')} of ${countOf(history.workers.length, 'worker')}` +
       (pauseS > 0.1 * makespanS
         ? `; in ${seconds(pauseS)} of that there was no work, which is left out below`
         : '') +
       (again > 0 ? `; ${countOf(again, 'more run')} repeated some of them` : '') +
       (openCount > 0 ? `; ${tasks(openCount)} ran or could run and had not ended` : '') +
       '.',
-    `The critical path has ${tasks(path.runs.length)} and took ${seconds(path.lengthS)}: ${partsOf(path.time)}. With any number of workers the work would take ${seconds(path.leastS)} at least.`,
+    ...(runCount === 0
+      ? []
+      : [
+          `The critical path has ${tasks(path.runs.length)} and took ${seconds(path.lengthS)}: ${partsOf(path.time)}. With any number of workers the work would take ${seconds(path.leastS)} at least.`,
+        ]),
     `Threads were idle for ${percent(idleShare)} of the time in which there was work${idleText(analysis)}.`,
     `From the moment a task could run until it was done: ${partsOf(time)}.`,
     ...spillText(history),

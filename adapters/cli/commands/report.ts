@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { basename, extname, resolve } from 'node:path';
 import { JOURNAL_NOTE, type RecordedHistory, recordingHistory } from '../../app/past.ts';
+import type { Explanation } from '../../dashboard/page-messages.ts';
 import { printableLines } from '../../../core/util/values.ts';
 import { type Report, reportOf, scheduleOf } from '../../report/index.ts';
 import type { ReportTitle } from '../../report/report-html.ts';
@@ -66,7 +67,8 @@ function notesOf({ header, difference, damage }: RecordedHistory): string[] {
   ];
 }
 
-function reportText({ summary, findings }: Report): string {
+/** The findings with their remedies below the summary. */
+export function reportText({ summary, findings }: Explanation): string {
   const found = findings.flatMap(({ title, cost, text, remedy }, index) => [
     `${index + 1}. ${title} (${cost})`,
     `   ${text}`,

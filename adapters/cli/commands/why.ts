@@ -1,5 +1,7 @@
 import type { Decision, DecisionCandidate, Why } from '../../../core/api/index.ts';
-import { countOf, printable } from '../../../core/util/values.ts';
+import { countOf, printable, printableLines } from '../../../core/util/values.ts';
+import type { Explanation } from '../../dashboard/page-messages.ts';
+import { reportText } from './report.ts';
 import { withClient } from '../with-client.ts';
 import { say } from '../terminal.ts';
 
@@ -12,8 +14,16 @@ export interface WhyFlags {
   readonly json?: boolean;
 }
 
-export async function whyCommand(key: string, flags: WhyFlags): Promise<number> {
+/** Without a key: why the work that is under way takes as long as it does. */
+export async function whyCommand(key: string | undefined, flags: WhyFlags): Promise<number> {
   return withClient(flags, 'why', async (client) => {
+    if (key === undefined) {
+      const found = await client.command<Explanation>('report.explain');
+      say(
+        `${flags.json === true ? JSON.stringify(found, undefined, 2) : printableLines(reportText(found))}\n`,
+      );
+      return 0;
+    }
     if (flags.record !== undefined) await client.policies.recordDecisions(flags.record);
     const why = await client.why(key);
     say(flags.json === true ? `${JSON.stringify(why, undefined, 2)}\n` : whyText(why));

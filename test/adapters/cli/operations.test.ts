@@ -93,6 +93,16 @@ describe('yardmaster top', () => {
   });
 });
 
+describe('yardmaster why', () => {
+  test('without a key says why work is slow, also as JSON', async () => {
+    const [{ code, out }, found] = await Promise.all([cli('why'), json('why')]);
+    expect(code).toBe(0);
+    expect(out).toContain('\n1. Tasks were kept from idle threads (');
+    expect(out).toContain('square by a restriction to certain workers for ');
+    expect(found).toMatchObject({ findings: [{ rule: 'restrictions' }] });
+  });
+});
+
 describe('yardmaster amm', () => {
   test('stops, starts, and runs one round', async () => {
     expect((await cli('amm', 'stop')).out).toMatch(

@@ -108,7 +108,7 @@ describe('the first finding is the cause that was planted', () => {
       faults: [{ kind: 'join', atMs: 10_000, threads: 4 }],
     });
     expect(first(report)).toBe('late-start');
-    expect(report.findings[0]?.text).toMatch(/No worker took a task for the first (10|9\.\d+) s/);
+    expect(report.findings[0]?.text).toMatch(/No worker was there for the first (10|9\.\d+) s/);
     expect(report.findings[0]?.cost).toMatch(/^(10|9\.\d+) s, 9\d % of the time$/);
   });
 

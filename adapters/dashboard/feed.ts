@@ -294,9 +294,6 @@ export function totalsOf(cluster: ClusterView): Totals {
   const { tasks, workers, queued, unrunnable } = cluster;
   let finished = 0;
   for (const { stateCounts } of cluster.prefixes.values()) finished += stateCounts.memory;
-  let ratedS = 0;
-  for (const { queuedCount, intervalMs = 0 } of cluster.limits)
-    ratedS = Math.max(ratedS, rounded((queuedCount * intervalMs) / 1000));
   return {
     tasks: tasks.size,
     workers: workers.size,
@@ -305,12 +302,21 @@ export function totalsOf(cluster: ClusterView): Totals {
     queued: queued.size,
     unrunnable: unrunnable.size,
     occupancyS: rounded(cluster.totalOccupancyS),
-    ratedS,
     finished,
   };
 }
 
-export function prefixRows({ prefixes }: ClusterView, numbers: PrefixNumbers): PrefixRow[] {
+export function prefixRows(cluster: ClusterView, numbers: PrefixNumbers): PrefixRow[] {
+  const { prefixes, workers, limits } = cluster;
+  const ratedS = new Map<string, number>();
+  for (const { queued, intervalMs = 0 } of limits) {
+    const name = queued.peek()?.prefix.name;
+    if (name !== undefined) ratedS.set(name, rounded((queued.size * intervalMs) / 1000));
+  }
+  const longestS = new Map<string, number>();
+  for (const { executing } of workers.values())
+    for (const [{ prefix }, seconds] of executing)
+      longestS.set(prefix.name, Math.max(seconds, longestS.get(prefix.name) ?? 0));
   return Array.from(prefixes.values(), (prefix) => {
     const { name, states, stateCounts, durationAverageS, known, nbytesProduced } = prefix;
     const { released, waiting, queued, processing, memory, erred } = states;
@@ -320,13 +326,14 @@ export function prefixRows({ prefixes }: ClusterView, numbers: PrefixNumbers): P
       ...{ name, number: numbers.of(name), released, waiting, 'no-worker': states['no-worker'] },
       ...{ queued, processing, memory, erred, finished: stateCounts.memory },
       ...{ durationS: rounded(durationS), producedBytes: nbytesProduced },
+      ...{ ratedS: ratedS.get(name) ?? 0, longestS: Math.round(longestS.get(name) ?? 0) },
     };
   });
 }
 
-/** The next task of a worker runs when one has ended since its last heartbeat. */
-function runningCount({ executing, processing }: WorkerView): number {
-  return Math.min(executing.size, processing.size);
+/** The next task of a worker runs when one has ended since its last heartbeat; those that a thread was given ahead wait. */
+function runningCount({ executing, processing, threadCount, longRunning }: WorkerView): number {
+  return Math.min(executing.size, processing.size, threadCount + longRunning.size);
 }
 
 /** Those that have not ended since the last heartbeat. O(tasks that run). */

@@ -226,9 +226,9 @@ export class Metrics {
     this.gauge(`${at}limit_tasks`, 'Tasks with a limit, by its name', () =>
       [...cluster.limits]
         .slice(0, LIMITS_MAX)
-        .flatMap(({ name: limit, runningCount, queuedCount }): Sample[] => [
+        .flatMap(({ name: limit, runningCount, queued }): Sample[] => [
           [runningCount, { limit, state: 'running' }],
-          [queuedCount, { limit, state: 'waiting' }],
+          [queued.size, { limit, state: 'waiting' }],
         ]),
     );
     this.counter(`${at}limit_refused_total`, 'Tasks refused because as many waited as may', () =>

@@ -17,8 +17,6 @@ export interface Totals {
   readonly queued: number;
   readonly unrunnable: number;
   readonly occupancyS: number;
-  /** Seconds in which the rates of limits let what is queued begin. */
-  readonly ratedS: number;
   /** Tasks ever computed. */
   readonly finished: number;
   /** Of the scheduler's process; undefined in the first second, and of one that is gone. */
@@ -57,6 +55,10 @@ export interface PrefixRow {
   readonly durationS: number;
   /** Bytes of all results that tasks of the prefix have ever produced. */
   readonly producedBytes: number;
+  /** Seconds in which the rate of a limit lets those that wait for it begin; 0: none does. */
+  readonly ratedS: number;
+  /** Seconds for which one of them has run at most, at the last heartbeats; 0: none runs. */
+  readonly longestS: number;
 }
 
 /** Tasks that have not begun, for whatever reason. */

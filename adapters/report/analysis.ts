@@ -27,6 +27,8 @@ export interface PrefixFigures {
   readonly failed: number;
   readonly runS: number;
   readonly medianS: number;
+  /** The seconds that one usually takes, by enough others; undefined: there are not enough. */
+  readonly usualS: number | undefined;
   readonly maxS: number;
   /** The run that took longest, by its number. */
   readonly longest: number;
@@ -101,8 +103,7 @@ function outliersOf(
     isSlow: (worker) => worker === slowest?.worker,
     slownessOf: (worker) => workers[worker]?.slowness ?? 1,
     usualS: (prefix) => {
-      const { runs = 0, medianS } = usual.get(prefix) ?? {};
-      return runs >= RUNS_MIN ? medianS : undefined;
+      return usual.get(prefix)?.usualS;
     },
     runsOf: (prefix) => usual.get(prefix)?.runs ?? 0,
   };
@@ -144,7 +145,7 @@ function peakThreads({ workers }: History): number {
   return peak;
 }
 
-function prefixFigures({ runs, prefixes }: History): readonly PrefixFigures[] {
+function prefixFigures({ runs, prefixes, knownS = [] }: History): readonly PrefixFigures[] {
   const byPrefix = prefixes.map(() => [] as number[]);
   runs.forEach(({ prefix }, number) => byPrefix[prefix]?.push(number));
   const figures = byPrefix.map((numbers, prefix): PrefixFigures => {
@@ -160,6 +161,7 @@ function prefixFigures({ runs, prefixes }: History): readonly PrefixFigures[] {
     });
     return {
       ...{ prefix, name: prefixes[prefix] ?? '', runs: endedS.length, maxS, longest },
+      usualS: usualOf(endedS, knownS[prefix]),
       failed: own.filter(({ isError }) => isError).length,
       runS: sumOf(times, ({ runS }) => runS),
       medianS: medianOf(endedS),
@@ -173,8 +175,14 @@ function prefixFigures({ runs, prefixes }: History): readonly PrefixFigures[] {
     .toSorted((a, b) => b.runS - a.runS || a.prefix - b.prefix);
 }
 
+/** The median of these, or of too few the mean that the scheduler knows. */
+function usualOf(endedS: readonly number[], knownS = -1): number | undefined {
+  if (endedS.length >= RUNS_MIN) return medianOf(endedS);
+  return knownS >= 0 ? knownS : undefined;
+}
+
 function workerFigures(
-  { workers, runs, toS: endS }: History,
+  { workers, runs, fromS: beganS, toS: endS }: History,
   active: readonly Interval[],
   prefixes: readonly PrefixFigures[],
 ): readonly WorkerFigures[] {
@@ -184,7 +192,9 @@ function workerFigures(
     const sum = sums[worker];
     if (sum === undefined) continue;
     const { runS, transferS } = timeOf(timings);
-    sum.busyS += runS;
+    // A run that had begun before counts from the beginning on.
+    for (const { action, startS, stopS } of timings)
+      if (action === 'compute') sum.busyS += Math.max(0, stopS - Math.max(startS, beganS));
     sum.transferS += transferS;
     if (isOpen === true) continue;
     sum.runs++;

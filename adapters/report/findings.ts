@@ -86,6 +86,9 @@ function handOutS({ idle }: Analysis): number {
   return onTheWay + (idle.assignedMax < 1 ? 0 : queued);
 }
 
+/** The share of a machine's processors from which on other programs, or workers, are worth a word. */
+const OTHERS = 0.25;
+
 const LOOPBACK = /^(?:local|localhost|127\.|::1|\[::1\])/;
 
 function contention({ hosts }: History, analysis: Analysis): Found | undefined {
@@ -93,19 +96,38 @@ function contention({ hosts }: History, analysis: Analysis): Found | undefined {
   const [worst] = hosts.toSorted((a, b) => b.lostS - a.lostS);
   if (worst === undefined || worst.fullS === 0) return undefined;
   const lostS = sumOf(hosts, (host) => host.lostS) / Math.max(1, threads);
+  const { cores } = worst;
   const [used, own] = [worst.busyCoreS / worst.fullS, worst.ownCoreS / worst.fullS];
   const others = Math.max(0, used - own);
-  const isOwn = own >= others;
+  const areOthers = others >= Math.min(own, OTHERS * cores);
+  const areMany = own >= OTHERS * cores && threads > cores;
   const machine = LOOPBACK.test(worst.host) ? 'the machine' : worst.host;
+  const titles = [
+    ...(areOthers ? [`other programs kept ${machine} busy`] : []),
+    ...(areMany || !areOthers
+      ? [`${machine} has fewer processors than its workers have threads`]
+      : []),
+  ];
+  const remedies = [
+    ...(areOthers
+      ? [
+          'Stop the other programs, or give the workers a machine of their own; measure again before you change anything else.',
+        ]
+      : []),
+    ...(areMany || !areOthers
+      ? [
+          'Start as many threads as there are processors, or use more machines: more threads on this one gain nothing.',
+        ]
+      : []),
+  ];
   return {
-    explainedS: Math.min(activeS, lostS + fullShare(hosts) * handOutS(analysis)),
-    title: isOwn
-      ? `${machine} has fewer processors than its workers have threads`
-      : `Other programs kept ${machine} busy`,
-    text: `For ${percent(worst.fullS / worst.measuredS)} of the time its ${countOf(worst.cores, 'processor')} were busy: ${own.toFixed(1)} of them with workers, ${others.toFixed(1)} with other programs, such as clients and a scheduler. Threads had tasks for ${seconds(worst.lostS)} without a processor to compute them.`,
-    remedy: isOwn
-      ? 'Start as many threads as there are processors, or use more machines: more threads on this one gain nothing.'
-      : 'Stop the other programs, or give the workers a machine of their own; measure again before you change anything else.',
+    explainedS: Math.min(
+      activeS,
+      lostS + fullShare(hosts) * (isTiny(analysis) ? 0 : handOutS(analysis)),
+    ),
+    title: titles.join(', and ').replace(/^(?=(?:the|other) )./, (letter) => letter.toUpperCase()),
+    text: `For ${percent(worst.fullS / worst.measuredS)} of the time its ${countOf(cores, 'processor')} were busy: ${own.toFixed(1)} of them with workers, ${others.toFixed(1)} with other programs, clients and the scheduler among them. Threads had tasks for ${seconds(worst.lostS)} without a processor to compute them.`,
+    remedy: remedies.join(' '),
   };
 }
 
@@ -144,7 +166,7 @@ function restrictions({ runs, prefixes }: History, { idle }: Analysis): Found | 
     title: 'Tasks were kept from idle threads',
     text: `Threads were idle for ${seconds(explainedS)} while tasks waited that may not run there: ${worst[0]} for ${seconds(worst[1])} in all.`,
     remedy:
-      'Allow more workers, offer the resource on more of them, or raise the limit: yardmaster why KEY names what such a task waits for.',
+      'Allow more workers, offer the resource on more of them, or raise the limit: the page of such a task, or yardmaster why KEY, says what it waits for.',
   };
 }
 
@@ -193,6 +215,9 @@ const LARGE = 5;
 /** A chunk should take this multiple of it. */
 const CHUNK = 20;
 
+/** Tasks below this take less than what hands them out. */
+const TINY_S = 0.001;
+
 interface HandOutFigures {
   /** Thread seconds that passed between two tasks, on average. */
   readonly perTaskS: number;
@@ -208,12 +233,18 @@ function handOutFigures(analysis: Analysis): HandOutFigures {
   return { perTaskS, worst };
 }
 
+/** True when tasks are so short that handing them out is what keeps the machine busy. */
+function isTiny(analysis: Analysis): boolean {
+  const { worst } = handOutFigures(analysis);
+  return worst !== undefined && worst.runs >= RUNS_MIN && worst.medianS < TINY_S;
+}
+
 function smallTasks({ hosts }: History, analysis: Analysis): Found | undefined {
   const { perTaskS, worst } = handOutFigures(analysis);
   if (worst === undefined || worst.runs < RUNS_MIN) return undefined;
   const factor = Math.ceil((CHUNK * perTaskS) / Math.max(worst.medianS, 1e-5));
   return {
-    explainedS: (1 - fullShare(hosts)) * handOutS(analysis),
+    explainedS: (isTiny(analysis) ? 1 : 1 - fullShare(hosts)) * handOutS(analysis),
     title: `Tasks of ${worst.name} are too small`,
     text: `Between two tasks a thread was idle for ${seconds(perTaskS)} on average, on the way to the scheduler and back; half of the ${tasks(worst.runs)} of ${worst.name} took ${seconds(worst.medianS)} or less.`,
     remedy: `Let one task do what about ${count(factor)} do now: client.map(${worst.name}, inputs, { chunk: 'auto' }) finds the size.`,
@@ -236,18 +267,21 @@ function straggler(
   { runs, workers }: History,
   { prefixes, idle, threads }: Analysis,
 ): Found | undefined {
-  const excess = ({ maxS, medianS }: PrefixFigures): number => maxS - medianS;
+  const excess = ({ maxS, usualS = maxS }: PrefixFigures): number => maxS - usualS;
   const [worst] = prefixes
-    .filter((one) => one.runs >= RUNS_MIN && one.maxS > STRAGGLES * one.medianS)
+    .filter(({ maxS, usualS = maxS }) => maxS > STRAGGLES * usualS)
     .toSorted((a, b) => excess(b) - excess(a));
   if (worst === undefined) return undefined;
   const run = runs[worst.longest];
+  const isOpen = run?.isOpen === true;
   const where = workers[run?.worker ?? -1]?.name ?? 'its worker';
   return {
     explainedS: excess(worst) / Math.max(1, threads) + idle.explainedS.straggler,
     title: `A task of ${worst.name} took much longer than the others`,
-    text: `${run?.key ?? ''} ${run?.isOpen === true ? 'has run' : 'ran'} for ${seconds(worst.maxS)} on ${where}; half of the ${tasks(worst.runs)} of ${worst.name} took ${seconds(worst.medianS)} or less.`,
-    remedy: 'Split its input more evenly, or submit it first, with a higher priority.',
+    text: `${run?.key ?? ''} ${isOpen ? 'has run' : 'ran'} for ${seconds(worst.maxS)} on ${where}; usual for ${worst.name} is ${seconds(worst.usualS ?? 0)}.`,
+    remedy: isOpen
+      ? 'See its call stack and what it was given. When it hangs, cancel it; otherwise split its input more evenly, or submit it first, with a higher priority.'
+      : 'Split its input more evenly, or submit it first, with a higher priority.',
   };
 }
 
@@ -286,7 +320,7 @@ function serial(
   return {
     explainedS: explainedS.serial,
     title: 'More workers would not help: too few tasks could run at a time',
-    text: `The longest such stretch lasted from ${seconds(stretch[0] - fromS)} to ${seconds(stretch[1] - fromS)}; ${percent(ofPrefixS / Math.max(1e-9, explainedS.serial))} of the idle time was beside tasks of ${name}. ${tasks(path.runs.length)} that need each other take ${seconds(path.leastS)} at least.`,
+    text: `The longest such stretch lasted from ${seconds(stretch[0] - fromS)} to ${seconds(stretch[1] - fromS)}; ${percent(ofPrefixS / Math.max(1e-9, explainedS.serial))} of the idle time was beside tasks of ${name}. The longest chain of tasks that need each other takes ${seconds(path.leastS)} at least.`,
     remedy: `Make ${name} faster, or split it into tasks that can run side by side.`,
   };
 }

@@ -86,6 +86,8 @@ export interface History {
   readonly fromS: number;
   readonly toS: number;
   readonly prefixes: readonly string[];
+  /** Of each prefix the mean seconds of the tasks that the scheduler knows; -1: of none, or fewer than say something. */
+  readonly knownS?: readonly number[];
   readonly workers: readonly HistoryWorker[];
   readonly runs: readonly Run[];
   /** Runs beyond the bound, of which nothing else is known. */

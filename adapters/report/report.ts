@@ -33,14 +33,14 @@ function summaryOf(history: History, analysis: Analysis): readonly string[] {
   const pauseS = makespanS - activeS;
   const again = runCount - taskCount;
   return [
-    `${runCount === 0 ? 'No task ended in' : `${tasks(taskCount)} took`} ${seconds(makespanS)} on ${countOf(threads, 'thread')} of ${countOf(history.workers.length, 'worker')}` +
+    `${tasks(taskCount)} ${openCount > 0 ? 'ended in' : 'took'} ${seconds(makespanS)} on ${countOf(threads, 'thread')} of ${countOf(history.workers.length, 'worker')}` +
       (pauseS > 0.1 * makespanS
         ? `; in ${seconds(pauseS)} of that there was no work, which is left out below`
         : '') +
       (again > 0 ? `; ${countOf(again, 'more run')} repeated some of them` : '') +
       (openCount > 0 ? `; ${tasks(openCount)} ran or could run and had not ended` : '') +
       '.',
-    ...(runCount === 0
+    ...(runCount === 0 || openCount > 0
       ? []
       : [
           `The critical path has ${tasks(path.runs.length)} and took ${seconds(path.lengthS)}: ${partsOf(path.time)}. With any number of workers the work would take ${seconds(path.leastS)} at least.`,

@@ -27,6 +27,9 @@ const TEXT_LENGTH_MAX = 300;
 /** Tasks that have not ended at the beginning, and at the end, which are looked at one by one. */
 const OPEN_MAX = 10_000;
 
+/** The mean of fewer tasks says nothing about a prefix. */
+const KNOWN_MIN = 8;
+
 /** A task that has not ended. */
 interface Pending {
   readonly readyS: number;
@@ -100,6 +103,10 @@ export class RunCollector {
     const { hosts, failureCount, blamelessCount } = this;
     return {
       ...{ fromS, toS: this.nowS, prefixes, workers, runs, omittedRuns, failures },
+      knownS: prefixes.map((name) => {
+        const { count = 0, durationS = -1 } = cluster.prefixes.get(name)?.known ?? {};
+        return count < KNOWN_MIN ? -1 : durationS;
+      }),
       bandwidths: this.bandwidths.answer(),
       ...{ memory: memory.samples, hosts: hosts.loads, failureCount, blamelessCount },
       waiting: waitingIn(cluster).map(({ text }) => text),
@@ -276,7 +283,12 @@ export class RunCollector {
 }
 
 /** Tasks that run, then those that could, with their workers. */
-function openTasks({ workers, queued, unrunnable }: ClusterView): [TaskView, WorkerView?][] {
+function openTasks({
+  workers,
+  queued,
+  limits,
+  unrunnable,
+}: ClusterView): [TaskView, WorkerView?][] {
   const open: [TaskView, WorkerView?][] = [];
   for (const worker of workers.values())
     for (const task of worker.executing.keys())
@@ -286,7 +298,8 @@ function openTasks({ workers, queued, unrunnable }: ClusterView): [TaskView, Wor
       if (open.length >= OPEN_MAX) return open;
       if (!worker.executing.has(task)) open.push([task, worker]);
     }
-  for (const tasks of [queued, unrunnable.keys()])
+  const ofLimits = Array.from(limits, (limit) => limit.queued);
+  for (const tasks of [queued, ...ofLimits, unrunnable.keys()])
     for (const task of tasks) {
       if (open.length >= OPEN_MAX) return open;
       open.push([task]);

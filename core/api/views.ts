@@ -125,8 +125,8 @@ export interface TaskLimitView {
   readonly intervalMs: number | undefined;
   /** Tasks that are processing, and runs that were taken back and may not have ended. */
   readonly runningCount: number;
-  /** Tasks in `queued` that wait for it. */
-  readonly queuedCount: number;
+  /** Tasks in `queued` that wait for it; `peek` is the first by priority. */
+  readonly queued: Iterable<TaskView> & { readonly size: number; peek(): TaskView | undefined };
 }
 
 /** A worker as the scheduler sees it. */

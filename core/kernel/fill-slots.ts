@@ -81,8 +81,8 @@ export function startLimited(scope: KernelScope): void {
 
 /** Returns whether there was time for all of it. */
 function fill(scope: KernelScope, limit: TaskLimit, end: number): boolean {
-  const { limits, running } = scope.cluster;
-  const queue = limits.queueOf(limit);
+  const { running } = scope.cluster;
+  const queue = limit.queued;
   while (limit.hasRoom && running.size > 0) {
     const task = queue.peek();
     if (task === undefined) return true;
@@ -109,7 +109,7 @@ function leaveAtOnce(scope: KernelScope, task: TaskState): void {
 
 /** The best task of a limit decides its turn, so that no order of a set does. */
 function byBestTask(limits: TaskLimits): TaskLimit[] {
-  const best = (limit: TaskLimit): TaskState => limits.queueOf(limit).peek() as TaskState;
+  const best = (limit: TaskLimit): TaskState => limit.queued.peek() as TaskState;
   return [...limits.open].sort((a, b) => byPriority(best(a), best(b)));
 }
 

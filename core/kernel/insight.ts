@@ -344,10 +344,10 @@ function aboutState(scope: KernelScope, task: TaskState): string[] {
 
 /** O(tasks that wait for the limit), with a rate. */
 function aboutLimit({ cluster }: KernelScope, task: TaskState, limit: TaskLimit): string {
-  const { name, max, runningCount, queuedCount, bucket, intervalMs } = limit;
-  const text = `waits for its limit, one of ${queuedCount}: ${outOf(runningCount, max)} of ${name} run`;
+  const { name, max, runningCount, queued, bucket, intervalMs } = limit;
+  const text = `waits for its limit, one of ${queued.size}: ${outOf(runningCount, max)} of ${name} run`;
   if (bucket === undefined || intervalMs === undefined) return text;
-  const place = cluster.limits.queueOf(limit).sorted().indexOf(task) + 1;
+  const place = limit.queued.sorted().indexOf(task) + 1;
   const waitS = Math.max(0, bucket.timeOf(place) - cluster.nowMs) / 1000;
   return `${text}; one starts every ${secondsText(intervalMs / 1000)}, this one in ${secondsText(waitS)} at the earliest`;
 }

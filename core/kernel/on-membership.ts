@@ -232,7 +232,7 @@ export function onCheckNoWorkersTimeout(scope: KernelScope): void {
   for (const task of cluster.queued.sorted()) failWithoutWorker(scope, task, true);
   const { limits } = cluster;
   for (const limit of [...limits.open]) {
-    for (const task of limits.queueOf(limit).sorted()) failWithoutWorker(scope, task, true);
+    for (const task of limit.queued.sorted()) failWithoutWorker(scope, task, true);
   }
 }
 

@@ -8,7 +8,7 @@ import type { KernelScope } from './scope.ts';
 
 /** The queue of a task: that of its limit if it has one, else the one for open slots. */
 export function queueOf({ cluster }: Pick<KernelScope, 'cluster'>, task: TaskState): TaskQueue {
-  return task.limit === undefined ? cluster.queued : cluster.limits.queueOf(task.limit);
+  return task.limit === undefined ? cluster.queued : task.limit.queued;
 }
 
 export function enqueue({ cluster }: KernelScope, task: TaskState): void {

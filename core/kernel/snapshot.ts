@@ -653,7 +653,7 @@ const CLUSTER = cluster.table(
             ...(limit.bucket === undefined ? {} : { bucket: limit.bucket.saved() }),
             tasks: refs.tasks.numbersOf(its),
             /** Of these, those that wait for it. */
-            queued: refs.tasks.numbersOf(limits.queueOf(limit).sorted()),
+            queued: refs.tasks.numbersOf(limit.queued.sorted()),
             /** Ids of runs that were taken back and may not have ended. */
             endingRuns: limits.endingRunsOf(limit),
           }));

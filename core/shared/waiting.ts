@@ -43,7 +43,7 @@ function* withoutWorker(cluster: ClusterView): Iterable<Sentence> {
   const { workers, unrunnable } = cluster;
   if (workers.size === 0) {
     let waiting = unrunnable.size + cluster.queued.size;
-    for (const { queuedCount } of cluster.limits) waiting += queuedCount;
+    for (const limit of cluster.limits) waiting += limit.queued.size;
     if (waiting > 0)
       yield sentence(
         `${countOf(waiting, 'task waits', 'tasks wait')} for the first worker: start one.`,
@@ -112,18 +112,19 @@ function* limited({ limits, workers }: ClusterView): Iterable<Sentence> {
   if (workers.size === 0) return;
   let named = 0;
   let others = 0;
-  for (const { name, max, runningCount, queuedCount, intervalMs } of limits) {
-    if (queuedCount === 0) continue;
+  for (const { name, max, runningCount, queued, intervalMs } of limits) {
+    if (queued.size === 0) continue;
     if (named++ >= LIMITS_NAMED) {
-      others += queuedCount;
+      others += queued.size;
       continue;
     }
-    const waiting = countOf(queuedCount, 'task waits', 'tasks wait');
+    const waiting = countOf(queued.size, 'task waits', 'tasks wait');
     const isRate = intervalMs !== undefined && runningCount < max;
     const why = isRate
-      ? `one starts every ${secondsText(intervalMs / 1000)}, all within ${secondsText((queuedCount * intervalMs) / 1000)}`
+      ? `one starts every ${secondsText(intervalMs / 1000)}, all within ${secondsText((queued.size * intervalMs) / 1000)}`
       : `${outOf(runningCount, max)} run`;
-    yield sentence(`${waiting} for the limit ${name}: ${why}.`);
+    const key = queued.peek()?.key ?? '';
+    yield sentence(`${waiting} for the limit ${name}, ${key} first: ${why}.`, key);
   }
   if (others > 0)
     yield sentence(`${countOf(others, 'task waits', 'tasks wait')} for other limits.`);

@@ -35,7 +35,7 @@ export class TaskLimit {
   /** Those that are processing, and runs of them that were taken back and may not have ended. */
   runningCount = 0;
   /** Those in `queued`: they wait for this limit. */
-  queuedCount = 0;
+  readonly queued = new TaskQueue();
   /** Those in `no-worker`: there is no worker for them at present. */
   parkedCount = 0;
   /** The starts that its rate allows; undefined: any number. */
@@ -79,7 +79,7 @@ export class TaskLimit {
 
   /** Tasks that wait for it: also those without a worker for which it has no room. */
   get waitingCount(): number {
-    return this.queuedCount + Math.max(0, this.parkedCount - this.room);
+    return this.queued.size + Math.max(0, this.parkedCount - this.room);
   }
 
   /** True when a task that is new and has to wait is refused. */
@@ -100,7 +100,7 @@ export class TaskLimit {
 
   /** True when a task that is ready has to wait: there is no room, or others came before it. */
   get holdsBack(): boolean {
-    return !this.hasRoom || this.queuedCount > 0;
+    return !this.hasRoom || this.queued.size > 0;
   }
 }
 
@@ -115,7 +115,6 @@ interface Wake {
  */
 export class TaskLimits implements Iterable<TaskLimit> {
   private readonly byName = new Map<string, TaskLimit>();
-  private readonly queues = new Map<TaskLimit, TaskQueue>();
   /** Those with room that tasks wait for. */
   readonly open = new Set<TaskLimit>();
   /** Of runs that were taken back, by run id. */
@@ -155,7 +154,6 @@ export class TaskLimits implements Iterable<TaskLimit> {
       limit.bucket = new TokenBucket(rate, ...(bucket ?? [rate.burst, this.clock.nowMs]));
     }
     this.byName.set(terms.name, limit);
-    this.queues.set(limit, new TaskQueue());
     return limit;
   }
 
@@ -176,11 +174,6 @@ export class TaskLimits implements Iterable<TaskLimit> {
       limit.wakeAtMs = Infinity;
       this.review(limit);
     }
-  }
-
-  /** Its tasks in `queued`. */
-  queueOf(limit: TaskLimit): TaskQueue {
-    return this.queues.get(limit) as TaskQueue;
   }
 
   /** A task that has none has this one from now on. */
@@ -230,8 +223,7 @@ export class TaskLimits implements Iterable<TaskLimit> {
 
   /** The task waits in `queued`. */
   enqueue(limit: TaskLimit, task: TaskState): void {
-    this.queueOf(limit).add(task);
-    limit.queuedCount++;
+    limit.queued.add(task);
     this.review(limit);
   }
 
@@ -251,8 +243,7 @@ export class TaskLimits implements Iterable<TaskLimit> {
   }
 
   dequeue(limit: TaskLimit, task: TaskState): void {
-    this.queueOf(limit).delete(task);
-    limit.queuedCount--;
+    limit.queued.delete(task);
     this.review(limit);
   }
 
@@ -296,9 +287,8 @@ export class TaskLimits implements Iterable<TaskLimit> {
     for (const limit of this) {
       limit.taskCount = 0;
       limit.runningCount = 0;
-      limit.queuedCount = 0;
       limit.parkedCount = 0;
-      this.queueOf(limit).clear();
+      limit.queued.clear();
     }
     this.open.clear();
     this.spent.clear();
@@ -306,7 +296,6 @@ export class TaskLimits implements Iterable<TaskLimit> {
       if (limit === undefined) continue;
       limit.taskCount++;
       this.byName.set(limit.name, limit);
-      if (!this.queues.has(limit)) this.queues.set(limit, new TaskQueue());
     }
     for (const [runId, limit] of this.endingRuns) {
       if (endingRuns.has(runId)) limit.runningCount++;
@@ -321,7 +310,7 @@ export class TaskLimits implements Iterable<TaskLimit> {
   }
 
   private review(limit: TaskLimit): void {
-    const waits = limit.queuedCount > 0;
+    const waits = limit.queued.size > 0;
     if (waits && limit.hasRoom) this.open.add(limit);
     else this.open.delete(limit);
     const isPaced = waits && !limit.isFull && !this.open.has(limit);
@@ -349,7 +338,6 @@ export class TaskLimits implements Iterable<TaskLimit> {
   private drop(limit: TaskLimit): void {
     this.spent.delete(limit);
     this.byName.delete(limit.name);
-    this.queues.delete(limit);
   }
 }
 

@@ -130,6 +130,37 @@ describe('the first finding is the cause that was planted', () => {
     );
   });
 
+  it('straggler: the one that still runs has begun, and the others have ended, before the report', async () => {
+    const simulation = await Simulation.start({ workers: 2, heartbeatMs: 100 });
+    const tasks = [...equal(20, 0.5), { key: 'work-20', durationS: 900, prefix: 'work' }];
+    simulation.submit(graphWorkload('job', tasks, {}));
+    await simulation.pass(20_000);
+    const collector = new RunCollector(() => simulation.nowMs);
+    await simulation.scheduler.addPlugin(collecting(collector));
+    await simulation.pass(5000);
+    const report = reportOf(collector.finish(simulation.kernel.cluster));
+    await simulation.close();
+    expect(first(report)).toBe('straggler');
+    expect(report.findings[0]?.text).toMatch(
+      /^work-20 has run for 20 s on w\d; usual for work is 500 ms\.$/,
+    );
+    expect(report.summary[1]).toMatch(
+      /^Threads were idle for 50 % .*: w\d (0|100) %, w\d (0|100) %/,
+    );
+  });
+
+  it('restrictions: a limit lets one of many start a minute', async () => {
+    const limit = { name: 'api', max: 3, intervalMs: 60_000 };
+    const report = await reportFor({
+      tasks: equal(40, 1),
+      workers: 2,
+      change: () => ({ limit }),
+      afterMs: 10_000,
+    });
+    expect(first(report)).toBe('restrictions');
+    expect(report.findings[0]?.text).toContain('work by the limit api for ');
+  });
+
   it('saturation: workers are given half of what they could run', async () => {
     const report = await reportFor({
       tasks: equal(40, 1),

@@ -11,9 +11,9 @@ it('says which limits tasks wait for, and sums up those beyond three', () => {
   const tasks = names.flatMap((name) => [1, 2, 3].map((n) => [`${name}${n}`, limited(name)]));
   env.submit(Object.fromEntries(tasks) as Record<string, object>);
   expect(waitingIn(env.cluster).map(({ text }) => text)).toEqual([
-    '2 tasks wait for the limit a: 1 of 1 run.',
-    '2 tasks wait for the limit b: 1 of 1 run.',
-    '2 tasks wait for the limit c: 1 of 1 run.',
+    '2 tasks wait for the limit a, a2 first: 1 of 1 run.',
+    '2 tasks wait for the limit b, b2 first: 1 of 1 run.',
+    '2 tasks wait for the limit c, c2 first: 1 of 1 run.',
     '4 tasks wait for other limits.',
   ]);
 });
@@ -33,7 +33,7 @@ it('says that a limit lets one start from time to time, when that is what tasks 
   const limit = { limit: { name: 'api', max: 3, intervalMs: 10_000 } };
   env.submit({ a: limit, b: limit, c: limit });
   expect(waitingIn(env.cluster).map(({ text }) => text)).toEqual([
-    '2 tasks wait for the limit api: one starts every 10 s, all within 20 s.',
+    '2 tasks wait for the limit api, b first: one starts every 10 s, all within 20 s.',
   ]);
 });
 

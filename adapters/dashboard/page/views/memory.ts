@@ -28,6 +28,8 @@ export class Memory implements View {
   private readonly amm = h('div');
   private readonly note = h('p', { class: 'note', role: 'status' });
   private readonly bars = new MemoryBars();
+  /** An answer that came before the state of the cluster. */
+  private early: MemoryAnswer | undefined;
   private readonly links = new Map<string, HTMLElement>();
   readonly leave: () => void;
   readonly element: HTMLElement;
@@ -48,6 +50,7 @@ export class Memory implements View {
 
   update(): void {
     const { workers } = this.around.link.state;
+    if (this.early !== undefined) this.show(this.early);
     this.bars.setScale(workers.values());
     this.workers.show(
       [...workers.values()].map((row) => {
@@ -58,8 +61,11 @@ export class Memory implements View {
     );
   }
 
-  private show({ results, heldBytes, isPart, replicated, amm }: MemoryAnswer): void {
-    const { workers, prefixes } = this.around.link.state;
+  private show(answer: MemoryAnswer): void {
+    const { workers, prefixes, nowS } = this.around.link.state;
+    this.early = nowS === 0 ? answer : undefined;
+    if (nowS === 0) return;
+    const { results, heldBytes, isPart, replicated, amm } = answer;
     this.prefixes.show(
       [...prefixes.values()]
         .filter(({ memory }) => memory > 0)

@@ -249,10 +249,11 @@ export class Overview implements View {
     this.all.hidden = prefixes.size <= ROWS;
     const done = this.sum(doneTasks);
     const known = totals?.tasks ?? 0;
-    const onThreadsS = this.sum((row) => secondsLeft(row, threads));
-    const leftS = Math.max(onThreadsS, totals?.ratedS ?? 0);
+    const onThreadsS = this.sum((row) => secondsOfWork(row) / Math.max(1, threads));
+    const leftS = found.reduce((most, { ratedS }) => Math.max(most, ratedS), onThreadsS);
     const why = leftS > onThreadsS ? 'by the rate of a limit' : 'on the threads that are busy';
-    const left = leftS > 0 ? `; about ${seconds(leftS)} left ${why}` : '';
+    const about = found.some(isOverdue) ? 'at least' : 'about';
+    const left = leftS > 0 ? `; ${about} ${seconds(leftS)} left ${why}` : '';
     setText(this.whole, known === 0 ? '' : `Done: ${progress(done, known)}${left}.`);
   }
 
@@ -281,12 +282,12 @@ export class Overview implements View {
       words.length === 0 ? 'none left' : words.join(', '),
     );
     const done = doneTasks(row);
-    const leftS = secondsLeft(row, threads);
+    const leftS = Math.max(row.ratedS, secondsOfWork(row) / Math.max(1, threads));
     return [
       this.mark(name, number),
       bar.element,
       { shown: total === 0 ? '–' : progress(done, total), value: total === 0 ? -1 : done / total },
-      { shown: leftS > 0 ? seconds(leftS) : '–', value: leftS },
+      { shown: isOverdue(row) ? 'unknown' : leftS > 0 ? seconds(leftS) : '–', value: leftS },
       figure(seconds, durationS),
       figure(count, finished),
       figure(bytes, producedBytes),
@@ -350,8 +351,12 @@ function progress(done: number, all: number): string {
   return `${count(done)} of ${count(all)} · ${Math.floor((100 * done) / all)} %`;
 }
 
-/** Seconds for what is not done, if these threads compute nothing else; 0: nothing is left, or it is not known. */
-function secondsLeft(row: PrefixRow, threads: number): number {
-  const left = row.processing + waitingTasks(row);
-  return threads === 0 ? 0 : (left * Math.max(0, row.durationS)) / threads;
+/** Thread seconds of what is not done; 0: nothing is left, or it is not known. */
+function secondsOfWork(row: PrefixRow): number {
+  return (row.processing + waitingTasks(row)) * Math.max(0, row.durationS);
+}
+
+/** True when one runs for so much longer than usual that nobody knows when it ends. */
+function isOverdue({ longestS, durationS }: PrefixRow): boolean {
+  return longestS > 5 && longestS > 5 * Math.max(0, durationS);
 }

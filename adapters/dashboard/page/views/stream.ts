@@ -218,7 +218,7 @@ export class Stream implements View {
     const { spans, bins } = this;
     const parts = [
       ...this.waitingText(running),
-      `Recording since ${clock(sinceS)}; ${countOf(actions, 'action')} in this window.`,
+      `Recording since ${clock(sinceS)}; ${countOf(actions + spans.filter((span) => this.isRunning(span)).length, 'action')} in this window.`,
     ];
     if (bins !== undefined)
       parts.push('Each pixel shows the longest of its tasks: zoom in to see each one.');

@@ -9,7 +9,7 @@ it('of the tasks with a limit, at most so many run, and others use the workers m
   env.addWorkers(4);
   env.submit({ a: two, b: two, c: two, d: two });
   expect(env.states).toMatchObject({ c: 'queued', d: 'queued' });
-  expect([...env.cluster.limits]).toMatchObject([{ runningCount: 2, queuedCount: 2 }]);
+  expect([...env.cluster.limits]).toMatchObject([{ runningCount: 2, queued: { size: 2 } }]);
   env.submit({ x: {}, y: {} });
   expect(env.state('x')).toMatch('processing');
   expect(env.state('y')).toMatch('processing');
@@ -221,7 +221,7 @@ it('a task starts with the first stimulus at which its rate allows it, whatever 
     env.submit(Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`t${n}x`, fast])));
     // Each stimulus checks that no task waits for a limit with room.
     for (let step = 0; step < 400; step++) env.advance(intervalMs / 8).send({ op: 'continue' });
-    expect(env.cluster.limits.get('api')).toMatchObject({ runningCount: 40, queuedCount: 0 });
+    expect(env.cluster.limits.get('api')).toMatchObject({ runningCount: 40, queued: { size: 0 } });
   }
 });
 

@@ -23,7 +23,7 @@ import type {
 } from './page-messages.ts';
 import { ProcessFigures } from './process-figures.ts';
 import { PrefixNumbers, type RunningTask, streamWindow, TaskRecorder } from './task-recorder.ts';
-import { waitingIn } from '../../core/shared/waiting.ts';
+import { isStraggling, waitingIn } from '../../core/shared/waiting.ts';
 
 /** Between two frames, at least. */
 const FRAME_MS = 250;
@@ -313,10 +313,10 @@ export function prefixRows(cluster: ClusterView, numbers: PrefixNumbers): Prefix
     const name = queued.peek()?.prefix.name;
     if (name !== undefined) ratedS.set(name, rounded((queued.size * intervalMs) / 1000));
   }
-  const longestS = new Map<string, number>();
+  const overdue = new Set<string>();
   for (const { executing } of workers.values())
-    for (const [{ prefix }, seconds] of executing)
-      longestS.set(prefix.name, Math.max(seconds, longestS.get(prefix.name) ?? 0));
+    for (const [task, seconds] of executing)
+      if (isStraggling(task, seconds)) overdue.add(task.prefix.name);
   return Array.from(prefixes.values(), (prefix) => {
     const { name, states, stateCounts, durationAverageS, known, nbytesProduced } = prefix;
     const { released, waiting, queued, processing, memory, erred } = states;
@@ -326,7 +326,7 @@ export function prefixRows(cluster: ClusterView, numbers: PrefixNumbers): Prefix
       ...{ name, number: numbers.of(name), released, waiting, 'no-worker': states['no-worker'] },
       ...{ queued, processing, memory, erred, finished: stateCounts.memory },
       ...{ durationS: rounded(durationS), producedBytes: nbytesProduced },
-      ...{ ratedS: ratedS.get(name) ?? 0, longestS: Math.round(longestS.get(name) ?? 0) },
+      ...{ ratedS: ratedS.get(name) ?? 0, isOverdue: overdue.has(name) },
     };
   });
 }

@@ -57,8 +57,8 @@ export interface PrefixRow {
   readonly producedBytes: number;
   /** Seconds in which the rate of a limit lets those that wait for it begin; 0: none does. */
   readonly ratedS: number;
-  /** Seconds for which one of them has run at most, at the last heartbeats; 0: none runs. */
-  readonly longestS: number;
+  /** One runs far longer than usual, so that nobody knows when it ends. */
+  readonly isOverdue: boolean;
 }
 
 /** Tasks that have not begun, for whatever reason. */

@@ -82,13 +82,19 @@ function* impairedWorkers({ workers }: ClusterView): Iterable<Sentence> {
     yield sentence(`${countOf(paused, 'worker takes', 'workers take')} no new tasks: ${first}.`);
 }
 
+/** True for a task that has run far longer than enough others of its prefix took. */
+export function isStraggling({ prefix: { known } }: TaskView, seconds: number): boolean {
+  if (seconds < STRAGGLER_S || known === undefined || known.count < COMPARED_WITH) return false;
+  return seconds >= STRAGGLER_TIMES * known.durationS;
+}
+
 /** Running tasks that take far longer than those of their prefix took: the rest may wait for them. */
 function* stragglers({ workers }: ClusterView): Iterable<Sentence> {
   let [found, worst, text, key] = [0, 0, '', ''];
   for (const { name, executing } of workers.values()) {
     for (const [task, seconds] of executing) {
-      const { count = 0, durationS = 0 } = seconds < STRAGGLER_S ? {} : (task.prefix.known ?? {});
-      if (count < COMPARED_WITH || seconds < STRAGGLER_TIMES * durationS) continue;
+      if (!isStraggling(task, seconds)) continue;
+      const { count = 0, durationS = 0 } = task.prefix.known ?? {};
       found++;
       if (seconds - durationS <= worst) continue;
       [worst, key] = [seconds - durationS, task.key];

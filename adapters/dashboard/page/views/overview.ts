@@ -252,7 +252,7 @@ export class Overview implements View {
     const onThreadsS = this.sum((row) => secondsOfWork(row) / Math.max(1, threads));
     const leftS = found.reduce((most, { ratedS }) => Math.max(most, ratedS), onThreadsS);
     const why = leftS > onThreadsS ? 'by the rate of a limit' : 'on the threads that are busy';
-    const about = found.some(isOverdue) ? 'at least' : 'about';
+    const about = found.some(({ isOverdue }) => isOverdue) ? 'at least' : 'about';
     const left = leftS > 0 ? `; ${about} ${seconds(leftS)} left ${why}` : '';
     setText(this.whole, known === 0 ? '' : `Done: ${progress(done, known)}${left}.`);
   }
@@ -287,7 +287,7 @@ export class Overview implements View {
       this.mark(name, number),
       bar.element,
       { shown: total === 0 ? '–' : progress(done, total), value: total === 0 ? -1 : done / total },
-      { shown: isOverdue(row) ? 'unknown' : leftS > 0 ? seconds(leftS) : '–', value: leftS },
+      { shown: row.isOverdue ? 'unknown' : leftS > 0 ? seconds(leftS) : '–', value: leftS },
       figure(seconds, durationS),
       figure(count, finished),
       figure(bytes, producedBytes),
@@ -354,9 +354,4 @@ function progress(done: number, all: number): string {
 /** Thread seconds of what is not done; 0: nothing is left, or it is not known. */
 function secondsOfWork(row: PrefixRow): number {
   return (row.processing + waitingTasks(row)) * Math.max(0, row.durationS);
-}
-
-/** True when one runs for so much longer than usual that nobody knows when it ends. */
-function isOverdue({ longestS, durationS }: PrefixRow): boolean {
-  return longestS > 5 && longestS > 5 * Math.max(0, durationS);
 }

@@ -165,9 +165,14 @@ function restrictions({ runs, prefixes }: History, { idle }: Analysis): Found | 
     explainedS,
     title: 'Tasks were kept from idle threads',
     text: `Threads were idle for ${seconds(explainedS)} while tasks waited that may not run there: ${worst[0]} for ${seconds(worst[1])} in all.`,
-    remedy:
-      'Allow more workers, offer the resource on more of them, or raise the limit: the page of such a task, or yardmaster why KEY, says what it waits for.',
+    remedy: `${remedyFor(worst[0])}: the page of such a task, or yardmaster why KEY, says what it waits for.`,
   };
+}
+
+function remedyFor(held: string): string {
+  if (held.includes(' by the limit ')) return 'Raise the limit, if what it protects can take more';
+  if (held.includes(' by the resource ')) return 'Offer the resource on more workers';
+  return 'Allow more workers';
 }
 
 function saturation(_: History, { idle, threads }: Analysis): Found | undefined {
@@ -242,7 +247,8 @@ function isTiny(analysis: Analysis): boolean {
 function smallTasks({ hosts }: History, analysis: Analysis): Found | undefined {
   const { perTaskS, worst } = handOutFigures(analysis);
   if (worst === undefined || worst.runs < RUNS_MIN) return undefined;
-  const factor = Math.ceil((CHUNK * perTaskS) / Math.max(worst.medianS, 1e-5));
+  const wanted = Math.ceil((CHUNK * perTaskS) / Math.max(worst.medianS, 1e-5));
+  const factor = Math.min(wanted, Math.ceil(worst.runs / Math.max(1, analysis.threads)));
   return {
     explainedS: (isTiny(analysis) ? 1 : 1 - fullShare(hosts)) * handOutS(analysis),
     title: `Tasks of ${worst.name} are too small`,

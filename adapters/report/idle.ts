@@ -98,6 +98,9 @@ class Timeline {
   }
 }
 
+/** Inputs of fewer bytes are there soon. */
+const LARGE_BYTES = 1e6;
+
 function timelineOf({ runs, workers, toS: endS }: History, outliers: Outliers): Timeline {
   const timeline = new Timeline();
   const { isSlow, slownessOf, usualS, runsOf } = outliers;
@@ -114,6 +117,10 @@ function timelineOf({ runs, workers, toS: endS }: History, outliers: Outliers): 
     let atS = assignedS;
     let hasRun = false;
     const waiting = isHeld ? KIND.sentHeld : KIND.sent;
+    const firstS = run.timings.find(({ action }) => action === 'compute')?.startS ?? finishedS;
+    // Its inputs are on their way, be it for another task or from a disk.
+    if (run.movedBytes >= LARGE_BYTES)
+      timeline.add(KIND.fetching, number, assignedS, Math.min(firstS, finishedS));
     for (const { action, startS, stopS } of run.timings.toSorted((a, b) => a.startS - b.startS)) {
       const fromS = Math.min(Math.max(startS, atS), finishedS);
       const toS = Math.min(Math.max(stopS, fromS), finishedS);
@@ -292,7 +299,7 @@ class Counts {
       take(fetching > 0 ? fetching + waiting : 0),
       take((isPaused ? 0 : waiting) + count(KIND.reporting)),
     ];
-    const behind = free === 0 ? [count(KIND.sent), count(KIND.sentHeld)] : [0, 0];
+    const behind = [KIND.sent, KIND.sentHeld].map((kind) => Math.max(0, count(kind) - free));
     [...own, isPaused ? 0 : idle, isPaused ? idle : 0, ...behind].forEach((amount, index) => {
       sums[index]! += amount - parts[PARTS * worker + index]!;
       parts[PARTS * worker + index] = amount;

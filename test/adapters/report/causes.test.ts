@@ -149,6 +149,26 @@ describe('the first finding is the cause that was planted', () => {
     );
   });
 
+  it('restrictions: tasks that are bound to one worker wait there for large inputs of others', async () => {
+    const blocks = Array.from({ length: 4 }, (_, k) => ({
+      key: `block-${k}`,
+      durationS: 0.1,
+      nbytes: 2e8,
+    }));
+    const joins = Array.from({ length: 40 }, (_, k) => ({
+      ...{ key: `join-${k}`, durationS: 0.01, prefix: 'join' },
+      needs: [`block-${k % 4}`],
+    }));
+    const report = await reportFor({
+      tasks: [...blocks, ...joins],
+      workers: 4,
+      change: ({ key }) => ({ workers: [key.startsWith('join') ? 'w3' : 'w1'] }),
+    });
+    const rules = report.findings.map(({ rule }) => rule);
+    expect(rules.slice(0, 2)).toEqual(['restrictions', 'transfers']);
+    expect(rules).not.toContain('small-tasks');
+  });
+
   it('restrictions: a limit lets one of many start a minute', async () => {
     const limit = { name: 'api', max: 3, intervalMs: 60_000 };
     const report = await reportFor({

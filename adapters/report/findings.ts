@@ -102,21 +102,23 @@ function contention({ hosts }: History, analysis: Analysis): Found | undefined {
   const areOthers = others >= Math.min(own, OTHERS * cores);
   const areMany = own >= OTHERS * cores && threads > cores;
   const machine = LOOPBACK.test(worst.host) ? 'the machine' : worst.host;
-  const titles = [
-    ...(areOthers ? [`other programs kept ${machine} busy`] : []),
-    ...(areMany || !areOthers
-      ? [`${machine} has fewer processors than its workers have threads`]
-      : []),
-  ];
-  const remedies = [
+  const causes = [
     ...(areOthers
       ? [
-          'Stop the other programs, or give the workers a machine of their own; measure again before you change anything else.',
+          {
+            title: `other programs kept ${machine} busy`,
+            remedy:
+              'Stop the other programs, or give the workers a machine of their own; measure again before you change anything else.',
+          },
         ]
       : []),
     ...(areMany || !areOthers
       ? [
-          'Start as many threads as there are processors, or use more machines: more threads on this one gain nothing.',
+          {
+            title: `${machine} has fewer processors than its workers have threads`,
+            remedy:
+              'Start as many threads as there are processors, or use more machines: more threads on this one gain nothing.',
+          },
         ]
       : []),
   ];
@@ -125,9 +127,12 @@ function contention({ hosts }: History, analysis: Analysis): Found | undefined {
       activeS,
       lostS + fullShare(hosts) * (isTiny(analysis) ? 0 : handOutS(analysis)),
     ),
-    title: titles.join(', and ').replace(/^(?=(?:the|other) )./, (letter) => letter.toUpperCase()),
+    title: causes
+      .map(({ title }) => title)
+      .join(', and ')
+      .replace(/^(?=(?:the|other) )./, (letter) => letter.toUpperCase()),
     text: `For ${percent(worst.fullS / worst.measuredS)} of the time its ${countOf(cores, 'processor')} were busy: ${own.toFixed(1)} of them with workers, ${others.toFixed(1)} with other programs, clients and the scheduler among them. Threads had tasks for ${seconds(worst.lostS)} without a processor to compute them.`,
-    remedy: remedies.join(' '),
+    remedy: causes.map(({ remedy }) => remedy).join(' '),
   };
 }
 

@@ -9,6 +9,7 @@ import {
   type WorkerLoss,
   type WorkerView,
 } from '../../core/api/index.ts';
+import { RUNS_MIN } from './analysis.ts';
 import type {
   History,
   HistoryFailure,
@@ -26,9 +27,6 @@ const TEXT_LENGTH_MAX = 300;
 
 /** Tasks that have not ended at the beginning, and at the end, which are looked at one by one. */
 const OPEN_MAX = 10_000;
-
-/** The mean of fewer tasks says nothing about a prefix. */
-const KNOWN_MIN = 8;
 
 /** A task that has not ended. */
 interface Pending {
@@ -105,7 +103,7 @@ export class RunCollector {
       ...{ fromS, toS: this.nowS, prefixes, workers, runs, omittedRuns, failures },
       knownS: prefixes.map((name) => {
         const { count = 0, durationS = -1 } = cluster.prefixes.get(name)?.known ?? {};
-        return count < KNOWN_MIN ? -1 : durationS;
+        return count < RUNS_MIN ? -1 : durationS;
       }),
       bandwidths: this.bandwidths.answer(),
       ...{ memory: memory.samples, hosts: hosts.loads, failureCount, blamelessCount },

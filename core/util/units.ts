@@ -1,4 +1,4 @@
-/** Times and sizes as people write them, turned into base units, milliseconds and bytes, and sizes as people read them. */
+/** Times and sizes as people write them, turned into base units, milliseconds and bytes, and as people read them. */
 
 const QUANTITY = /^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-zµμ]*)\s*$/i;
 const PERCENT = /^\s*(\d+(?:\.\d+)?)\s*%\s*$/;

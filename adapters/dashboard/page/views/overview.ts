@@ -238,7 +238,8 @@ export class Overview implements View {
     const { prefixes, totals } = this.around.link.state;
     const wanted = this.filter.value.toLowerCase();
     const isAll = wanted !== '' || this.all.getAttribute('aria-pressed') === 'true';
-    const found = [...prefixes.values()].filter(({ name }) => name.toLowerCase().includes(wanted));
+    const all = [...prefixes.values()];
+    const found = all.filter(({ name }) => name.toLowerCase().includes(wanted));
     const activity = (row: PrefixRow): number =>
       row.processing > 0 ? 3 : waitingTasks(row) > 0 ? 2 : row.erred > 0 ? 1 : 0;
     const threads = this.threadsAtWork();
@@ -250,9 +251,9 @@ export class Overview implements View {
     const done = this.sum(doneTasks);
     const known = totals?.tasks ?? 0;
     const onThreadsS = this.sum((row) => secondsOfWork(row) / Math.max(1, threads));
-    const leftS = found.reduce((most, { ratedS }) => Math.max(most, ratedS), onThreadsS);
+    const leftS = all.reduce((most, { ratedS }) => Math.max(most, ratedS), onThreadsS);
     const why = leftS > onThreadsS ? 'by the rate of a limit' : 'on the threads that are busy';
-    const about = found.some(({ isOverdue }) => isOverdue) ? 'at least' : 'about';
+    const about = all.some(({ isOverdue }) => isOverdue) ? 'at least' : 'about';
     const left = leftS > 0 ? `; ${about} ${seconds(leftS)} left ${why}` : '';
     setText(this.whole, known === 0 ? '' : `Done: ${progress(done, known)}${left}.`);
   }

@@ -5,7 +5,6 @@ import {
   type PluginContext,
   type TaskView,
   type Timer,
-  type WorkerView,
 } from '../../core/api/index.ts';
 import { Bandwidths } from './bandwidths.ts';
 import { clientCount, orNull } from './metrics.ts';
@@ -23,7 +22,7 @@ import type {
 } from './page-messages.ts';
 import { ProcessFigures } from './process-figures.ts';
 import { PrefixNumbers, type RunningTask, streamWindow, TaskRecorder } from './task-recorder.ts';
-import { isStraggling, waitingIn } from '../../core/shared/waiting.ts';
+import { runningCount, RunningTasks, waitingIn } from '../../core/shared/waiting.ts';
 
 /** Between two frames, at least. */
 const FRAME_MS = 250;
@@ -213,12 +212,14 @@ export class Feed {
     const amm = orNull(() => this.context.run('amm.status')) as AmmStatus | null;
     const process = this.process.read(nowMs);
     const totals = { ...totalsOf(cluster), process, moves: amm?.moves };
+    const running = new RunningTasks(cluster);
     const common: Omit<StateFrame, 'prefixes' | 'workers'> = {
       ...{ type: 'state', n, nowS: nowMs / 1000, totals },
-      waiting: waitingIn(cluster, this.context.get(BRIDGE).slowCalls()),
+      running: running.sentence,
+      waiting: waitingIn(cluster, this.context.get(BRIDGE).slowCalls(), running),
       failures: this.failures.summary,
     };
-    const prefixes = this.prefixes.next(prefixRows(cluster, this.numbers));
+    const prefixes = this.prefixes.next(prefixRows(cluster, this.numbers, running));
     const workers = this.workers.next(workerRows(cluster, nowMs));
     const change = encode({ ...common, prefixes, workers });
     let whole: Buffer | undefined;
@@ -265,7 +266,9 @@ export class Failures {
   /** Collects those of a scheduler that runs. */
   static of(context: PluginContext): Failures {
     const failures = new Failures();
-    const taskErred = (task: TaskView): void => failures.add(task, context.clock.nowMs());
+    const { clock, cluster } = context;
+    const nameOf = (address: string): string | undefined => cluster.workers.get(address)?.name;
+    const taskErred = (task: TaskView): void => failures.add(task, clock.nowMs(), nameOf);
     context.get(BRIDGE).observe({ taskErred });
     return failures;
   }
@@ -276,10 +279,15 @@ export class Failures {
   }
 
   /** A task failed. Of one that failed because of another one nothing is kept. */
-  add({ key, failure, exceptionBlame, erredOn }: TaskView, atMs: number): void {
+  add(
+    { key, failure, exceptionBlame, erredOn }: TaskView,
+    atMs: number,
+    nameOf: (address: string) => string | undefined,
+  ): void {
     if (exceptionBlame !== undefined && exceptionBlame.key !== key) return;
     const text = (failure?.exceptionText ?? '').slice(0, 300);
-    const [worker = ''] = erredOn;
+    const [address = ''] = erredOn;
+    const worker = nameOf(address) ?? address;
     const entry: Failure = { key, worker, text, atMs: Math.round(atMs) };
     this.count++;
     if (this.first.length < KEPT) this.first.push(entry);
@@ -306,17 +314,16 @@ export function totalsOf(cluster: ClusterView): Totals {
   };
 }
 
-export function prefixRows(cluster: ClusterView, numbers: PrefixNumbers): PrefixRow[] {
-  const { prefixes, workers, limits } = cluster;
+export function prefixRows(
+  { prefixes, limits }: ClusterView,
+  numbers: PrefixNumbers,
+  { overdue }: RunningTasks,
+): PrefixRow[] {
   const ratedS = new Map<string, number>();
   for (const { queued, intervalMs = 0 } of limits) {
     const name = queued.peek()?.prefix.name;
     if (name !== undefined) ratedS.set(name, rounded((queued.size * intervalMs) / 1000));
   }
-  const overdue = new Set<string>();
-  for (const { executing } of workers.values())
-    for (const [task, seconds] of executing)
-      if (isStraggling(task, seconds)) overdue.add(task.prefix.name);
   return Array.from(prefixes.values(), (prefix) => {
     const { name, states, stateCounts, durationAverageS, known, nbytesProduced } = prefix;
     const { released, waiting, queued, processing, memory, erred } = states;
@@ -329,11 +336,6 @@ export function prefixRows(cluster: ClusterView, numbers: PrefixNumbers): Prefix
       ...{ ratedS: ratedS.get(name) ?? 0, isOverdue: overdue.has(name) },
     };
   });
-}
-
-/** The next task of a worker runs when one has ended since its last heartbeat; those that a thread was given ahead wait. */
-function runningCount({ executing, processing, threadCount, longRunning }: WorkerView): number {
-  return Math.min(executing.size, processing.size, threadCount + longRunning.size);
 }
 
 /** Those that have not ended since the last heartbeat. O(tasks that run). */

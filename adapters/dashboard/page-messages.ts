@@ -141,7 +141,7 @@ export interface TableChange<Row> {
 /** A task that failed of its own, and not because of another one. */
 export interface Failure {
   readonly key: string;
-  /** Its address; '' when it did not fail on a worker. */
+  /** Its name, or the address of one that is gone; '' when it did not fail on a worker. */
   readonly worker: string;
   readonly text: string;
   readonly atMs: number;
@@ -162,6 +162,8 @@ export interface StateFrame {
   /** True when the tables are complete, and not a change. */
   readonly isWhole?: true;
   readonly totals: Totals;
+  /** What runs. */
+  readonly running: Sentence;
   readonly waiting: readonly Sentence[];
   readonly failures: FailureSummary;
   readonly prefixes: TableChange<PrefixRow>;

@@ -34,7 +34,7 @@ import {
 } from './routes.ts';
 import { createServer, startServer, urlOf } from './server.ts';
 import { PrefixNumbers, streamWindow, TaskRecorder } from './task-recorder.ts';
-import { type Sentence, waitingIn } from '../../core/shared/waiting.ts';
+import { RunningTasks, type Sentence, waitingIn } from '../../core/shared/waiting.ts';
 
 /** A scheduler that is gone. */
 export interface Past {
@@ -132,11 +132,12 @@ export class PastFeed implements PageFeed {
     const sample = this.samples.at(atMs);
     if (sample === undefined) return;
     const { failures } = this.samples;
-    const { totals, waiting, failureCount: count, prefixes, workers } = sample;
+    const { totals, running, waiting, failureCount: count, prefixes, workers } = sample;
     const until = ({ atMs: failedMs }: Failure): boolean => failedMs <= Math.round(sample.atMs);
     const n = ++this.frame;
     const frame = encode({
-      ...{ type: 'state', n, nowS: sample.atMs / 1000, totals, waiting, isWhole: true },
+      ...{ type: 'state', n, nowS: sample.atMs / 1000, totals, isWhole: true },
+      ...{ running, waiting },
       failures: {
         ...{ first: failures.first.filter(until), newest: failures.newest.filter(until), count },
       },
@@ -166,6 +167,7 @@ const GAP_MS = 10;
 export interface PastSample {
   readonly atMs: number;
   readonly totals: Totals;
+  readonly running: Sentence;
   readonly waiting: readonly Sentence[];
   readonly failureCount: number;
   readonly prefixes: readonly PrefixRow[];
@@ -178,6 +180,8 @@ export class PastSamples {
   readonly recorder = new TaskRecorder(ACTIONS_MAX, this.numbers);
   readonly failures = new Failures();
   readonly bandwidths = new Bandwidths(true);
+  /** Of workers, by address. */
+  private readonly names = new Map<string, string>();
   private readonly moves = { policy: 'all policies', copies: 0, drops: 0 };
   private samples: PastSample[] = [];
   private gapMs = GAP_MS;
@@ -188,8 +192,10 @@ export class PastSamples {
   readonly hooks = {
     taskTransition: (task, start, finish, _stimulusId, details) => {
       this.recorder.record(task, start, finish, details);
-      if (finish === 'erred') this.failures.add(task, this.nowMs);
+      if (finish === 'erred')
+        this.failures.add(task, this.nowMs, (address) => this.names.get(address));
     },
+    workerAdded: ({ address, name }) => this.names.set(address, name),
     workerRemoved: ({ address, name }) => this.recorder.lanes.forget(address, name),
   } satisfies HookTable;
 
@@ -221,12 +227,14 @@ export class PastSamples {
     const { nowMs } = this;
     if (this.samples.at(-1)?.atMs === nowMs) this.samples.pop();
     // Rows that did not change are shared with the sample before.
-    this.prefixes.next(prefixRows(cluster, this.numbers));
+    const running = new RunningTasks(cluster);
+    this.prefixes.next(prefixRows(cluster, this.numbers, running));
     this.workers.next(workerRows(cluster, nowMs));
     const prefixes = this.prefixes.all().changed;
     const workers = this.workers.all().changed;
     this.samples.push({
-      ...{ atMs: nowMs, waiting: waitingIn(cluster) },
+      ...{ atMs: nowMs, running: running.sentence },
+      waiting: waitingIn(cluster, undefined, running),
       totals: { ...totalsOf(cluster), moves: [{ ...this.moves }] },
       ...{ failureCount: this.failures.count, prefixes, workers },
     });

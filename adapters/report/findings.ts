@@ -8,7 +8,7 @@ import { STRAGGLES } from './idle.ts';
 /** A cause of lost time that a reader can do something about. */
 export interface Finding extends Found {
   readonly rule: string;
-  /** The explained time in words: `2.25 s, 60 % of the time`. */
+  /** The explained time in words: `2.25 s, 60 % of the time`; empty when it explains none. */
   readonly cost: string;
 }
 
@@ -36,7 +36,8 @@ export function findingsOf(history: History, analysis: Analysis): readonly Findi
       // A run that had begun before the time that is looked at is longer than that.
       const explainedS = Math.min(finding.explainedS, analysis.activeS);
       const share = explainedS / Math.max(1e-9, analysis.activeS);
-      const cost = `${seconds(explainedS)}, ${percent(share)} of the time`;
+      const cost =
+        explainedS === 0 ? '' : `${seconds(explainedS)}, ${percent(share)} of the time`;
       return [{ rule, cost, ...finding, explainedS }];
     });
   const leastS = Math.max(SHARE_MIN * analysis.activeS, Number.MIN_VALUE);
@@ -144,15 +145,19 @@ function memoryPressure({ workers, fromS, toS }: History, analysis: Analysis): F
     (a, b) => pausedS(b) - pausedS(a) || b.peakSpilledBytes - a.peakSpilledBytes,
   );
   if (worst === undefined) return undefined;
-  const limit =
-    worst.memoryLimitBytes > 0 ? ` of its limit of ${bytes(worst.memoryLimitBytes)}` : '';
+  const areResults = worst.peakResultBytes >= worst.peakBytes / 2;
   return {
     explainedS: analysis.idle.explainedS.memory,
-    title: 'Memory was short',
-    text: `Of ${countOf(workers.length, 'worker')}, ${pressed.length} spilled results or paused. ${worst.name} used up to ${bytes(worst.peakBytes)}${limit}, had ${bytes(worst.peakSpilledBytes)} on disk, and was paused for ${seconds(pausedS(worst))}; tasks waited for disks for ${seconds(analysis.time.diskS)}.`,
-    remedy:
-      'Give workers more memory, release results that are not needed, pass on smaller ones, or run fewer threads on each worker.',
+    title: areResults ? 'Memory was short' : 'Tasks took the memory, and results did not',
+    text: `Of ${countOf(workers.length, 'worker')}, ${pressed.length} spilled results or paused. ${worst.name} used up to ${bytes(worst.peakBytes)}${limitText(worst)}, ${bytes(worst.peakResultBytes)} of them for results, had ${bytes(worst.peakSpilledBytes)} on disk, and was paused for ${seconds(pausedS(worst))}; tasks waited for disks for ${seconds(analysis.time.diskS)}.`,
+    remedy: areResults
+      ? 'Give workers more memory, release results that are not needed, pass on smaller ones, or run fewer threads on each worker.'
+      : 'See what tasks keep in their modules and do not release, and what they take while they run; run fewer threads on each worker, or give workers more memory.',
   };
+}
+
+function limitText({ memoryLimitBytes }: HistoryWorker): string {
+  return memoryLimitBytes > 0 ? ` of its limit of ${bytes(memoryLimitBytes)}` : '';
 }
 
 function restrictions({ runs, prefixes }: History, { idle }: Analysis): Found | undefined {
@@ -321,17 +326,22 @@ function tail({ runs }: History, { idle, threads, medianS }: Analysis): Found | 
 }
 
 function serial(
-  { prefixes, fromS }: History,
+  { prefixes, runs, fromS }: History,
   { idle, path, threads }: Analysis,
 ): Found | undefined {
   const { stretch, serialPrefixes, explainedS } = idle;
   const [[prefix, ofPrefixS] = [-1, 0]] = serialPrefixes;
   const name = prefixes[prefix];
   if (threads < 2 || name === undefined) return undefined;
+  const own = runs.filter((run) => run.prefix === prefix);
+  const links = own.filter(({ lastInput }) => runs[lastInput]?.prefix === prefix);
+  const chain = 2 * links.length > own.length ? `, each of which needs the one before it` : '';
+  const beganS = stretch[0] - fromS;
+  const since = beganS < 0.001 ? '' : `, from ${seconds(beganS)} on`;
   return {
     explainedS: explainedS.serial,
     title: 'More workers would not help: too few tasks could run at a time',
-    text: `The longest such stretch lasted from ${seconds(stretch[0] - fromS)} to ${seconds(stretch[1] - fromS)}; ${percent(ofPrefixS / Math.max(1e-9, explainedS.serial))} of the idle time was beside tasks of ${name}. The longest chain of tasks that need each other takes ${seconds(path.leastS)} at least.`,
+    text: `The longest such stretch lasted ${seconds(stretch[1] - stretch[0])}${since}; ${percent(ofPrefixS / Math.max(1e-9, explainedS.serial))} of the idle time was beside tasks of ${name}${chain}. The longest chain of tasks that need each other computed for ${seconds(path.leastS)}.`,
     remedy: `Make ${name} faster, or split it into tasks that can run side by side.`,
   };
 }
@@ -339,17 +349,18 @@ function serial(
 /** More threads are worth it when those that are there are idle for less. */
 const BUSY_IDLE_MAX = 0.2;
 
-function moreThreads({ hosts }: History, analysis: Analysis): Found | undefined {
+function moreThreads({ hosts, runs }: History, analysis: Analysis): Found | undefined {
   const { path, activeS, idleShare, threads, time, idle, prefixes } = analysis;
   if (idleShare > BUSY_IDLE_MAX || path.leastS > activeS / 2) return undefined;
-  const useful = Math.floor(time.runS / Math.max(path.leastS, 1e-9));
+  const open = runs.filter(({ isOpen }) => isOpen === true).length;
+  const useful = Math.max(open, Math.floor(time.runS / Math.max(path.leastS, 1e-9)));
   if (useful <= threads) return undefined;
   const isFull = fullShare(hosts) > 0.5;
   const [first] = prefixes;
   return {
     explainedS: idle.fullS / 2,
     title: 'All threads were busy: more of them would make it faster',
-    text: `${countOf(threads, 'thread')} ${threads === 1 ? 'was' : 'were'} busy for ${percent(1 - idleShare)} of the time, and tasks waited ${seconds(time.queuedS + time.waitedS)} in all for one. ${first?.name ?? ''} took ${percent((first?.runS ?? 0) / Math.max(1e-9, time.runS))} of all computing.`,
+    text: `${countOf(threads, 'thread')} ${threads === 1 ? 'was' : 'were'} busy for ${percent(1 - idleShare)} of the time, and a task waited ${seconds((time.queuedS + time.waitedS) / Math.max(1, runs.length))} for one on average. ${first?.name ?? ''} took ${percent((first?.runS ?? 0) / Math.max(1e-9, time.runS))} of all computing.`,
     remedy: `Start more workers${isFull ? ' on other machines, as the processors of this one are busy' : ''}: up to ${countOf(useful, 'thread')} would have something to do, and twice as many would save half of this. Or make ${first?.name ?? 'the tasks'} faster.`,
   };
 }
@@ -390,28 +401,48 @@ function repetitions(history: History, analysis: Analysis): Found | undefined {
   };
 }
 
+/** Workers that are the same one, started again, have names that differ in this. */
+const LIFE = / #\d+$/;
+/** A worker that had more of its memory limit in use probably died of it. */
+const FULL = 0.9;
+
 function lostWorkers(history: History, analysis: Analysis): Found | undefined {
-  const { workers, fromS } = history;
+  const { workers, fromS, toS: endS } = history;
   const { runCount, taskCount, threads } = analysis;
   const lost = workers.filter((worker) => worker.lost !== undefined);
   const [first] = lost;
   if (first === undefined) return undefined;
+  const nameOf = ({ name }: HistoryWorker): string => name.replace(LIFE, '');
+  const names = new Set(lost.map(nameOf));
+  const gone = [...names].filter((name) => {
+    return !workers.some((worker) => nameOf(worker) === name && worker.toS === undefined);
+  });
+  // The time until a worker of the same name came, or the end.
+  const awayS = sumOf(lost, (worker) => {
+    const { toS = endS } = worker;
+    const back = workers.find((one) => one.fromS >= toS && nameOf(one) === nameOf(worker));
+    return worker.threads * ((back?.fromS ?? endS) - toS);
+  });
   const recomputed = sumOf(lost, (worker) => worker.lost?.recomputed ?? 0);
   const restarted = sumOf(lost, (worker) => worker.lost?.restarted ?? 0);
   const again = runCount - taskCount;
   const inputs =
     again > recomputed ? `; with inputs that were gone, ${countOf(again, 'run')} in all` : '';
-  const { name, toS = fromS, peakBytes, memoryLimitBytes } = first;
+  const { toS = fromS, peakBytes } = first;
   const memory =
-    peakBytes === 0
-      ? ''
-      : `; its memory had reached ${bytes(peakBytes)}${memoryLimitBytes > 0 ? ` of ${bytes(memoryLimitBytes)}` : ''}`;
+    peakBytes === 0 ? '' : `; its memory had reached ${bytes(peakBytes)}${limitText(first)}`;
+  const away = gone.length === 0 ? '' : ` Not back: ${gone.join(', ')}.`;
+  const isFull = lost.some((one) => one.peakBytes >= FULL * (one.memoryLimitBytes || Infinity));
   return {
-    explainedS: againS(history) / Math.max(1, threads),
-    title: `${countOf(lost.length, 'worker')} ${lost.length === 1 ? 'was' : 'were'} lost`,
-    text: `${name} was the first, after ${seconds(toS - fromS)}${memory}. ${tasks(restarted)} had to be started again, and ${countOf(recomputed, 'result')} computed again${inputs}.`,
-    remedy:
-      'Read the last lines of its log. When the system killed it for its memory, give workers a memory limit, or fewer threads each.',
+    explainedS: (againS(history) + awayS) / Math.max(1, threads),
+    title:
+      lost.length > names.size
+        ? `${countOf(names.size, 'worker')} died ${countOf(lost.length, 'time')}`
+        : `${countOf(lost.length, 'worker')} ${lost.length === 1 ? 'was' : 'were'} lost`,
+    text: `${first.name} was the first, after ${seconds(toS - fromS)}${memory}. ${tasks(restarted)} had to be started again, and ${countOf(recomputed, 'result')} computed again${inputs}.${away}`,
+    remedy: isFull
+      ? 'Its memory was full: see what tasks keep in their modules or take while they run, run fewer threads on each worker, or give workers more memory.'
+      : 'Read the last lines of its log. When the system killed it for its memory, give workers a memory limit, or fewer threads each.',
   };
 }
 
@@ -437,7 +468,7 @@ function failures(
   return {
     explainedS: failedS / Math.max(1, threads),
     title: `${tasks(failureCount)} failed`,
-    text: `They ran for ${seconds(failedS)} in all before they failed, ${first.key} first.`,
+    text: `${first.key} was the first${failedS === 0 ? '' : `; they ran for ${seconds(failedS)} in all before they failed`}.`,
     remedy: 'Fix this one first. For errors that pass, submit with the option retries.',
   };
 }

@@ -45,6 +45,8 @@ export interface HistoryWorker {
   /** It left unexpectedly, and these results had to be computed again. */
   readonly lost?: { readonly recomputed: number; readonly restarted: number };
   readonly peakBytes: number;
+  /** Of these: bytes of results, when it used the most. */
+  readonly peakResultBytes: number;
   readonly peakSpilledBytes: number;
   /** The times in which it was paused for lack of memory, or because it was told to; the last one may not have ended. */
   readonly pausedS?: readonly (readonly [fromS: number, toS?: number])[];

@@ -61,14 +61,14 @@ export interface Outliers {
 /** A run is a straggler from this multiple of the usual duration on. */
 export const STRAGGLES = 4;
 
-/** Intervals of a run; the last two are of a worker. */
+/** Intervals of a run, `free` when nothing kept it from any thread; the last two are of a worker. */
 const KIND = {
   ...{ queued: 0, queuedHeld: 1, sent: 2, sentHeld: 3, fetching: 4, disk: 5, running: 6 },
   ...{ reporting: 7, assigned: 8, straggling: 9, slowed: 10, common: 11 },
-  ...{ present: 12, paused: 13 },
+  ...{ free: 12, present: 13, paused: 14 },
 } as const;
 
-const KINDS = 14;
+const KINDS = 15;
 
 type Kind = (typeof KIND)[keyof typeof KIND];
 
@@ -128,6 +128,7 @@ function timelineOf({ runs, workers, toS: endS }: History, outliers: Outliers): 
       timeline.add(kindOf(action), number, fromS, toS);
       atS = toS;
       if (action !== 'compute') continue;
+      if (!isHeld) timeline.add(KIND.free, number, fromS, toS);
       hasRun = true;
       const usual = usualS(prefix);
       const tookS = toS - fromS;
@@ -150,6 +151,19 @@ function kindOf(action: string): Kind {
   return action.startsWith('disk') ? KIND.disk : KIND.reporting;
 }
 
+/** Seconds that a run is expected to take of whose prefix nothing is known: as the scheduler does. */
+const UNKNOWN_S = 0.5;
+
+/** Seconds that threads would have computed what was kept from them. */
+function heldWorkS({ runs }: History, { usualS }: Outliers): number {
+  return runs.reduce((sum, { heldBy, prefix, timings }) => {
+    if (heldBy === undefined) return sum;
+    const computed = timings.filter(({ action }) => action === 'compute');
+    const tookS = computed.reduce((total, { startS, stopS }) => total + stopS - startS, 0);
+    return sum + (computed.length > 0 ? tookS : (usualS(prefix) ?? UNKNOWN_S));
+  }, 0);
+}
+
 /** The share of the time of the work beyond which a gap ends a stretch. */
 const GAP = 0.05;
 
@@ -165,6 +179,7 @@ export function idleTimeOf(history: History, outliers: Outliers): IdleTime {
   const running = new Set<number>();
   const lastReadyS = runs.reduce((last, { readyS }) => Math.max(last, readyS), -Infinity);
   const firstReadyS = runs.reduce((first, { readyS }) => Math.min(first, readyS), Infinity);
+  let heldLeftS = heldWorkS(history, outliers);
   const gapS = GAP * (history.toS - Math.min(firstReadyS, history.toS));
   let [fullS, queuedMax, lastS] = [0, 0, -Infinity];
   let [stretchFromS, stretchToS, stretch] = [0, -Infinity, [0, 0] as readonly [number, number]];
@@ -177,6 +192,8 @@ export function idleTimeOf(history: History, outliers: Outliers): IdleTime {
     }
     queuedMax = Math.max(queuedMax, all[KIND.queued]!);
     const shares = counts.shares(fromS >= lastReadyS);
+    // Beside a run that nothing keeps from threads, what is kept from them would have taken as long as it computes.
+    if (all[KIND.free]! > 0) heldLeftS -= limitHeld(shares, heldLeftS, toS - fromS);
     const wallS = (toS - fromS) / threads;
     for (const [cause, amount] of shares) explainedS[cause] += wallS * amount;
     const [cause, amount] = shares.at(-1)!;
@@ -199,6 +216,15 @@ export function idleTimeOf(history: History, outliers: Outliers): IdleTime {
   const { assignedMax } = counts;
   const serialPrefixes = [...serialByPrefix].toSorted(([, a], [, b]) => b - a);
   return { explainedS, fullS, assignedMax, queuedMax, stretch, serialPrefixes };
+}
+
+/** Gives idle threads from `restrictions` to the last cause, as far as they are more than so many thread seconds. Returns the rest. */
+function limitHeld(shares: readonly [IdleCause, number][], leftS: number, lastedS: number): number {
+  const held = shares.find(([cause]) => cause === 'restrictions')!;
+  const excess = Math.max(0, held[1] - leftS / lastedS);
+  held[1] -= excess;
+  shares.at(-1)![1] += excess;
+  return held[1] * lastedS;
 }
 
 /** Causes that a worker's own tasks give, in the order in which its idle threads are given to them. */
@@ -249,7 +275,7 @@ class Counts {
   }
 
   /** The idle threads of this moment by cause; that of the runs comes last. */
-  shares(isLast: boolean): readonly (readonly [IdleCause, number])[] {
+  shares(isLast: boolean): readonly [IdleCause, number][] {
     const { all, sums, waiting } = this;
     const shares: [IdleCause, number][] = OWN.map((cause, index) => [cause, sums[index]!]);
     let left = sums[PART.idle]! + sums[PART.paused]!;

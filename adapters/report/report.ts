@@ -68,7 +68,7 @@ function partsOf(time: Analysis['time']): string {
     ['fetching inputs', transferS],
     ['on disk', diskS],
     ['other work', otherS],
-    ['queued at the scheduler', queuedS],
+    ['waiting at the scheduler', queuedS],
     ['waiting on workers', waitedS],
   ] as const;
   const total = parts.reduce((sum, [, amount]) => sum + amount, 0);

@@ -88,7 +88,8 @@ export class RunCollector {
     for (const worker of cluster.workers.values()) {
       const known = workers[numberOf(worker) ?? -1];
       if (known === undefined) continue;
-      known.peakBytes = Math.max(known.peakBytes, worker.memory.process);
+      const { process, managed } = worker.memory;
+      if (process > known.peakBytes) [known.peakBytes, known.peakResultBytes] = [process, managed];
       known.peakSpilledBytes = Math.max(known.peakSpilledBytes, worker.memory.spilled);
     }
   }
@@ -257,7 +258,8 @@ export class RunCollector {
         memoryLimitBytes,
         fromS: this.nowS,
       },
-      ...{ peakBytes: memory.process, peakSpilledBytes: memory.spilled },
+      ...{ peakBytes: memory.process, peakResultBytes: memory.managed },
+      peakSpilledBytes: memory.spilled,
     });
     this.noteStatus(worker);
   }

@@ -32,5 +32,5 @@ export { MEMORY_MEASURES, type MemoryMeasure, MemoryState } from '../state/worke
 export type { Restrictions } from '../state/task.ts';
 export type { Priority, TaskFailure } from '../state/task.ts';
 export { TASK_STATE_NAMES, type TaskStateName } from '../state/state-names.ts';
-export type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
+export type { LostWorker, WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
 export type { WorkerTaskStateName } from '../state/state-names.ts';

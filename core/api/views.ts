@@ -8,7 +8,13 @@
 import type { KnownPrefix } from '../state/groups.ts';
 import type { Priority, Restrictions, TaskFailure } from '../state/task.ts';
 import type { TaskStateName } from '../state/state-names.ts';
-import type { MemoryState, WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
+import type {
+  LostWorker,
+  MemoryState,
+  WorkerIdentity,
+  WorkerMetrics,
+  WorkerStatus,
+} from '../state/worker.ts';
 
 /** A set whose iteration order is fixed by a rule, not by chance. */
 export interface Members<T> extends Iterable<T> {
@@ -225,6 +231,11 @@ export interface ClusterView {
     /** Tasks refused because of `maxQueued`, by name of the limit, since the scheduler started. */
     readonly refusals: ReadonlyMap<string, number>;
   };
+  /**
+   * Workers that went unexpectedly, by name, the one that went last at the end; of the last thousand names. A name may
+   * have come back.
+   */
+  readonly lost: ReadonlyMap<string, LostWorker>;
   /** Tasks that are held back for an open slot; `peek` is the first by priority. */
   readonly queued: Iterable<TaskView> & { readonly size: number; peek(): TaskView | undefined };
   readonly unrunnable: ReadonlyMap<TaskView, number>;

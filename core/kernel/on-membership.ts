@@ -20,6 +20,7 @@ import {
 import { byPriority, type TaskState } from '../state/task.ts';
 import { WorkerState, type WorkerStatus } from '../state/worker.ts';
 import { heartbeatIntervalMs } from '../util/event-loop.ts';
+import { countOf } from '../util/values.ts';
 import { keepRun } from './assignment.ts';
 import { checkIdleSaturated } from './occupancy.ts';
 import { slotLimitOf } from './placement.ts';
@@ -157,6 +158,7 @@ function removeWorkers(
       outbox.toWorker(worker, { op: 'close', reason, ...restart, stimulusId });
     }
     worker.status = 'closed';
+    if (!departure.expected) cluster.noteLost(worker);
     cluster.openSlots.delete(worker);
     cluster.removeWorker(worker);
     scope.recovery?.awaited.delete(worker);
@@ -323,12 +325,17 @@ function failKilled(scope: KernelScope, task: TaskState, worker: WorkerState): v
   const attempts = scope.options.allowedFailures + 1;
   const failure = schedulerFailure(
     'ERR_KILLED_WORKER',
-    `${task.key} was tried on ${attempts} workers, and each of them died while it was there, ` +
-      `${worker.address} last. It may use too much memory or end the process; see the workers' logs.`,
+    `${task.key} was tried ${countOf(attempts, 'time')}, and each time its worker died while it was there, ` +
+      `${worker.name} last${memoryText(worker)}. It may use too much memory or end the process; see the workers' logs.`,
     { key: task.key, lastWorker: worker.address, allowedFailures: scope.options.allowedFailures },
   );
   scope.withdraw(task);
   transition(scope, task, 'erred', { worker: worker.address, cause: task.key, failure });
+}
+
+function memoryText({ memory, memoryLimitBytes }: WorkerState): string {
+  if (memoryLimitBytes === 0 || memory.process === 0) return '';
+  return `, which had ${Math.round((100 * memory.process) / memoryLimitBytes)} % of its memory in use`;
 }
 
 function failWithoutWorker(scope: KernelScope, task: TaskState, noneAtAll: boolean): void {

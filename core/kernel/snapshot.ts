@@ -688,6 +688,7 @@ const CLUSTER = cluster.table(
     ...unsaved('filled with what workers are processing', 'runs'),
     ...unsaved('set by the maker of the kernel', 'languageOf', 'rules'),
     ...unsaved('of one stimulus', 'nowMs'),
+    ...unsaved('for people, who may read the log', 'lost'),
     ...unsaved('computed', 'memory', 'totalOccupancyS', 'isIdle'),
   },
 );

@@ -503,7 +503,7 @@ class ShownCluster
     ...(['tasks', 'groups', 'prefixes', 'workers', 'clients', 'running', 'idle'] as const),
     ...(['saturated', 'openSlots', 'limits', 'queued', 'unrunnable', 'replicated'] as const),
     ...(['replicasWanted', 'stealsInFlight', 'totalThreads', 'totalOccupancyS'] as const),
-    ...(['generation', 'assignedCount', 'nowMs'] as const),
+    ...(['generation', 'assignedCount', 'nowMs', 'lost'] as const),
   )
   implements ClusterView
 {

@@ -1,4 +1,4 @@
-import type { ClusterView, TaskView, WorkerView } from '../api/index.ts';
+import type { ClusterView, LostWorker, PrefixView, TaskView, WorkerView } from '../api/index.ts';
 import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
 import { secondsText } from '../util/units.ts';
 import { countOf, outOf } from '../util/values.ts';
@@ -28,11 +28,13 @@ const sentence = (text: string, ...keys: readonly string[]): Sentence => ({ text
 export function waitingIn(
   cluster: ClusterView,
   slowCalls: ReadonlyMap<string, number> = new Map(),
+  running = new RunningTasks(cluster),
 ): readonly Sentence[] {
   return [
     ...withoutWorker(cluster),
     ...impairedWorkers(cluster),
-    ...stragglers(cluster),
+    ...dyingWorkers(cluster),
+    ...running.stragglers(),
     ...blocking(slowCalls),
     ...limited(cluster),
     ...inLine(cluster),
@@ -82,31 +84,128 @@ function* impairedWorkers({ workers }: ClusterView): Iterable<Sentence> {
     yield sentence(`${countOf(paused, 'worker takes', 'workers take')} no new tasks: ${first}.`);
 }
 
+/** A worker that had more of its memory limit in use may have died of it. */
+const FULL = 0.8;
+
+/** Workers that died and are not back, or die again and again, while there is work: the one that did most often stands for all. */
+function* dyingWorkers({ lost, workers, prefixes }: ClusterView): Iterable<Sentence> {
+  if (lost.size === 0 || !hasWork(prefixes.values())) return;
+  const there = new Set(Array.from(workers.values(), ({ name }) => name));
+  let found = 0;
+  let worst: readonly [name: string, LostWorker] | undefined;
+  for (const entry of lost) {
+    const [name, { times }] = entry;
+    if (times < 2 && there.has(name)) continue;
+    found++;
+    if (worst === undefined || times >= worst[1].times) worst = entry;
+  }
+  if (worst === undefined) return;
+  const [name, { times, memoryShare, during }] = worst;
+  const memory =
+    memoryShare >= FULL ? `, at last with ${Math.round(100 * memoryShare)} % of its memory in use` : '';
+  const task = during === undefined ? '' : ` while it had ${during}`;
+  const after = there.has(name) ? '' : ', and is not back';
+  const others = found > 1 ? ` So did ${countOf(found - 1, 'other worker')}.` : '';
+  yield sentence(
+    `${name} died${times > 1 ? ` ${times} times` : ''}${memory}${task}${after}.${others}`,
+    ...(during === undefined ? [] : [during]),
+  );
+}
+
+function hasWork(prefixes: Iterable<PrefixView>): boolean {
+  for (const { states } of prefixes)
+    if (states.waiting + states.queued + states.processing + states['no-worker'] > 0) return true;
+  return false;
+}
+
 /** True for a task that has run far longer than enough others of its prefix took. */
-export function isStraggling({ prefix: { known } }: TaskView, seconds: number): boolean {
+function isStraggling({ prefix: { known } }: TaskView, seconds: number): boolean {
   if (seconds < STRAGGLER_S || known === undefined || known.count < COMPARED_WITH) return false;
   return seconds >= STRAGGLER_TIMES * known.durationS;
 }
 
-/** Running tasks that take far longer than those of their prefix took: the rest may wait for them. */
-function* stragglers({ workers }: ClusterView): Iterable<Sentence> {
-  let [found, worst, text, key] = [0, 0, '', ''];
-  for (const { name, executing } of workers.values()) {
-    for (const [task, seconds] of executing) {
-      if (!isStraggling(task, seconds)) continue;
-      const { count = 0, durationS = 0 } = task.prefix.known ?? {};
-      found++;
-      if (seconds - durationS <= worst) continue;
-      [worst, key] = [seconds - durationS, task.key];
-      text = `${key} for ${secondsText(seconds)} on ${name}, where ${count} before took ${secondsText(durationS)}`;
+/** Running tasks that are named. */
+const RUNS_NAMED = 3;
+
+/** Tasks that run: when one has ended since the last heartbeat, the next one does; those that a thread was given ahead wait. */
+export function runningCount({
+  executing,
+  processing,
+  threadCount,
+  longRunning,
+}: WorkerView): number {
+  return Math.min(executing.size, processing.size, threadCount + longRunning.size);
+}
+
+type Run = readonly [task: TaskView, seconds: number, worker: string];
+
+/** The tasks that run, as their workers told last. */
+export class RunningTasks {
+  private count = 0;
+  /** Those that have run longest, in falling order. */
+  private readonly longest: Run[] = [];
+  /** Tasks that take far longer than those of their prefix took: the rest may wait for them. */
+  private straggling = 0;
+  private worst: Run | undefined;
+  /** Names of their prefixes. */
+  readonly overdue = new Set<string>();
+
+  /** O(workers + running tasks) */
+  constructor({ workers }: ClusterView) {
+    let worstS = -Infinity;
+    for (const worker of workers.values()) {
+      const { name, executing, processing } = worker;
+      this.count += runningCount(worker);
+      for (const [task, seconds] of executing) {
+        if (!processing.has(task)) continue;
+        this.add([task, seconds, name]);
+        if (!isStraggling(task, seconds)) continue;
+        this.straggling++;
+        this.overdue.add(task.prefix.name);
+        const excessS = seconds - (task.prefix.known?.durationS ?? 0);
+        if (excessS <= worstS) continue;
+        worstS = excessS;
+        this.worst = [task, seconds, name];
+      }
     }
   }
-  if (found === 0) return;
-  const such = found === 1 ? '' : 'such as ';
-  yield sentence(
-    `${countOf(found, 'task runs', 'tasks run')} far longer than usual: ${such}${text}.`,
-    key,
-  );
+
+  private add(run: Run): void {
+    const { longest } = this;
+    const [, seconds] = run;
+    if (longest.length === RUNS_NAMED && seconds <= longest[RUNS_NAMED - 1]![1]) return;
+    const at = longest.findIndex(([, other]) => other < seconds);
+    longest.splice(at < 0 ? longest.length : at, 0, run);
+    if (longest.length > RUNS_NAMED) longest.pop();
+  }
+
+  /** What runs, the longest by name. */
+  get sentence(): Sentence {
+    const { count, longest } = this;
+    if (count === 0) return sentence('No task runs.');
+    const named = longest.map(([{ key }, seconds, worker]) => {
+      return `${key} on ${worker} for ${secondsText(seconds)}`;
+    });
+    const about = count > longest.length && named.length > 0 ? ', the longest of them' : '';
+    const tasks = `${countOf(count, 'task runs', 'tasks run')}${about}`;
+    return sentence(
+      named.length > 0 ? `${tasks}: ${named.join(', ')}.` : `${tasks}, begun just now.`,
+      ...longest.map(([{ key }]) => key),
+    );
+  }
+
+  /** @internal */
+  *stragglers(): Iterable<Sentence> {
+    const { straggling, worst } = this;
+    if (worst === undefined) return;
+    const [{ key, prefix }, seconds, worker] = worst;
+    const { count = 0, durationS = 0 } = prefix.known ?? {};
+    const such = straggling === 1 ? '' : 'such as ';
+    yield sentence(
+      `${countOf(straggling, 'task runs', 'tasks run')} far longer than usual: ${such}${key} for ${secondsText(seconds)} on ${worker}, where ${count} before took ${secondsText(durationS)}.`,
+      key,
+    );
+  }
 }
 
 function* blocking(slowCalls: ReadonlyMap<string, number>): Iterable<Sentence> {

@@ -13,7 +13,7 @@ import { TASK_STATE_NAMES } from './state-names.ts';
 import { TaskLimits } from './task-limits.ts';
 import { TaskQueue } from './task-queue.ts';
 import { TaskState, type WorkerState } from './task.ts';
-import { MemoryState } from './worker.ts';
+import { type LostWorker, MemoryState } from './worker.ts';
 
 /** A failure for the history that people look at. */
 export interface ErredTask {
@@ -48,6 +48,9 @@ export const byRegistration: WorkerOrder = (a, b) => a.sequence - b.sequence;
 /** Prefixes without tasks that are kept, with the durations that they have learnt. */
 export const UNUSED_PREFIXES_MAX = 10_000;
 
+/** Names of lost workers beyond this are forgotten, the oldest first. */
+const LOST_MAX = 1000;
+
 /** Name of the prefix that sums up those that were dropped. */
 export const OTHER_PREFIXES = '(others)';
 
@@ -73,6 +76,8 @@ export class ClusterState {
   readonly hosts = new Map<string, Set<string>>();
   /** Supply of each resource by address. */
   readonly resources = new Map<string, Map<string, number>>();
+  /** Workers that went unexpectedly, by name, the one that went last at the end; bounded. */
+  readonly lost = new Map<string, LostWorker>();
   readonly clients = new Map<string, ClientState>();
   /** Number of registered workers by the language of their tasks. */
   readonly languages = new Map<string, number>();
@@ -393,6 +398,17 @@ export class ClusterState {
   }
 
   /** The reverse of {@link addWorker}; also leaves the sets that depend on load. O(workers). */
+  /** Remembers that a worker went unexpectedly. */
+  noteLost({ name, executing, processing, memory, memoryLimitBytes }: WorkerState): void {
+    const { lost } = this;
+    const [during] = executing.size > 0 ? executing.keys() : processing;
+    const times = (lost.get(name)?.times ?? 0) + 1;
+    const memoryShare = memoryLimitBytes > 0 ? memory.process / memoryLimitBytes : 0;
+    lost.delete(name);
+    lost.set(name, { times, memoryShare, during: during?.key });
+    if (lost.size > LOST_MAX) lost.delete(lost.keys().next().value!);
+  }
+
   removeWorker(worker: WorkerState): void {
     this.workers.delete(worker.address);
     this.aliases.delete(worker.name);

@@ -148,6 +148,16 @@ export class Pace {
 /** Workers whose speeds are less than this factor from the mean are taken for equal: measurements are not exact. */
 const SPEED_TOLERANCE = 1.15;
 
+/** A worker that went unexpectedly, and what was known of it when it did. */
+export interface LostWorker {
+  /** Times that a worker of this name did. */
+  readonly times: number;
+  /** The share of its memory limit that it had in use when it was last heard; 0: it has none, or never told. */
+  readonly memoryShare: number;
+  /** A task that it was given last. */
+  readonly during: string | undefined;
+}
+
 /**
  * A worker as the scheduler sees it. Plugins see it as `WorkerView`.
  *

@@ -70,7 +70,7 @@ function notesOf({ header, difference, damage }: RecordedHistory): string[] {
 /** The findings with their remedies below the summary. */
 export function reportText({ summary, findings }: Explanation): string {
   const found = findings.flatMap(({ title, cost, text, remedy }, index) => [
-    `${index + 1}. ${title} (${cost})`,
+    `${index + 1}. ${title}${cost === '' ? '' : ` (${cost})`}`,
     `   ${text}`,
     `   ${remedy}`,
   ]);

@@ -15,6 +15,7 @@ export interface State {
   nowS: number;
   /** Undefined until the first frame. */
   totals: Totals | undefined;
+  running: Sentence;
   waiting: readonly Sentence[];
   failures: FailureSummary;
   readonly prefixes: Map<string, PrefixRow>;
@@ -52,6 +53,7 @@ let momentS: number | undefined;
 export class Link implements Source {
   readonly state: State = {
     ...{ nowS: 0, totals: undefined, waiting: [] },
+    running: { text: '', keys: [] },
     failures: { first: [], newest: [], count: 0 },
     ...{ prefixes: new Map<string, PrefixRow>(), workers: new Map<string, WorkerRow>() },
   };

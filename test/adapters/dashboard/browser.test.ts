@@ -65,7 +65,7 @@ describe.skipIf(!hasBrowser)('the dashboard in a browser', () => {
     await page.goto(`${at}/status`);
     await expect.poll(text).toMatch(/parse-1 on worker-\d: Error/);
     expect(await text()).toMatch(
-      /1 failed of their own since the scheduler began; 1 are erred now/,
+      /1 task failed of its own since the scheduler began. 1 is erred now\./,
     );
   });
 

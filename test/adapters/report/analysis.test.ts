@@ -4,7 +4,7 @@ import { recordingHistory } from '../../../adapters/app/past.ts';
 import { analyse } from '../../../adapters/report/analysis.ts';
 import { type Finding, findingsOf } from '../../../adapters/report/findings.ts';
 import { reportOf } from '../../../adapters/report/report.ts';
-import { packHistory, unpackHistory, type History } from '../../../adapters/report/history.ts';
+import { type History, type HistoryWorker, packHistory, unpackHistory } from '../../../adapters/report/history.ts';
 import { historyOf, workerOf } from './synthetic.ts';
 
 const HISTORIES = new URL('../../histories/', import.meta.url);
@@ -116,6 +116,18 @@ describe('what could be better', () => {
     expect(finding?.text).toContain('1 task had to be started again, and 5 results computed again');
   });
 
+  it('workers that died again and again, with the time without them', () => {
+    const life = (name: string, fromS: number, toS: number): HistoryWorker => ({
+      ...workerOf(1, { name, fromS, toS, peakBytes: 97, memoryLimitBytes: 100 }),
+      lost: { recomputed: 0, restarted: 1 },
+    });
+    const workers = [workerOf(0), life('w1', 0, 2), life('w1 #2', 3, 5)];
+    const finding = ruleIn(historyOf(even(10, 1), 2, { workers }), 'lost-workers');
+    expect(finding).toMatchObject({ title: '1 worker died 2 times', explainedS: 3 });
+    expect(finding?.text).toMatch(/ Not back: w1\.$/);
+    expect(finding?.remedy).toMatch(/^Its memory was full: /);
+  });
+
   it('tasks that are too small, with how many to put together', () => {
     const runs = even(200, 0.01).map((run) => ({
       ...run,
@@ -132,10 +144,10 @@ describe('what could be better', () => {
     const finding = ruleIn(historyOf(chain, 3), 'serial');
     expect(finding?.explainedS).toBeCloseTo((2 / 3) * 10);
     expect(finding?.text).toContain(
-      'from 0 s to 10 s; 100 % of the idle time was beside tasks of a',
+      'stretch lasted 10 s; 100 % of the idle time was beside tasks of a, each of which needs the one before it',
     );
     expect(finding?.text).toContain(
-      'The longest chain of tasks that need each other takes 10 s at least',
+      'The longest chain of tasks that need each other computed for 10 s',
     );
   });
 
@@ -174,6 +186,17 @@ describe('what could be better', () => {
     expect(finding?.explainedS).toBeCloseTo(6 / 2);
     expect(finding?.text).toContain('w1 used up to 768 MiB of its limit of 1.0 GiB');
     expect(finding?.text).toContain('was paused for 7 s');
+  });
+
+  it.each([
+    [2 ** 29, 'Memory was short', 'release results'],
+    [2 ** 10, 'Tasks took the memory, and results did not', 'See what tasks keep in their modules'],
+  ])('which it lacked for results, or for what tasks took: %d', (peakResultBytes, title, advice) => {
+    const memory = { peakBytes: 2 ** 29, peakResultBytes, peakSpilledBytes: 1 };
+    const workers = [workerOf(0), workerOf(1, { ...memory, pausedS: [[1, 8]] })];
+    const runs = even(10, 1).map((run) => ({ ...run, readyS: 0, assignedS: 0 }));
+    const finding = ruleIn(historyOf(runs, 2, { workers }), 'memory');
+    expect([finding?.title, finding?.remedy]).toEqual([title, expect.stringContaining(advice)]);
   });
 
   it('a machine that other programs keep busy, and one with more threads than processors', () => {

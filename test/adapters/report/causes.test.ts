@@ -296,13 +296,34 @@ describe('the first finding is the cause that was planted', () => {
       workers: 4,
     });
     expect(first(report)).toBe('serial');
-    expect(report.findings[0]?.text).toMatch(/from 1?\.?\d* ?m?s to 10 s/);
+    expect(report.findings[0]?.text).toMatch(/^The longest such stretch lasted 10 s/);
     expect(report.findings[0]?.remedy).toContain('Make prepare faster');
+  });
+
+  it('serial: a chain, beside tasks that nothing needs and no worker may run', async () => {
+    const steps = Array.from({ length: 20 }, (_, k) => ({
+      ...{ key: `step-${k}`, durationS: 0.9, needs: k === 0 ? [] : [`step-${k - 1}`] },
+    }));
+    const sums = steps.map(({ key }, k) => ({ key: `sum-${k}`, durationS: 0.1, needs: [key] }));
+    const report = await reportFor({
+      tasks: [...equal(4, 1, 'archive'), ...steps, ...sums],
+      ...{ workers: 3, worker: { threads: 2 }, afterMs: 10_000 },
+      change: ({ key }) => (key.startsWith('archive') ? { workers: ['tape'] } : {}),
+    });
+    expect(first(report)).toBe('serial');
+    expect(report.findings[0]?.text).toContain('of step, each of which needs the one before it');
+    expect(report.findings[0]?.cost).toMatch(/, [78]\d % of the time$/);
   });
 
   it('more-threads: many equal tasks on two threads', async () => {
     const report = await reportFor({ tasks: equal(100, 0.5), workers: 2 });
     expect(first(report)).toBe('more-threads');
+  });
+
+  it('more-threads: as many as there are tasks that wait, when work goes on', async () => {
+    const report = await reportFor({ tasks: equal(100, 0.5), workers: 2, afterMs: 5000 });
+    expect(first(report)).toBe('more-threads');
+    expect(report.findings[0]?.remedy).toMatch(/^Start more workers: up to (8\d) threads/);
   });
 
   it('nothing, when every thread has one task', async () => {

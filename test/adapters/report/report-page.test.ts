@@ -114,7 +114,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the page of a report in a browser', () =
   it('shows the runs of a task of the critical path', async () => {
     await page.locator('section', { hasText: 'Critical path' }).getByRole('link').first().click();
     const dialog = page.getByRole('dialog');
-    expect(await dialog.innerText()).toContain('queued at the scheduler');
+    expect(await dialog.innerText()).toContain('waited at the scheduler');
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'hidden' });
   });

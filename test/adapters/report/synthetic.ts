@@ -44,7 +44,7 @@ export function historyOf(
 export function workerOf(number: number, more: Partial<HistoryWorker> = {}): HistoryWorker {
   return {
     ...{ address: `tcp://w${number}:1`, name: `w${number}`, threads: 1, memoryLimitBytes: 0 },
-    ...{ fromS: 0, peakBytes: 0, peakSpilledBytes: 0 },
+    ...{ fromS: 0, peakBytes: 0, peakResultBytes: 0, peakSpilledBytes: 0 },
     ...more,
   };
 }

@@ -59,3 +59,20 @@ it('names the task that runs far longer than those before it', () => {
     `1 task runs far longer than usual: crunch-6 for 8 min on ${place}, where 6 before took 500 ms.`,
   ]);
 });
+
+it('names the worker that died most often, and whether it is back, while there is work', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2, { threads: 1 });
+  env.submit({ 'tag-0': {}, 'tag-1': {}, 'tag-2': {} });
+  const during = [...env.cluster.workers.values()][1]!.processing;
+  const [task] = Array.from(during, ({ key }) => key);
+  env.removeWorker('w2');
+  const sentence = (): string | undefined =>
+    waitingIn(env.cluster).find(({ text }) => text.includes('died'))?.text;
+  expect(sentence()).toBe(`w2 died while it had ${task}, and is not back.`);
+  env.addWorker('w2', { threads: 1 });
+  expect(sentence()).toBeUndefined();
+  env.removeWorker('w2');
+  env.addWorker('w2', { threads: 1 });
+  expect(sentence()).toMatch(/^w2 died 2 times while it had tag-\d\.$/);
+});

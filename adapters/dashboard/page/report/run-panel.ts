@@ -36,7 +36,7 @@ export class RunPanel {
     const facts: readonly (readonly [string, string])[] = [
       ['worker', `${name} (${address})`],
       ['could run at', preciseClock(1000 * readyS)],
-      ['queued at the scheduler', seconds(queuedS)],
+      ['waited at the scheduler', seconds(queuedS)],
       ['waited on the worker', seconds(waitedS)],
       ['fetched inputs for', `${seconds(transferS)}, ${bytes(movedBytes)} were elsewhere`],
       ['on disk', seconds(diskS)],

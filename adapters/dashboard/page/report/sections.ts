@@ -13,7 +13,7 @@ const KINDS = [
   ['transferS', '#d55e00', 'fetching inputs'],
   ['diskS', '#8c6d1f', 'on disk'],
   ['otherS', '#7f7f7f', 'other work'],
-  ['queuedS', '#e69f00', 'queued at the scheduler'],
+  ['queuedS', '#e69f00', 'waiting at the scheduler'],
   ['waitedS', '#56b4e9', 'waiting on workers'],
 ] as const;
 

@@ -1,3 +1,4 @@
+import { countOf } from '../../../../core/util/values.ts';
 import { Bar, legend, MemoryBars } from '../bar.ts';
 import { Chart } from '../chart.ts';
 import { MEMORY, prefixColour, STATES } from '../colours.ts';
@@ -27,9 +28,17 @@ const TILES = [
   'erred',
 ];
 
+interface Moment {
+  readonly atS: number;
+  readonly finished: number;
+  /** Threads that had a task. */
+  readonly busy: number;
+}
+
 /** The overview: what the cluster does, why it waits, and what failed. */
 export class Overview implements View {
   private readonly tiles = new Map<string, HTMLElement>();
+  private readonly running = h('p', {});
   private readonly waiting = h('ul', { class: 'sentences', 'aria-live': 'polite' });
   private readonly slow = h('ul', { class: 'sentences', 'aria-live': 'polite' });
   private readonly look = button('Look for 5 seconds', () => this.explain());
@@ -81,7 +90,7 @@ export class Overview implements View {
   private hasHistory = false;
   private history: PastSeries | undefined;
   /** The moments of the last {@link RATE_S}, the rate of which is shown as a figure. */
-  private readonly lately: { readonly atS: number; readonly finished: number }[] = [];
+  private readonly lately: Moment[] = [];
   readonly element: HTMLElement;
 
   constructor(private readonly around: Around) {
@@ -96,6 +105,7 @@ export class Overview implements View {
       'div',
       {},
       h('div', { class: 'tiles' }, ...tiles),
+      section('What runs', this.running),
       section('What waits, and why', this.waiting),
       around.past === undefined &&
         section('Why it is slow', h('p', { class: 'toolbar' }, this.look), this.slow),
@@ -120,6 +130,7 @@ export class Overview implements View {
   update(): void {
     const { state } = this.around.link;
     this.showTotals();
+    patch(this.running, ...linked(this.around, state.running.text, state.running.keys));
     const nothing = [{ text: 'Nothing waits.', keys: [] }];
     const waiting = state.waiting.length === 0 ? nothing : state.waiting;
     patch(
@@ -150,7 +161,7 @@ export class Overview implements View {
           : Math.max(0, (finished - then.finished) / (nowS - then.atS));
       this.rate.add(nowS, [rateSince()]);
       this.load.add(nowS, [this.sum((row) => row.processing), this.sum(waitingTasks)]);
-      this.lately.push({ atS: nowS, finished });
+      this.lately.push({ atS: nowS, finished, busy: this.threadsAtWork() });
       while (nowS - (this.lately[0]?.atS ?? nowS) > RATE_S) this.lately.shift();
       const rate = rateSince(this.lately[0]);
       this.tile('tasks/s', rate < 10 ? String(Number(rate.toFixed(1))) : count(rate));
@@ -188,7 +199,6 @@ export class Overview implements View {
   private showFailures(): void {
     const { first, count: ever } = this.around.link.state.failures;
     this.failed.hidden = first.length === 0;
-    const { workers } = this.around.link.state;
     const items = first
       .slice(0, 5)
       .map(({ key, worker, text, atMs }) =>
@@ -197,11 +207,12 @@ export class Overview implements View {
           {},
           `${clock(atMs / 1000)} `,
           taskLink(this.around, key),
-          `${worker === '' ? '' : ` on ${workers.get(worker)?.name ?? worker}`}: ${text}`,
+          `${worker === '' ? '' : ` on ${worker}`}: ${text}`,
         ),
       );
-    const now = `${count(this.sum((row) => row.erred))} are erred now, with those that needed one`;
-    const all = `${count(ever)} failed of their own since the scheduler began; ${now}.`;
+    const erred = this.sum((row) => row.erred);
+    const now = erred <= ever ? '' : ': those that failed, and tasks that need them';
+    const all = `${countOf(ever, 'task')} failed of ${ever === 1 ? 'its' : 'their'} own since the scheduler began. ${countOf(erred, 'is', 'are')} erred now${now}.`;
     patch(this.failures, ...items, h('li', {}, all));
   }
 
@@ -214,7 +225,7 @@ export class Overview implements View {
         ({ summary, findings }) => {
           const none = findings.length === 0 ? ['Nothing stands out.'] : [];
           const causes = findings.map(({ title, cost, text, remedy }) =>
-            h('li', {}, h('strong', {}, `${title}: ${cost}.`), ` ${text} ${remedy}`),
+            h('li', {}, h('strong', {}, `${cost === '' ? title : `${title}: ${cost}`}.`), ` ${text} ${remedy}`),
           );
           const rest = [...none, ...summary].map((text) => h('li', {}, text));
           patch(this.slow, ...causes, ...rest);
@@ -242,7 +253,7 @@ export class Overview implements View {
     const found = all.filter(({ name }) => name.toLowerCase().includes(wanted));
     const activity = (row: PrefixRow): number =>
       row.processing > 0 ? 3 : waitingTasks(row) > 0 ? 2 : row.erred > 0 ? 1 : 0;
-    const threads = this.threadsAtWork();
+    const threads = this.threadsLately();
     const rows = found
       .toSorted((a, b) => activity(b) - activity(a))
       .map((row) => ({ key: row.name, cells: this.prefixCells(row, threads) }));
@@ -252,18 +263,26 @@ export class Overview implements View {
     const known = totals?.tasks ?? 0;
     const onThreadsS = this.sum((row) => secondsOfWork(row) / Math.max(1, threads));
     const leftS = all.reduce((most, { ratedS }) => Math.max(most, ratedS), onThreadsS);
-    const why = leftS > onThreadsS ? 'by the rate of a limit' : 'on the threads that are busy';
+    const why = leftS > onThreadsS ? 'by the rate of a limit' : 'with as many busy threads as lately';
     const about = all.some(({ isOverdue }) => isOverdue) ? 'at least' : 'about';
     const left = leftS > 0 ? `; ${about} ${seconds(leftS)} left ${why}` : '';
     setText(this.whole, known === 0 ? '' : `Done: ${progress(done, known)}${left}.`);
   }
 
-  /** Threads that have a task; all, when none has. O(workers). */
+  /** O(workers) */
   private threadsAtWork(): number {
-    const { workers, totals } = this.around.link.state;
     let busy = 0;
-    for (const { threads, processing } of workers.values()) busy += Math.min(threads, processing);
-    return busy === 0 ? (totals?.threads ?? 0) : busy;
+    for (const { threads, processing } of this.around.link.state.workers.values())
+      busy += Math.min(threads, processing);
+    return busy;
+  }
+
+  /** Threads that had a task in the last {@link RATE_S}, on average; all, when none had. */
+  private threadsLately(): number {
+    const busy = this.lately.map((moment) => moment.busy).filter((threads) => threads > 0);
+    if (busy.length === 0)
+      return this.threadsAtWork() || (this.around.link.state.totals?.threads ?? 0);
+    return busy.reduce((sum, threads) => sum + threads, 0) / busy.length;
   }
 
   private prefixCells(row: PrefixRow, threads: number): Cell[] {
@@ -352,7 +371,7 @@ function progress(done: number, all: number): string {
   return `${count(done)} of ${count(all)} · ${Math.floor((100 * done) / all)} %`;
 }
 
-/** Thread seconds of what is not done; 0: nothing is left, or it is not known. */
+/** Thread seconds of what is not done and may run; 0: nothing is left, or it is not known. */
 function secondsOfWork(row: PrefixRow): number {
-  return (row.processing + waitingTasks(row)) * Math.max(0, row.durationS);
+  return (row.processing + row.queued + row.waiting) * Math.max(0, row.durationS);
 }

@@ -15,6 +15,7 @@ const MAY_DIFFER: ReadonlySet<string> = new Set([
     'hasNewMetrics',
     'isQueueRefused',
     'killTimeoutMs',
+    'lost',
   ],
   ...['runSpec', 'graphIndex', 'recentGroups', 'runs', 'latestDependency', 'cursor', 'options'],
   ...['place', 'copies', 'optionalFields', 'firstRunId', 'isHandled', 'stepping', 'failureNumber'],

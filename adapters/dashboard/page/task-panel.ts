@@ -42,7 +42,7 @@ export class TaskPanel {
     const story = new Table(
       'Transitions',
       ['time', 'task', 'from', 'to', 'because of'],
-      'Nothing is remembered of it.',
+      'Its transitions are older than the newest ones, which scheduler.transitionLogLength counts.',
     );
     story.show(
       why.story.map(({ atMs, key, start, finish, stimulusId }, k) => ({

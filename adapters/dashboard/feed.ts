@@ -287,7 +287,7 @@ export class Failures {
     if (exceptionBlame !== undefined && exceptionBlame.key !== key) return;
     const text = (failure?.exceptionText ?? '').slice(0, 300);
     const [address = ''] = erredOn;
-    const worker = nameOf(address) ?? address;
+    const worker = nameOf(address) ?? '';
     const entry: Failure = { key, worker, text, atMs: Math.round(atMs) };
     this.count++;
     if (this.first.length < KEPT) this.first.push(entry);

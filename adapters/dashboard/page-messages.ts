@@ -141,7 +141,7 @@ export interface TableChange<Row> {
 /** A task that failed of its own, and not because of another one. */
 export interface Failure {
   readonly key: string;
-  /** Its name, or the address of one that is gone; '' when it did not fail on a worker. */
+  /** Its name; '' when it did not fail on a worker that is still there. */
   readonly worker: string;
   readonly text: string;
   readonly atMs: number;

@@ -131,11 +131,13 @@ function timelineOf({ runs, workers, toS: endS }: History, outliers: Outliers): 
       if (!isHeld) timeline.add(KIND.free, number, fromS, toS);
       hasRun = true;
       const usual = usualS(prefix);
-      const tookS = toS - fromS;
+      // It may have begun before the time that is looked at.
+      const tookS = stopS - startS;
+      const lateFrom = (usualEndS: number): number => Math.max(fromS, usualEndS);
       if (isSlow(worker)) {
-        timeline.add(KIND.slowed, number, fromS + tookS / slownessOf(worker), toS);
+        timeline.add(KIND.slowed, number, lateFrom(startS + tookS / slownessOf(worker)), toS);
       } else if (usual !== undefined && tookS > STRAGGLES * usual) {
-        timeline.add(KIND.straggling, number, fromS + usual, toS);
+        timeline.add(KIND.straggling, number, lateFrom(startS + usual), toS);
       }
       const isLink = runs[run.lastInput]?.prefix === prefix;
       if (runsOf(prefix) > threads && !isLink) timeline.add(KIND.common, number, fromS, toS);

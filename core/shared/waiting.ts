@@ -35,9 +35,9 @@ export function waitingIn(
     ...impairedWorkers(cluster),
     ...dyingWorkers(cluster),
     ...running.stragglers(),
-    ...blocking(slowCalls),
     ...limited(cluster),
     ...inLine(cluster),
+    ...blocking(slowCalls),
   ];
 }
 
@@ -210,7 +210,9 @@ export class RunningTasks {
 
 function* blocking(slowCalls: ReadonlyMap<string, number>): Iterable<Sentence> {
   for (const [subject, longestMs] of slowCalls)
-    yield sentence(`Everything waited for ${subject}, lately for ${Math.round(longestMs)} ms.`);
+    yield sentence(
+      `The scheduler stood still for ${Math.round(longestMs)} ms lately, because of ${subject}.`,
+    );
 }
 
 function* limited({ limits, workers }: ClusterView): Iterable<Sentence> {

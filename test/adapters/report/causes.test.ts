@@ -147,6 +147,7 @@ describe('the first finding is the cause that was planted', () => {
     expect(report.summary[1]).toMatch(
       /^Threads were idle for 50 % .*: w\d (0|100) %, w\d (0|100) %/,
     );
+    expect(report.findings.map(({ rule }) => rule)).toEqual(['straggler', 'unfinished']);
   });
 
   it('restrictions: tasks that are bound to one worker wait there for large inputs of others', async () => {

@@ -23,7 +23,7 @@ it('names extensions that everything had to wait for', () => {
   env.addWorkers(1, { threads: 1 });
   const slowCalls = new Map([['the hook taskTransition of plugin "audit"', 120.4]]);
   expect(waitingIn(env.cluster, slowCalls).map(({ text }) => text)).toEqual([
-    'Everything waited for the hook taskTransition of plugin "audit", lately for 120 ms.',
+    'The scheduler stood still for 120 ms lately, because of the hook taskTransition of plugin "audit".',
   ]);
 });
 

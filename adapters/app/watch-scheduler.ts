@@ -13,6 +13,9 @@ export interface SchedulerWatch {
   expectWorkers(areStarted: boolean): void;
 }
 
+/** Milliseconds after a graph within which its tasks are placed, as a rule. */
+const PLACED_MS = 1000;
+
 /**
  * Logs events for people: workers that join, leave and die, and tasks that wait for a worker that
  * does not exist. So a cluster that seems to hang always explains why.
@@ -25,6 +28,7 @@ export function watchScheduler(scheduler: Scheduler): SchedulerWatch {
   let isClosing = false;
   let areStarted = false;
   let logged: Waiting['why'] | undefined;
+  let again: NodeJS.Timeout | undefined;
   const tellWaiting = (): void => {
     const areComing = areStarted && cluster.workers.size === 0;
     const waiting = isClosing || areComing ? undefined : findWaiting(cluster, policies);
@@ -52,7 +56,14 @@ export function watchScheduler(scheduler: Scheduler): SchedulerWatch {
     }
     tellWaiting();
   });
-  events.on('graph-submitted', tellWaiting);
+  events.on('graph-submitted', () => {
+    tellWaiting();
+    // The tasks of a large graph are placed after it was taken in.
+    again ??= setTimeout(() => {
+      again = undefined;
+      tellWaiting();
+    }, PLACED_MS).unref();
+  });
   const expectEnd = (): void => {
     isClosing = true;
   };

@@ -256,6 +256,8 @@ export function encode(frame: StateFrame): Buffer {
 
 /** The number of first failures that are kept, and of the newest ones. */
 const KEPT = 10;
+/** Tasks that are named with the failure because of which they failed. */
+const NAMED = 3;
 
 /** The first and the newest failures. Costs nothing while nothing fails. */
 export class Failures {
@@ -278,17 +280,22 @@ export class Failures {
     return { first, newest, count };
   }
 
-  /** A task failed. Of one that failed because of another one nothing is kept. */
+  /** A task failed. One that failed because of another one is named there, if it is among the first ones. */
   add(
     { key, failure, exceptionBlame, erredOn }: TaskView,
     atMs: number,
     nameOf: (address: string) => string | undefined,
   ): void {
-    if (exceptionBlame !== undefined && exceptionBlame.key !== key) return;
+    const blamed = exceptionBlame?.key ?? key;
+    if (blamed !== key) {
+      const cause = [...this.first, ...this.newest].find((one) => one.key === blamed);
+      if (cause !== undefined && cause.because.length < NAMED) cause.because.push(key);
+      return;
+    }
     const text = (failure?.exceptionText ?? '').slice(0, 300);
     const [address = ''] = erredOn;
     const worker = nameOf(address) ?? '';
-    const entry: Failure = { key, worker, text, atMs: Math.round(atMs) };
+    const entry: Failure = { key, worker, text, atMs: Math.round(atMs), because: [] };
     this.count++;
     if (this.first.length < KEPT) this.first.push(entry);
     else if (this.newest.push(entry) > KEPT) this.newest.shift();
@@ -358,7 +365,7 @@ export function workerRows({ workers }: ClusterView, nowMs: number): WorkerRow[]
     return {
       ...{ address, name, status, threads: threadCount },
       ...{ processing: processing.size, running: runningCount(worker) },
-      results: hasWhat.size,
+      ...{ results: hasWhat.size, resultBytes: worker.nbytes },
       ...{ cpuPercent: Math.round(metrics.cpuPercent ?? -1), managed, unmanagedOld, spilled },
       loopDelayMs: Math.round(metrics.loopDelayMs ?? -1),
       bandwidth: Math.round(metrics.bandwidth ?? -1),

@@ -77,6 +77,8 @@ export interface WorkerRow {
   readonly processing: number;
   readonly running: number;
   readonly results: number;
+  /** Those on disk included. */
+  readonly resultBytes: number;
   /** -1: unknown. */
   readonly cpuPercent: number;
   /** Milliseconds by which its timers were late at most since its last heartbeat; -1: unknown. */
@@ -145,6 +147,8 @@ export interface Failure {
   readonly worker: string;
   readonly text: string;
   readonly atMs: number;
+  /** The first tasks that failed because of it. */
+  readonly because: string[];
 }
 
 /** The first and the newest failures, and how many there were in all. */
@@ -162,7 +166,7 @@ export interface StateFrame {
   /** True when the tables are complete, and not a change. */
   readonly isWhole?: true;
   readonly totals: Totals;
-  /** What runs. */
+  /** The tasks that run, in a sentence. */
   readonly running: Sentence;
   readonly waiting: readonly Sentence[];
   readonly failures: FailureSummary;

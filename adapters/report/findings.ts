@@ -36,8 +36,7 @@ export function findingsOf(history: History, analysis: Analysis): readonly Findi
       // A run that had begun before the time that is looked at is longer than that.
       const explainedS = Math.min(finding.explainedS, analysis.activeS);
       const share = explainedS / Math.max(1e-9, analysis.activeS);
-      const cost =
-        explainedS === 0 ? '' : `${seconds(explainedS)}, ${percent(share)} of the time`;
+      const cost = explainedS === 0 ? '' : `${seconds(explainedS)}, ${percent(share)} of the time`;
       return [{ rule, cost, ...finding, explainedS }];
     });
   const leastS = Math.max(SHARE_MIN * analysis.activeS, Number.MIN_VALUE);
@@ -290,11 +289,15 @@ function straggler(
   if (worst === undefined) return undefined;
   const run = runs[worst.longest];
   const isOpen = run?.isOpen === true;
-  const where = workers[run?.worker ?? -1]?.name ?? 'its worker';
+  const { name: where = 'its worker', cpuPercent = 100 } = workers[run?.worker ?? -1] ?? {};
+  const waits =
+    isOpen && cpuPercent < LITTLE_CPU
+      ? ` Its worker uses ${Math.round(cpuPercent)} % of a processor: it waits for something, and hardly computes.`
+      : '';
   return {
     explainedS: excess(worst) / Math.max(1, threads) + idle.explainedS.straggler,
     title: `A task of ${worst.name} took much longer than the others`,
-    text: `${run?.key ?? ''} ${isOpen ? 'has run' : 'ran'} for ${seconds(worst.maxS)} on ${where}; usual for ${worst.name} is ${seconds(worst.usualS ?? 0)}.`,
+    text: `${run?.key ?? ''} ${isOpen ? 'has run' : 'ran'} for ${seconds(worst.maxS)} on ${where}; usual for ${worst.name} is ${seconds(worst.usualS ?? 0)}.${waits}`,
     remedy: isOpen
       ? 'See its call stack and what it was given. When it hangs, cancel it; otherwise split its input more evenly, or submit it first, with a higher priority.'
       : 'Split its input more evenly, or submit it first, with a higher priority.',
@@ -346,10 +349,13 @@ function serial(
   };
 }
 
+/** Percent of a processor below which a thread hardly computes. */
+const LITTLE_CPU = 20;
+
 /** More threads are worth it when those that are there are idle for less. */
 const BUSY_IDLE_MAX = 0.2;
 
-function moreThreads({ hosts, runs }: History, analysis: Analysis): Found | undefined {
+function moreThreads({ hosts, runs, workers }: History, analysis: Analysis): Found | undefined {
   const { path, activeS, idleShare, threads, time, idle, prefixes } = analysis;
   if (idleShare > BUSY_IDLE_MAX || path.leastS > activeS / 2) return undefined;
   const open = runs.filter(({ isOpen }) => isOpen === true).length;
@@ -357,11 +363,17 @@ function moreThreads({ hosts, runs }: History, analysis: Analysis): Found | unde
   if (useful <= threads) return undefined;
   const isFull = fullShare(hosts) > 0.5;
   const [first] = prefixes;
+  const doWait = workers.every(({ cpuPercent = Infinity, threads: own }) => {
+    return cpuPercent < LITTLE_CPU * own;
+  });
+  const start = doWait
+    ? 'Give workers more threads, as tasks hardly compute while they run'
+    : `Start more workers${isFull ? ' on other machines, as the processors of this one are busy' : ''}`;
   return {
     explainedS: idle.fullS / 2,
     title: 'All threads were busy: more of them would make it faster',
     text: `${countOf(threads, 'thread')} ${threads === 1 ? 'was' : 'were'} busy for ${percent(1 - idleShare)} of the time, and a task waited ${seconds((time.queuedS + time.waitedS) / Math.max(1, runs.length))} for one on average. ${first?.name ?? ''} took ${percent((first?.runS ?? 0) / Math.max(1e-9, time.runS))} of all computing.`,
-    remedy: `Start more workers${isFull ? ' on other machines, as the processors of this one are busy' : ''}: up to ${countOf(useful, 'thread')} would have something to do, and twice as many would save half of this. Or make ${first?.name ?? 'the tasks'} faster.`,
+    remedy: `${start}: up to ${countOf(useful, 'thread')} would have something to do, and twice as many would save this. Or make ${first?.name ?? 'the tasks'} faster.`,
   };
 }
 

@@ -48,6 +48,8 @@ export interface HistoryWorker {
   /** Of these: bytes of results, when it used the most. */
   readonly peakResultBytes: number;
   readonly peakSpilledBytes: number;
+  /** CPU of its process on average, 100 a processor; undefined: it never told. */
+  readonly cpuPercent?: number;
   /** The times in which it was paused for lack of memory, or because it was told to; the last one may not have ended. */
   readonly pausedS?: readonly (readonly [fromS: number, toS?: number])[];
 }

@@ -38,7 +38,7 @@ function summaryOf(history: History, analysis: Analysis): readonly string[] {
         ? `; in ${seconds(pauseS)} of that there was no work, which is left out below`
         : '') +
       (again > 0 ? `; ${countOf(again, 'more run')} repeated some of them` : '') +
-      (openCount > 0 ? `; ${tasks(openCount)} ran or could run and had not ended` : '') +
+      (openCount > 0 ? `; ${tasks(openCount)} had not ended` : '') +
       '.',
     ...(runCount === 0 || openCount > 0
       ? []
@@ -47,7 +47,7 @@ function summaryOf(history: History, analysis: Analysis): readonly string[] {
         ]),
     `Threads were idle for ${percent(idleShare)} of the time in which there was work${idleText(analysis)}.`,
     `From the moment a task could run until it was done: ${partsOf(time)}.`,
-    ...spillText(history),
+    ...spillText(history, time.diskS),
     ...failureText(history),
   ];
 }
@@ -76,9 +76,10 @@ function partsOf(time: Analysis['time']): string {
   return shown.map(([name, amount]) => `${percent(amount / total)} ${name}`).join(', ');
 }
 
-function spillText({ workers }: History): readonly string[] {
+function spillText({ workers }: History, diskS: number): readonly string[] {
   const spilled = workers.reduce((sum, worker) => sum + worker.peakSpilledBytes, 0);
-  return spilled === 0 ? [] : [`Up to ${bytes(spilled)} of results were spilled to disk.`];
+  const wait = diskS === 0 ? 'no task waited for them' : `tasks waited ${seconds(diskS)} for disks`;
+  return spilled === 0 ? [] : [`Up to ${bytes(spilled)} of results were on disk, and ${wait}.`];
 }
 
 function failureText({ failures, failureCount, blamelessCount, fromS }: History): string[] {

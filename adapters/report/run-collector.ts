@@ -43,6 +43,8 @@ export class RunCollector {
   private readonly runs: Run[] = [];
   private readonly workers: KnownWorker[] = [];
   private readonly workerNumbers = new Map<string, number>();
+  /** The number of times that each told its CPU. */
+  private readonly cpuLooks = new Map<KnownWorker, number>();
   /** The number of workers that had each name: one takes the place of another. */
   private readonly names = new Map<string, number>();
   private readonly prefixes: string[] = [];
@@ -88,6 +90,12 @@ export class RunCollector {
     for (const worker of cluster.workers.values()) {
       const known = workers[numberOf(worker) ?? -1];
       if (known === undefined) continue;
+      const { cpuPercent } = worker.metrics;
+      if (cpuPercent !== undefined) {
+        const looks = (this.cpuLooks.get(known) ?? 0) + 1;
+        this.cpuLooks.set(known, looks);
+        known.cpuPercent = ((known.cpuPercent ?? 0) * (looks - 1) + cpuPercent) / looks;
+      }
       const { process, managed } = worker.memory;
       if (process > known.peakBytes) [known.peakBytes, known.peakResultBytes] = [process, managed];
       known.peakSpilledBytes = Math.max(known.peakSpilledBytes, worker.memory.spilled);

@@ -102,7 +102,9 @@ function* dyingWorkers({ lost, workers, prefixes }: ClusterView): Iterable<Sente
   if (worst === undefined) return;
   const [name, { times, memoryShare, during }] = worst;
   const memory =
-    memoryShare >= FULL ? `, at last with ${Math.round(100 * memoryShare)} % of its memory in use` : '';
+    memoryShare >= FULL
+      ? `, at last with ${Math.round(100 * memoryShare)} % of its memory in use`
+      : '';
   const task = during === undefined ? '' : ` while it had ${during}`;
   const after = there.has(name) ? '' : ', and is not back';
   const others = found > 1 ? ` So did ${countOf(found - 1, 'other worker')}.` : '';
@@ -155,9 +157,11 @@ export class RunningTasks {
     let worstS = -Infinity;
     for (const worker of workers.values()) {
       const { name, executing, processing } = worker;
-      this.count += runningCount(worker);
+      let unseen = runningCount(worker);
+      this.count += unseen;
       for (const [task, seconds] of executing) {
         if (!processing.has(task)) continue;
+        unseen--;
         this.add([task, seconds, name]);
         if (!isStraggling(task, seconds)) continue;
         this.straggling++;
@@ -166,6 +170,13 @@ export class RunningTasks {
         if (excessS <= worstS) continue;
         worstS = excessS;
         this.worst = [task, seconds, name];
+      }
+      // Those that have begun since are the oldest of the others.
+      for (const task of processing) {
+        if (unseen <= 0 || this.longest.length === RUNS_NAMED) break;
+        if (executing.has(task)) continue;
+        unseen--;
+        this.add([task, 0, name]);
       }
     }
   }
@@ -179,17 +190,16 @@ export class RunningTasks {
     if (longest.length > RUNS_NAMED) longest.pop();
   }
 
-  /** What runs, the longest by name. */
+  /** Says how many run, and names the longest. */
   get sentence(): Sentence {
     const { count, longest } = this;
     if (count === 0) return sentence('No task runs.');
     const named = longest.map(([{ key }, seconds, worker]) => {
-      return `${key} on ${worker} for ${secondsText(seconds)}`;
+      return `${key} on ${worker}${seconds > 0 ? ` for ${secondsText(seconds)}` : ''}`;
     });
-    const about = count > longest.length && named.length > 0 ? ', the longest of them' : '';
-    const tasks = `${countOf(count, 'task runs', 'tasks run')}${about}`;
+    const about = count > longest.length ? ', the longest of them' : '';
     return sentence(
-      named.length > 0 ? `${tasks}: ${named.join(', ')}.` : `${tasks}, begun just now.`,
+      `${countOf(count, 'task runs', 'tasks run')}${about}: ${named.join(', ')}.`,
       ...longest.map(([{ key }]) => key),
     );
   }

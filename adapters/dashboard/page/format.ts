@@ -38,8 +38,17 @@ export function preciseClock(atMs: number): string {
 
 /** The place of a function: a path or an URL with the line, or '' where it has none. */
 export function place({ url, line }: { readonly url: string; readonly line: number }): string {
-  const path = url.startsWith('file:') ? decodeURI(new URL(url).pathname) : url;
+  const path = url.startsWith('file:') ? pathOf(url) : url;
   return line > 0 && path !== '' ? `${path}:${line}` : path;
+}
+
+function pathOf(url: string): string {
+  const { pathname } = new URL(url);
+  try {
+    return decodeURI(pathname);
+  } catch {
+    return pathname; // It has a percent sign that encodes nothing.
+  }
 }
 
 /** The calls of each running task, one a line, innermost first. */

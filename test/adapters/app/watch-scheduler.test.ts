@@ -1,8 +1,10 @@
 import { expect, it } from 'vitest';
+import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { openScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
 import { BRIDGE, definePlugin } from '../../../core/api/index.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
+import { square } from '../cli/fixtures/tasks.js';
 
 /** What is logged when a task has no worker. */
 async function warnings(isEnding: boolean): Promise<string[]> {
@@ -34,6 +36,19 @@ it('a task without a worker is no news while workers are started for it, and is 
   open.expectWorkers(false);
   expect(log.lines).toEqual([expect.stringContaining('there is no worker for 1 task')]);
   await open.close();
+});
+
+it('a task that no worker may run is warned of, also at the head of so many that it is placed after they were taken in', async () => {
+  const log = new MemoryLog();
+  const cluster = await LocalCluster.start({ mode: 'inline', log });
+  const client = await cluster.client();
+  const licensed = client.with({ resources: { LICENSE: 1 } });
+  const keep = [licensed.submit(square, 1)];
+  for (let n = 0; n < 1600; n++) keep.push(client.submit(square, n));
+  const text = expect.stringContaining(' waits: no running worker satisfies') as string;
+  await expect.poll(() => log.lines, { timeout: 10_000 }).toContainEqual(text);
+  for (const future of keep) future.release();
+  await cluster.close();
 });
 
 it('a task whose language no worker speaks is warned of with that reason', async () => {

@@ -4,7 +4,12 @@ import { recordingHistory } from '../../../adapters/app/past.ts';
 import { analyse } from '../../../adapters/report/analysis.ts';
 import { type Finding, findingsOf } from '../../../adapters/report/findings.ts';
 import { reportOf } from '../../../adapters/report/report.ts';
-import { type History, type HistoryWorker, packHistory, unpackHistory } from '../../../adapters/report/history.ts';
+import {
+  type History,
+  type HistoryWorker,
+  packHistory,
+  unpackHistory,
+} from '../../../adapters/report/history.ts';
 import { historyOf, workerOf } from './synthetic.ts';
 
 const HISTORIES = new URL('../../histories/', import.meta.url);
@@ -191,13 +196,16 @@ describe('what could be better', () => {
   it.each([
     [2 ** 29, 'Memory was short', 'release results'],
     [2 ** 10, 'Tasks took the memory, and results did not', 'See what tasks keep in their modules'],
-  ])('which it lacked for results, or for what tasks took: %d', (peakResultBytes, title, advice) => {
-    const memory = { peakBytes: 2 ** 29, peakResultBytes, peakSpilledBytes: 1 };
-    const workers = [workerOf(0), workerOf(1, { ...memory, pausedS: [[1, 8]] })];
-    const runs = even(10, 1).map((run) => ({ ...run, readyS: 0, assignedS: 0 }));
-    const finding = ruleIn(historyOf(runs, 2, { workers }), 'memory');
-    expect([finding?.title, finding?.remedy]).toEqual([title, expect.stringContaining(advice)]);
-  });
+  ])(
+    'which it lacked for results, or for what tasks took: %d',
+    (peakResultBytes, title, advice) => {
+      const memory = { peakBytes: 2 ** 29, peakResultBytes, peakSpilledBytes: 1 };
+      const workers = [workerOf(0), workerOf(1, { ...memory, pausedS: [[1, 8]] })];
+      const runs = even(10, 1).map((run) => ({ ...run, readyS: 0, assignedS: 0 }));
+      const finding = ruleIn(historyOf(runs, 2, { workers }), 'memory');
+      expect([finding?.title, finding?.remedy]).toEqual([title, expect.stringContaining(advice)]);
+    },
+  );
 
   it('a machine that other programs keep busy, and one with more threads than processors', () => {
     const host = { host: 'here', cores: 2, measuredS: 10, fullS: 8, busyCoreS: 16, lostS: 6 };
@@ -220,6 +228,13 @@ describe('what could be better', () => {
     expect(finding?.text).toBe('a-99 ran for 8 s on w0; usual for a is 1 s.');
   });
 
+  it('a straggler that runs and waits, by the CPU of its worker', () => {
+    const last = { key: 'a-99', startS: 10, stopS: 18, isOpen: true as const };
+    const workers = [workerOf(0, { cpuPercent: 3 })];
+    const finding = ruleIn(historyOf([...even(10, 1), last], 1, { workers }), 'straggler');
+    expect(finding?.text).toMatch(/ Its worker uses 3 % of a processor: it waits for something/);
+  });
+
   it('a worker that takes longer than others for the same', () => {
     const runs = [0, 1, 2].flatMap((worker) =>
       even(10, worker === 1 ? 2 : 1).map((run) => ({ ...run, worker })),
@@ -230,6 +245,8 @@ describe('what could be better', () => {
   it('too few threads for what waits', () => {
     const runs = even(10, 1).map((run) => ({ ...run, readyS: 0, assignedS: run.startS }));
     expect(ruleIn(historyOf(runs), 'more-threads')?.remedy).toContain('up to 10 threads');
+    const waiting = historyOf(runs, 1, { workers: [workerOf(0, { cpuPercent: 2 })] });
+    expect(ruleIn(waiting, 'more-threads')?.remedy).toMatch(/^Give workers more threads, /);
   });
 
   it('results that were computed twice, with no worker to blame', () => {

@@ -122,7 +122,7 @@ describe('the first finding is the cause that was planted', () => {
     });
     expect(first(report)).toBe('straggler');
     expect(report.findings[0]?.text).toContain('crunch-9 has run for 5 min on w');
-    expect(report.summary[0]).toContain('; 2 tasks ran or could run and had not ended.');
+    expect(report.summary[0]).toContain('; 2 tasks had not ended.');
     const unfinished = report.findings.find(({ rule }) => rule === 'unfinished');
     expect(unfinished?.text).toContain('No worker takes 1 task, such as work-0: ');
     expect(unfinished?.text).toMatch(

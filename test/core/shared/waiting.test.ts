@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { waitingIn } from '../../../core/shared/waiting.ts';
+import { RunningTasks, waitingIn } from '../../../core/shared/waiting.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 
 const limited = (name: string): object => ({ limit: { name, max: 1 } });
@@ -58,6 +58,18 @@ it('names the task that runs far longer than those before it', () => {
   expect(waitingIn(env.cluster).map(({ text }) => text)).toEqual([
     `1 task runs far longer than usual: crunch-6 for 8 min on ${place}, where 6 before took 500 ms.`,
   ]);
+});
+
+it('names what runs, the longest first, and those that began since their worker told', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1, { threads: 2 });
+  const sentence = (): string => new RunningTasks(env.cluster).sentence.text;
+  expect(sentence()).toBe('No task runs.');
+  env.submit({ a: {}, b: {}, c: {} });
+  env.heartbeat('w1', { executing: { a: 1, b: 2 } });
+  expect(sentence()).toBe('2 tasks run: b on w1 for 2 s, a on w1 for 1 s.');
+  env.finish('b');
+  expect(sentence()).toBe('2 tasks run: a on w1 for 1 s, c on w1.');
 });
 
 it('names the worker that died most often, and whether it is back, while there is work', () => {

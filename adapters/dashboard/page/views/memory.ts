@@ -54,8 +54,8 @@ export class Memory implements View {
     this.bars.setScale(workers.values());
     this.workers.show(
       [...workers.values()].map((row) => {
-        const { address, name, results, managed, spilled } = row;
-        const size = figure(bytes, managed + spilled);
+        const { address, name, results, resultBytes } = row;
+        const size = figure(bytes, resultBytes);
         return { key: address, cells: [name, this.bars.show(address, row), results, size] };
       }),
     );

@@ -201,13 +201,16 @@ export class Overview implements View {
     this.failed.hidden = first.length === 0;
     const items = first
       .slice(0, 5)
-      .map(({ key, worker, text, atMs }) =>
+      .map(({ key, worker, text, atMs, because }) =>
         h(
           'li',
           {},
           `${clock(atMs / 1000)} `,
           taskLink(this.around, key),
           `${worker === '' ? '' : ` on ${worker}`}: ${text}`,
+          ...(because.length === 0
+            ? []
+            : linked(this.around, `. Failed because of it: ${because.join(', ')}`, because)),
         ),
       );
     const erred = this.sum((row) => row.erred);
@@ -225,7 +228,12 @@ export class Overview implements View {
         ({ summary, findings }) => {
           const none = findings.length === 0 ? ['Nothing stands out.'] : [];
           const causes = findings.map(({ title, cost, text, remedy }) =>
-            h('li', {}, h('strong', {}, `${cost === '' ? title : `${title}: ${cost}`}.`), ` ${text} ${remedy}`),
+            h(
+              'li',
+              {},
+              h('strong', {}, `${cost === '' ? title : `${title}: ${cost}`}.`),
+              ` ${text} ${remedy}`,
+            ),
           );
           const rest = [...none, ...summary].map((text) => h('li', {}, text));
           patch(this.slow, ...causes, ...rest);
@@ -263,9 +271,14 @@ export class Overview implements View {
     const known = totals?.tasks ?? 0;
     const onThreadsS = this.sum((row) => secondsOfWork(row) / Math.max(1, threads));
     const leftS = all.reduce((most, { ratedS }) => Math.max(most, ratedS), onThreadsS);
-    const why = leftS > onThreadsS ? 'by the rate of a limit' : 'with as many busy threads as lately';
-    const about = all.some(({ isOverdue }) => isOverdue) ? 'at least' : 'about';
-    const left = leftS > 0 ? `; ${about} ${seconds(leftS)} left ${why}` : '';
+    const why =
+      leftS > onThreadsS ? 'by the rate of a limit' : 'with as many busy threads as lately';
+    const isOverdue = all.some((row) => row.isOverdue);
+    const left = isOverdue
+      ? '; the time left is unknown, as a task runs far longer than usual'
+      : leftS > 0
+        ? `; about ${seconds(leftS)} left ${why}`
+        : '';
     setText(this.whole, known === 0 ? '' : `Done: ${progress(done, known)}${left}.`);
   }
 

@@ -8,6 +8,7 @@ import {
 } from '../../core/api/index.ts';
 import { inBackground } from '../../core/shared/timers.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
+import { InTurn } from '../../core/util/steps.ts';
 import { countOf } from '../../core/util/values.ts';
 import { Client, type CloseOptions, type ConnectOptions } from '../client/index.ts';
 import { SystemClock } from '../clocks/index.ts';
@@ -45,7 +46,7 @@ export class LocalCluster {
   private readonly clock: Clock;
   private readonly timeoutMs: number;
   private workersMade = 0;
-  private scaling: Promise<void> = Promise.resolve();
+  private readonly scaling = new InTurn();
   private closing: Promise<void> | undefined;
   private isDraining = false;
   /** Ends what waits for workers when the cluster closes. */
@@ -151,7 +152,7 @@ export class LocalCluster {
    */
   async scaleTo(count: number): Promise<void> {
     await this.stopAdapting();
-    await this.inTurn(() => this.scale(count));
+    await this.scaling.run(() => this.scale(count));
   }
 
   /**
@@ -168,12 +169,6 @@ export class LocalCluster {
     const log = this.log ?? textLogger('cluster');
     this.adaptive = new Adaptive(this.adaptiveCluster(), this.clock, log, options);
     this.running.expectWorkers(true);
-  }
-
-  private inTurn(run: () => Promise<void>): Promise<void> {
-    const step = this.scaling.then(run);
-    this.scaling = step.catch(() => undefined);
-    return step;
   }
 
   /**
@@ -229,7 +224,7 @@ export class LocalCluster {
         const chosen = scheduler.command('amm.workersToClose', { target: leave });
         return own((chosen as readonly { name: string }[]).map(({ name }) => name));
       },
-      start: (count) => this.inTurn(() => this.scale(workers.length + count)),
+      start: (count) => this.scaling.run(() => this.scale(workers.length + count)),
       retire: async (names) => {
         await (scheduler.command('amm.retireWorkers', { names }) as Promise<unknown>);
       },
@@ -337,7 +332,7 @@ export class LocalCluster {
     this.running.expectEnd();
     const adapting = this.stopAdapting();
     await this.closeClients();
-    await this.scaling;
+    await this.scaling.settled();
     await Promise.all([...this.workers].map((worker) => worker.close()));
     await this.running.close(); // Ends a retirement that is under way, too.
     await adapting;

@@ -15,6 +15,7 @@ import {
   TEXT,
   wholeNumber,
 } from '../../core/shared/schema.ts';
+import { InTurn } from '../../core/util/steps.ts';
 import {
   Client,
   type ConnectOptions,
@@ -436,7 +437,7 @@ export class SchedulingApi {
   private readonly clock: Clock;
   private readonly historyLength: number;
   private readonly keys: SessionKeys;
-  private last: Promise<unknown> = Promise.resolve();
+  private readonly calls = new InTurn();
   private ownsClient = false;
   private closing: Promise<void> | undefined;
   /** The value of the scheduler's configuration; asked for when it is first needed. */
@@ -664,17 +665,11 @@ export class SchedulingApi {
   /** A call begins when the ones before it are done, however they ended. */
   private inOrder<T>(call: () => T | Promise<T>): Promise<T> {
     if (this.closing !== undefined) return Promise.reject(this.closedError());
-    return this.chained(call);
-  }
-
-  private chained<T>(call: () => T | Promise<T>): Promise<T> {
-    const done = this.last.then(call);
-    this.last = done.catch(() => undefined);
-    return done;
+    return this.calls.run(call);
   }
 
   private async end(): Promise<void> {
-    await this.chained(() => this.forget([...this.held.values()]));
+    await this.calls.run(() => this.forget([...this.held.values()]));
     if (this.ownsClient) await this.client.close();
   }
 

@@ -19,6 +19,7 @@ import type { HookCalls } from '../kernel/ports.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
 import type { ModuleLimit } from '../shared/limits.ts';
 import { hint, show } from '../shared/words.ts';
+import { InTurn } from '../util/steps.ts';
 import { isPlainObject, isPromise } from '../util/values.ts';
 import type { PluginKind } from './contracts.ts';
 import { AT_RUN_TIME, UniqueNames } from './extension-options.ts';
@@ -67,8 +68,7 @@ interface PluginOwner<Plugin extends HostedPlugin> {
  */
 export class PluginHost<Plugin extends HostedPlugin> {
   private readonly plugins: Map<string, Plugin>;
-  /** Changes happen one after the other. */
-  private changes: Promise<unknown> = Promise.resolve();
+  private readonly changes = new InTurn();
 
   constructor(private readonly owner: PluginOwner<Plugin>) {
     this.plugins = owner.plugins;
@@ -80,17 +80,15 @@ export class PluginHost<Plugin extends HostedPlugin> {
    * @throws YardmasterError `ERR_CLOSED`, and what the change throws
    */
   change<T>(run: () => Promise<T>): Promise<T> {
-    const result = this.changes.then(() => {
+    return this.changes.run(() => {
       this.owner.checkOpen();
       return run();
     });
-    this.changes = result.catch(() => undefined); // The caller gets the error.
-    return result;
   }
 
   /** Resolves when the changes that were begun are complete. */
-  async settled(): Promise<void> {
-    await this.changes;
+  settled(): Promise<void> {
+    return this.changes.settled();
   }
 
   /**

@@ -4,6 +4,7 @@ import type { WireMessage } from '../api/transport.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
 import { collaborator } from '../plugin-host/injection.ts';
 import { ClusterState } from '../state/cluster.ts';
+import { InTurn } from '../util/steps.ts';
 import { countOf } from '../util/values.ts';
 import { builtin, type BuiltinCommand, type Given } from './commands.ts';
 import { Sessions } from './sessions.ts';
@@ -24,8 +25,7 @@ interface Refusal {
 export abstract class RemotePluginRegistry {
   readonly commands: readonly BuiltinCommand[];
   private readonly wanted = new Map<string, RemotePlugin>();
-  /** Changes happen one after the other. */
-  private changes: Promise<unknown> = Promise.resolve();
+  private readonly changes = new InTurn();
 
   protected constructor(
     private readonly kind: RemotePluginKind,
@@ -33,8 +33,10 @@ export abstract class RemotePluginRegistry {
     private readonly cluster: ClusterState,
   ) {
     this.commands = [
-      builtin(`register-${kind}-plugin`, (given) => this.change(() => this.register(given))),
-      builtin(`unregister-${kind}-plugin`, (given) => this.change(() => this.unregister(given))),
+      builtin(`register-${kind}-plugin`, (given) => this.changes.run(() => this.register(given))),
+      builtin(`unregister-${kind}-plugin`, (given) =>
+        this.changes.run(() => this.unregister(given)),
+      ),
       builtin(`${kind}-plugins`, () => this.all),
     ];
   }
@@ -42,12 +44,6 @@ export abstract class RemotePluginRegistry {
   /** The plugins that a registering worker receives. */
   get all(): readonly RemotePlugin[] {
     return [...this.wanted.values()];
-  }
-
-  private change<T>(run: () => Promise<T>): Promise<T> {
-    const result = this.changes.then(run);
-    this.changes = result.catch(() => undefined); // The caller gets the error.
-    return result;
   }
 
   /** On all workers, or on none. */

@@ -49,3 +49,19 @@ export function* sortInSlices<T>(
   }
   return from;
 }
+
+/** Calls that begin one after the other: each when those before it have ended, whatever became of them. */
+export class InTurn {
+  private last: Promise<unknown> = Promise.resolve();
+
+  run<T>(call: () => T | Promise<T>): Promise<T> {
+    const result = this.last.then(call);
+    this.last = result.catch(() => undefined); // The caller gets the error.
+    return result;
+  }
+
+  /** Resolves when the calls up to now have ended. */
+  async settled(): Promise<void> {
+    await this.last;
+  }
+}

@@ -10,6 +10,7 @@ import {
   type WorkerView,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { InTurn } from '../../core/util/steps.ts';
 import {
   MoveResults,
   planRebalance,
@@ -119,7 +120,7 @@ interface RebalanceResult {
 
 /** Evens out the memory of workers once. One rebalance at a time. */
 export class Rebalancer {
-  private last: Promise<unknown> = Promise.resolve();
+  private readonly calls = new InTurn();
 
   constructor(private readonly scope: MovementScope) {}
 
@@ -132,9 +133,7 @@ export class Rebalancer {
     workers: readonly WorkerView[] | undefined,
     keys: readonly string[] | undefined,
   ): Promise<RebalanceResult> {
-    const result = this.last.then(() => this.run(rules, workers, keys));
-    this.last = result.catch(() => undefined); // The caller gets the error.
-    return result;
+    return this.calls.run(() => this.run(rules, workers, keys));
   }
 
   private async run(

@@ -36,7 +36,7 @@ export function readPickle(bytes: Uint8Array, buffers: readonly Uint8Array[] = [
 class PickleReader {
   private at = 0;
   private readonly view: DataView;
-  private stack: unknown[] = [];
+  protected readonly stack: unknown[] = [];
   private readonly memo = new Map<number, unknown>();
   private nextBuffer = 0;
 
@@ -192,7 +192,7 @@ class PickleReader {
     }
   }
 
-  private object(code: number): void {
+  protected object(code: number): void {
     const { stack } = this;
     if (code === 0x93) {
       const [module, name] = stack.splice(-2);
@@ -214,12 +214,12 @@ class PickleReader {
       throw new NotPortable(`a value that is pickled in an unusual way (0x${code.toString(16)})`);
   }
 
-  private push(value: unknown): true {
+  protected push(value: unknown): true {
     this.stack.push(value);
     return true;
   }
 
-  private marked(): unknown[] {
+  protected marked(): unknown[] {
     const start = this.stack.lastIndexOf(MARKER);
     if (start < 0) throw new RangeError('a mark lacks');
     const items = this.stack.splice(start);
@@ -272,6 +272,75 @@ class PickleReader {
     const number = Number(value);
     return Number.isSafeInteger(number) ? number : value;
   }
+}
+
+/** An object that Python would make by a call. */
+class Made {
+  constructor(
+    readonly path: string,
+    readonly args: readonly unknown[],
+  ) {}
+}
+
+/** Reads which calls a pickle would make, for texts about them: what is unknown is no mistake. */
+class OutlineReader extends PickleReader {
+  protected override object(code: number): void {
+    const { stack } = this;
+    if (code === 0x52 || code === 0x81 || code === 0x92) {
+      const [called, args] = stack.splice(code === 0x92 ? -3 : -2);
+      this.push(new Made(called instanceof Global ? called.path : '', args as unknown[]));
+    } else if (code === 0x62)
+      stack.pop(); // A state.
+    else if (code === 0x8f) this.push([]);
+    else if (code === 0x90) this.marked();
+    else if (code === 0x91) this.push(this.marked());
+    else super.object(code);
+  }
+}
+
+/** Exceptions that are named after one. */
+const CAUSES_MAX = 5;
+/** Longer pickles are not searched: a task may have put anything into its exception. */
+const SEARCHED_BYTES_MAX = 1 << 20;
+const CHAINED = 'tblib.pickling_support.unpickle_exception';
+
+/**
+ * The exceptions from which a pickled one was raised, the nearest first: `ValueError: no number`. None when Python did not
+ * send them along, which tblib does, or when they cannot be read.
+ */
+export function causesIn(bytes: Uint8Array): readonly string[] {
+  const causes: string[] = [];
+  if (bytes.length > SEARCHED_BYTES_MAX) return causes;
+  try {
+    const outline = new OutlineReader(bytes, []).read();
+    // Some releases send the pickle within another one.
+    if (outline instanceof Uint8Array) return causesIn(outline);
+    let cause = causeOf(outline);
+    while (cause instanceof Made && causes.push(exceptionText(cause)) < CAUSES_MAX) {
+      cause = causeOf(cause);
+    }
+  } catch {
+    // The exception itself is named all the same.
+  }
+  return causes;
+}
+
+/** As Python shows it: what it was raised from, else what was being handled then. */
+function causeOf(exception: unknown): unknown {
+  if (!(exception instanceof Made) || !exception.path.startsWith(CHAINED)) return undefined;
+  const [, , cause, , context, isContextHidden] = exception.args;
+  return cause ?? (isContextHidden === true ? undefined : context);
+}
+
+function exceptionText({ path, args }: Made): string {
+  const [type, given] = args;
+  const isChained = path.startsWith(CHAINED) && type instanceof Global;
+  const name = (isChained ? type.path : path).replace(/^.*\./, '');
+  const its = given instanceof Map ? (given.get('args') as unknown) : given;
+  const list = isChained ? its : args;
+  if (!Array.isArray(list) || list.length === 0) return name;
+  const texts = list.map((one: unknown) => (typeof one === 'object' ? '…' : String(one)));
+  return texts.length === 1 ? `${name}: ${texts.join('')}` : `${name}(${texts.join(', ')})`;
 }
 
 /** NumPy moved its inner modules in 2.0. */

@@ -1,7 +1,7 @@
 import { type ErrorPayload, type TaskFailure, YardmasterError } from '../../../core/api/index.ts';
 import type { KeyTable } from './key-table.ts';
 import { encodeMessage, type Fields, isFields, Opaque } from './codec.ts';
-import { Call, Name, Tuple, writePickle } from './pickle.ts';
+import { Call, causesIn, Name, Tuple, writePickle } from './pickle.ts';
 
 /** Exceptions that every peer knows, with the module of each. The names hold for Python 3.8 and later. */
 const MODULES = {
@@ -159,15 +159,18 @@ const PYTHON = Symbol('failure of Python');
 
 /** The failure of a task in a message of a Dask worker, as the scheduler keeps it. */
 export function failureOf(report: Fields): TaskFailure {
-  const exceptionText = textOr(report['exception_text'], 'the task failed');
+  const raised = textOr(report['exception_text'], 'the task failed');
+  const { exception: sent } = report;
+  const causes = sent instanceof Opaque ? causesIn(Buffer.concat(sent.frames)) : [];
+  const exceptionText = [raised, ...causes].join(', because ');
   const tracebackText = textOr(report['traceback_text'], '');
   const python: PyFailure = {
-    exception: report['exception'],
+    exception: sent,
     traceback: report['traceback'] ?? null,
   };
   const payload: ErrorPayload = {
-    ...named(exceptionText),
-    ...(tracebackText === '' ? {} : { stack: `${exceptionText}\n${tracebackText}` }),
+    ...named(raised),
+    ...(tracebackText === '' ? {} : { stack: `${raised}\n${tracebackText}` }),
   };
   const exception = Object.assign(payload, { [PYTHON]: python });
   return { exception, traceback: undefined, exceptionText, tracebackText };

@@ -3,15 +3,17 @@
  * figure as it is measured, prints a table at the end (or when it is interrupted), and writes JSON.
  */
 import { execFile, execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Command } from 'commander';
 import type { Result } from '../side-by-side.ts';
-import type { Extent, Figure, Line, Measure, Row } from './row.ts';
+import { comparison, type Figures, movements, nameOf, ofRounds, readFigures } from './compare.ts';
+import { writePage } from './page.ts';
+import type { Extent, Line, Measure, Row } from './row.ts';
 import { ROWS } from './rows.ts';
-import { brief, isLost, markdown } from './table.ts';
+import { brief, markdown } from './table.ts';
 
 const execFileAsync = promisify(execFile);
 
@@ -19,7 +21,11 @@ const program = new Command('bench')
   .description('All benchmarks, beside the peers that are installed, with goals and verdicts.')
   .option('--quick', 'small graphs, one run each: less than two minutes')
   .option('--only <words>', 'only rows whose name has one of these words, as kernel,steal')
+  .option('--rounds <number>', 'times that the suite is gone through; the medians count', '1')
   .option('--json <file>', 'where the figures go')
+  .option('--from <file>', 'nothing is measured: the figures are those of such a file')
+  .option('--compare <file>', 'what moved since such a file was written, and how sure that is')
+  .option('--page <file>', 'a page whose table of figures becomes that of these')
   .option('--python <path>', 'interpreter with distributed installed', '/usr/bin/python3')
   .option(
     '--served <path>',
@@ -31,7 +37,11 @@ const program = new Command('bench')
 const options = program.opts<{
   readonly quick?: boolean;
   readonly only?: string;
+  readonly rounds: string;
   readonly json?: string;
+  readonly from?: string;
+  readonly compare?: string;
+  readonly page?: string;
   readonly python: string;
   readonly served?: string;
   readonly hyperqueue: string;
@@ -67,40 +77,49 @@ const machine = {
   servedDask: daskVersions.served ?? 'not installed',
   load: loadavg()[0],
 };
-const lines: (readonly [Row, readonly Line[]])[] = [];
-for (const row of wanted) {
-  process.stderr.write(`${row.name}…\n`);
-  const measured = await linesOf(row);
-  if (interrupt.signal.aborted) break;
-  lines.push([row, measured]);
-  for (const line of measured) process.stderr.write(`  ${brief(line)}\n`);
-  if (options.json !== undefined) writeJson(options.json);
-}
-process.stdout.write(`${markdown(allLines())}\n\n${JSON.stringify(machine)}\n`);
-const skipped = allLines().filter((line) => 'skipped' in line).length;
-if (skipped > 0) process.stdout.write(`Skipped: ${skipped} of ${allLines().length} lines.\n`);
-if (!extent.isFull)
+/** What each row gave, in each round. */
+const measured = new Map<Row, (readonly Line[])[]>();
+const figures = options.from === undefined ? await measureAll() : readFigures(options.from);
+process.stdout.write(`${markdown(figures.lines)}\n\n${JSON.stringify(figures.machine)}\n`);
+const skipped = figures.lines.filter((line) => 'skipped' in line).length;
+if (skipped > 0) process.stdout.write(`Skipped: ${skipped} of ${figures.lines.length} lines.\n`);
+if (figures.quick)
   process.stdout.write('Small graphs, once: the goals are those of the full run.\n');
+if (options.compare !== undefined) {
+  process.stdout.write(`\n${comparison(readFigures(options.compare), figures)}`);
+}
 if (interrupt.signal.aborted) {
-  process.stdout.write(`Interrupted after ${lines.length} of ${wanted.length} rows.\n`);
+  process.stdout.write(`Interrupted after ${measured.size} of ${wanted.length} rows.\n`);
   process.exitCode = 130;
-} else if (options.guard !== undefined) {
-  await guard(options.guard);
+} else {
+  if (options.page !== undefined) writePage(options.page, figures);
+  if (options.guard !== undefined) await guard(readFigures(options.guard));
 }
 
-function allLines(): readonly Line[] {
-  return lines.flatMap(([, measured]) => measured);
+async function measureAll(): Promise<Figures> {
+  for (let round = 0; round < Number(options.rounds); round++) {
+    for (const row of wanted) {
+      process.stderr.write(`${row.name}…\n`);
+      const lines = await linesOf(row);
+      if (interrupt.signal.aborted) return figuresOfAll();
+      measured.set(row, [...(measured.get(row) ?? []), lines]);
+      for (const line of lines) process.stderr.write(`  ${brief(line)}\n`);
+      // After each row, so that half an hour is not lost to whatever ends the suite.
+      if (options.json !== undefined) {
+        writeFileSync(options.json, `${JSON.stringify(figuresOfAll(), undefined, 2)}\n`);
+      }
+    }
+  }
+  return figuresOfAll();
 }
 
-/** After each row, so that half an hour is not lost to whatever ends the suite. */
-function writeJson(path: string): void {
-  const file = {
+function figuresOfAll(): Figures {
+  return {
     date: new Date().toISOString(),
     quick: options.quick === true,
     machine,
-    lines: allLines(),
+    lines: [...measured.values()].flatMap(ofRounds),
   };
-  writeFileSync(path, `${JSON.stringify(file, undefined, 2)}\n`);
 }
 
 /** The figures of a row. One that fails does not take the others with it. */
@@ -150,32 +169,22 @@ function versionOfDask(interpreter: string): string | undefined {
  * Fails when a ratio is worse than it was by more than the noise. Absolute times differ between machines;
  * ratios do not much. A row that seems lost is measured again, for a busy moment is no loss.
  */
-async function guard(file: string): Promise<void> {
-  const before = JSON.parse(readFileSync(file, 'utf8')) as { readonly lines: readonly Line[] };
-  const earlier = new Map(
-    before.lines.flatMap((line) => ('skipped' in line ? [] : [[nameOf(line), line.value]])),
-  );
-  const isWorse = (line: Line): line is Figure => {
-    if ('skipped' in line || !line.unit.startsWith('times')) return false;
-    const value = earlier.get(nameOf(line));
-    return value !== undefined && isLost(line, value);
-  };
-  for (const [row, measured] of lines) {
-    let lost = measured.filter(isWorse);
+async function guard(before: Figures): Promise<void> {
+  const lostOf = (lines: readonly Line[]): ReturnType<typeof movements> =>
+    movements(before.lines, lines).filter(({ figure, verdict }) => {
+      return verdict === 'worse' && figure.unit.startsWith('times');
+    });
+  for (const [row, rounds] of measured) {
+    let lost = lostOf(ofRounds(rounds));
     for (let turn = 1; lost.length > 0 && turn < GUARD_TURNS; turn++) {
       process.stderr.write(`again: ${row.name}…\n`);
-      const again = await linesOf(row, { ...extent, repeat: GUARD_REPEAT });
-      const still = new Set(again.filter(isWorse).map(nameOf));
-      lost = lost.filter((line) => still.has(nameOf(line)));
+      const again = lostOf(await linesOf(row, { ...extent, repeat: GUARD_REPEAT }));
+      const still = new Set(again.map(({ figure }) => nameOf(figure)));
+      lost = lost.filter(({ figure }) => still.has(nameOf(figure)));
     }
-    for (const line of lost) {
-      const was = String(earlier.get(nameOf(line)));
-      process.stderr.write(`lost: ${nameOf(line)} is ${line.value}, was ${was}\n`);
+    for (const { figure, before: was } of lost) {
+      process.stderr.write(`lost: ${nameOf(figure)} is ${figure.value}, was ${was.value}\n`);
       process.exitCode = 1;
     }
   }
-}
-
-function nameOf({ what, unit }: Figure): string {
-  return `${what}, ${unit}`;
 }

@@ -14,7 +14,9 @@ export interface Figure {
   readonly unit: string;
   readonly value: number;
   readonly goal: Goal;
-  /** All measurements of both sides, for further analysis. */
+  /** The value in each round, when there were several; `value` is their median. */
+  readonly rounds?: readonly number[];
+  /** What each side measured, in the round of the value. */
   readonly ours?: number;
   readonly theirs?: number;
 }

@@ -1,21 +1,12 @@
 import type { Figure, Goal, Line } from './row.ts';
 
-/** Results within this part of the goal do not fail a guarded run: machines are noisy. */
-const SLACK = 0.2;
-
-/** Whether a figure is so far below what it was that it is no longer noise. */
-export function isLost({ value, goal }: Figure, before: number): boolean {
-  const worst = goal.is === 'at least' ? before * (1 - SLACK) : before * (1 + SLACK);
-  return goal.is === 'at least' ? value < worst : value > worst;
-}
-
 /** A single line of the table, printed while the suite runs. */
 export function brief(line: Line): string {
   if ('skipped' in line) return `${line.name}: ${line.skipped}`;
   return `${line.what}: ${short(line.value)} ${line.unit}, ${goalText(line.goal)}, ${verdict(line)}`;
 }
 
-/** As GitHub shows tables; also good to read in a terminal. */
+/** What was measured, and what was to be reached. */
 export function markdown(lines: readonly Line[]): string {
   const head = ['what', 'value', 'goal', 'verdict', 'ours', 'peer'];
   const rows = lines.map((line) =>
@@ -23,13 +14,21 @@ export function markdown(lines: readonly Line[]): string {
       ? [line.name, '', '', line.skipped, '', '']
       : [
           line.what,
-          `${short(line.value)} ${line.unit}`,
+          `${short(line.value)}${rangeOf(line)} ${line.unit}`,
           goalText(line.goal),
           verdict(line),
           line.ours === undefined ? '' : short(line.ours),
           line.theirs === undefined ? '' : short(line.theirs),
         ],
   );
+  return markdownTable(head, rows);
+}
+
+/** As GitHub shows tables; also good to read in a terminal. */
+export function markdownTable(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): string {
   const widths = head.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)),
   );
@@ -37,6 +36,12 @@ export function markdown(lines: readonly Line[]): string {
     `| ${row.map((cell, column) => cell.padEnd(widths[column] as number)).join(' | ')} |`;
   const rule = text(widths.map((width) => '-'.repeat(width)));
   return [text(head), rule, ...rows.map(text)].join('\n');
+}
+
+/** The least and the most of several rounds. */
+function rangeOf({ rounds = [] }: Figure): string {
+  if (rounds.length < 2) return '';
+  return ` (${short(Math.min(...rounds))} to ${short(Math.max(...rounds))})`;
 }
 
 function verdict({ value, goal }: Figure): 'met' | 'missed' {
@@ -49,7 +54,7 @@ function goalText({ is, value }: Goal): string {
 }
 
 /** Three figures that mean something. */
-function short(value: number): string {
+export function short(value: number): string {
   if (value >= 100) return Math.round(value).toLocaleString('en-GB');
   return String(Number(value.toPrecision(3)));
 }

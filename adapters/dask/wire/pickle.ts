@@ -339,7 +339,9 @@ function exceptionText({ path, args }: Made): string {
   const its = given instanceof Map ? (given.get('args') as unknown) : given;
   const list = isChained ? its : args;
   if (!Array.isArray(list) || list.length === 0) return name;
-  const texts = list.map((one: unknown) => (typeof one === 'object' ? '…' : String(one)));
+  const texts = list.map((one: unknown) => {
+    return typeof one === 'string' || typeof one === 'number' ? String(one) : '…';
+  });
   return texts.length === 1 ? `${name}: ${texts.join('')}` : `${name}(${texts.join(', ')})`;
 }
 

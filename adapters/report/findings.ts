@@ -413,8 +413,6 @@ function repetitions(history: History, analysis: Analysis): Found | undefined {
   };
 }
 
-/** Workers that are the same one, started again, have names that differ in this. */
-const LIFE = / #\d+$/;
 /** A worker that had more of its memory limit in use probably died of it. */
 const FULL = 0.9;
 
@@ -424,7 +422,7 @@ function lostWorkers(history: History, analysis: Analysis): Found | undefined {
   const lost = workers.filter((worker) => worker.lost !== undefined);
   const [first] = lost;
   if (first === undefined) return undefined;
-  const nameOf = ({ name }: HistoryWorker): string => name.replace(LIFE, '');
+  const nameOf = ({ name, ownName = name }: HistoryWorker): string => ownName;
   const names = new Set(lost.map(nameOf));
   const gone = [...names].filter((name) => {
     return !workers.some((worker) => nameOf(worker) === name && worker.toS === undefined);

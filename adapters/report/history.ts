@@ -36,6 +36,8 @@ export interface Run {
 export interface HistoryWorker {
   readonly address: string;
   readonly name: string;
+  /** The name that the worker itself has, when `name` tells it from earlier ones of that name. */
+  readonly ownName?: string;
   readonly threads: number;
   /** 0: unlimited. */
   readonly memoryLimitBytes: number;

@@ -3,6 +3,7 @@
  * did, and gives the idle threads of that moment to causes.
  */
 import type { History } from './history.ts';
+import { timeOf } from './time-spent.ts';
 
 /** Causes of idle threads. */
 export const IDLE_CAUSES = [
@@ -160,9 +161,8 @@ const UNKNOWN_S = 0.5;
 function heldWorkS({ runs }: History, { usualS }: Outliers): number {
   return runs.reduce((sum, { heldBy, prefix, timings }) => {
     if (heldBy === undefined) return sum;
-    const computed = timings.filter(({ action }) => action === 'compute');
-    const tookS = computed.reduce((total, { startS, stopS }) => total + stopS - startS, 0);
-    return sum + (computed.length > 0 ? tookS : (usualS(prefix) ?? UNKNOWN_S));
+    const hasRun = timings.some(({ action }) => action === 'compute');
+    return sum + (hasRun ? timeOf(timings).runS : (usualS(prefix) ?? UNKNOWN_S));
   }, 0);
 }
 
@@ -220,7 +220,7 @@ export function idleTimeOf(history: History, outliers: Outliers): IdleTime {
   return { explainedS, fullS, assignedMax, queuedMax, stretch, serialPrefixes };
 }
 
-/** Gives idle threads from `restrictions` to the last cause, as far as they are more than so many thread seconds. Returns the rest. */
+/** Gives idle threads from `restrictions` to the last cause, as far as they are more than so many thread seconds. Returns those that stay. */
 function limitHeld(shares: readonly [IdleCause, number][], leftS: number, lastedS: number): number {
   const held = shares.find(([cause]) => cause === 'restrictions')!;
   const excess = Math.max(0, held[1] - leftS / lastedS);

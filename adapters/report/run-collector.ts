@@ -261,7 +261,7 @@ export class RunCollector {
     this.workers.push({
       ...{
         address,
-        name: before === 0 ? name : `${name} #${before + 1}`,
+        ...(before === 0 ? { name } : { name: `${name} #${before + 1}`, ownName: name }),
         threads: threadCount,
         memoryLimitBytes,
         fromS: this.nowS,

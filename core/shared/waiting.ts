@@ -204,7 +204,7 @@ export class RunningTasks {
     );
   }
 
-  /** @internal */
+  /** Names the one that is furthest beyond what is usual, for all that are. */
   *stragglers(): Iterable<Sentence> {
     const { straggling, worst } = this;
     if (worst === undefined) return;

@@ -397,7 +397,6 @@ export class ClusterState {
     supply.set(worker.address, amount);
   }
 
-  /** The reverse of {@link addWorker}; also leaves the sets that depend on load. O(workers). */
   /** Remembers that a worker went unexpectedly. */
   noteLost({ name, executing, processing, memory, memoryLimitBytes }: WorkerState): void {
     const { lost } = this;
@@ -409,6 +408,7 @@ export class ClusterState {
     if (lost.size > LOST_MAX) lost.delete(lost.keys().next().value!);
   }
 
+  /** The reverse of {@link addWorker}; also leaves the sets that depend on load. O(workers). */
   removeWorker(worker: WorkerState): void {
     this.workers.delete(worker.address);
     this.aliases.delete(worker.name);

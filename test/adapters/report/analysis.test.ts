@@ -123,7 +123,7 @@ describe('what could be better', () => {
 
   it('workers that died again and again, with the time without them', () => {
     const life = (name: string, fromS: number, toS: number): HistoryWorker => ({
-      ...workerOf(1, { name, fromS, toS, peakBytes: 97, memoryLimitBytes: 100 }),
+      ...workerOf(1, { name, ownName: 'w1', fromS, toS, peakBytes: 97, memoryLimitBytes: 100 }),
       lost: { recomputed: 0, restarted: 1 },
     });
     const workers = [workerOf(0), life('w1', 0, 2), life('w1 #2', 3, 5)];

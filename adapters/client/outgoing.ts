@@ -234,8 +234,8 @@ export class Outgoing {
   }
 
   private named({ report, number }: Queued): readonly ClientReport[] {
-    const stimulusId = reportId(report.op, this.client, number);
-    const named = { ...report, stimulusId };
+    // The new field comes first: after a spread, Node 20 makes a hidden class for each single object.
+    const named = { stimulusId: reportId(report.op, this.client, number), ...report };
     return named.op === 'update-graph' ? inParts(named, this.messageBytesMax()) : [named];
   }
 

@@ -309,7 +309,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
    */
   private report(report: Exclude<ClientReport, { readonly op: 'graph-part' }>): void {
     if (this.isLeaving || this.isOver) return;
-    this.host.plugin.enqueue({ ...report, client: this.id });
+    this.host.plugin.enqueue({ client: this.id, ...report });
   }
 }
 

@@ -181,7 +181,7 @@ export class WorkerLink {
   /** Sends a report; it is lost without a connection. */
   report(report: UnnamedReport): void {
     const stimulusId = this.nameEvent(report.op);
-    this.channel?.send({ ...report, stimulusId });
+    this.channel?.send({ stimulusId, ...report });
   }
 
   /** A message of the machine, which has named it. */

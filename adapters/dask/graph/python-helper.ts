@@ -129,7 +129,7 @@ class PythonHelper {
       const id = ++this.count;
       const request: Request = {
         id,
-        message: { ...message, id },
+        message: { id, ...message },
         answers: [],
         hasKilled: false,
         resolve,

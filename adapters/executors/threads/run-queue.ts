@@ -166,7 +166,7 @@ export class ResultWriter {
   }
 
   take(): ResultColumns {
-    const taken = { ...this.columns, values: this.bytes.take() };
+    const taken = { values: this.bytes.take(), ...this.columns };
     this.columns = emptyColumns();
     return taken;
   }

@@ -242,18 +242,14 @@ export function packTask(parts: TaskParts): PackedTask {
   const isHashed = !isUnique || !isCanonical(args.bytes);
   const definition = isHashed ? hashOf(named, args.content) : '';
   const isActor = isActorClass(fn);
-  const made: GraphTask = {
-    key: typeof key === 'string' ? key : key(definition),
-    dependencies: args.dependencies,
-    runSpec: specOf(call, retry, typeof key === 'string' ? definition : undefined),
-  };
-  const fields = taskFields(optionsFor(fn, options));
   return {
-    // To add to a copy costs a microsecond, and most tasks need no more.
-    task:
-      fields === undefined && !isActor
-        ? made
-        : { ...made, ...(isActor ? ACTOR : undefined), ...fields },
+    task: {
+      key: typeof key === 'string' ? key : key(definition),
+      dependencies: args.dependencies,
+      runSpec: specOf(call, retry, typeof key === 'string' ? definition : undefined),
+      ...(isActor ? ACTOR : undefined),
+      ...taskFields(optionsFor(fn, options)),
+    },
     definition,
     nbytes: args.bytes.byteLength,
     content: args.content,

@@ -218,14 +218,15 @@ export class Outgoing {
   /** @returns the reason if the reports could not be sent */
   private tryDeliver(queue: readonly Queued[]): YardmasterError | undefined {
     try {
-      const { uncommitted } = this;
-      if (uncommitted === undefined) {
-        this.deliver(queue.flatMap((queued) => this.named(queued)));
-        return undefined;
+      const named: Numbered[] = [];
+      const all: ClientReport[] = [];
+      for (const queued of queue) {
+        const messages = this.named(queued);
+        named.push({ number: queued.number, messages });
+        all.push(...messages);
       }
-      const named = queue.map((queued) => ({ number: queued.number, all: this.named(queued) }));
-      this.deliver(named.flatMap(({ all }) => all));
-      for (const { number, all } of named) uncommitted.add(number, all);
+      this.deliver(all);
+      for (const { number, messages } of named) this.uncommitted?.add(number, messages);
       return undefined;
     } catch (thrown) {
       if (YardmasterError.is(thrown)) return thrown;

@@ -494,7 +494,8 @@ export class GraphWalk implements GraphPlan {
   }
 
   get order(): Int32Array {
-    return this.ordered.subarray(0, this.orderedCount);
+    const { ordered, orderedCount } = this;
+    return orderedCount === ordered.length ? ordered : ordered.subarray(0, orderedCount);
   }
 
   get states(): readonly TaskState[] {

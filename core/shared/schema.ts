@@ -307,7 +307,7 @@ class Walk {
     const given = Object.keys(value);
     // Of the many options of a call few are given. A configuration is read in the order of its rules.
     const names = this.isCode
-      ? given.filter(isKnown).concat(namesWithDefault(properties))
+      ? [...given.filter(isKnown), ...namesWithDefault(properties)]
       : Object.keys(properties);
     for (const key of names) {
       if (Object.hasOwn(checked, key)) continue;
@@ -405,6 +405,15 @@ function nearestOf(key: string, known: readonly string[]): string {
   return known.length === 0 ? '; there are none' : `; there are ${known.join(', ')}`;
 }
 
+const patterns = new Map<string, RegExp>();
+
+/** A pattern of a rule, compiled once. */
+function patternOf(source: string): RegExp {
+  let pattern = patterns.get(source);
+  if (pattern === undefined) patterns.set(source, (pattern = new RegExp(source, 'u')));
+  return pattern;
+}
+
 /** True when a value is right but for its parts. */
 function fits(schema: Schema, value: unknown): boolean {
   const { type, enum: words } = schema;
@@ -432,7 +441,7 @@ function fits(schema: Schema, value: unknown): boolean {
   if (typeof value === 'string') {
     return (
       isWithinLength(value.length, schema.minLength, schema.maxLength) &&
-      (schema.pattern === undefined || new RegExp(schema.pattern, 'u').test(value))
+      (schema.pattern === undefined || patternOf(schema.pattern).test(value))
     );
   }
   if (!Array.isArray(value)) return true;

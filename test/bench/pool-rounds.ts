@@ -1,13 +1,13 @@
 /**
- * One pool in a separate process: `node pool-rounds.js POOL TASKS THREADS ROUNDS`. Prints a JSON
- * line.
+ * One pool under one load in a separate process: `node pool-rounds.js POOL LOAD TASKS THREADS ROUNDS`.
+ * Prints a JSON line. What another load compiles and leaves on the heap would count otherwise.
  */
 import { loadavg } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import { type Pool, type PoolName, POOLS } from './pools.ts';
 import { median, print, type Result, round } from './side-by-side.ts';
 
-/** Tasks that run first, with either load: compilers and modules are warm after them. */
+/** Tasks that run first: compilers and modules are warm after them. */
 const WARM_UP_TASKS = 20_000;
 /** Calls that wait for their result at any time, with the load `closed`. */
 const IN_FLIGHT = 64;
@@ -19,36 +19,33 @@ const ITEMS_PER_TASK = 10;
 
 const LOADS = { burst, closed: closedLoop, items } as const;
 
-const [name, tasks, threads, rounds] = process.argv.slice(2) as [PoolName, string, string, string];
+const [name, load, tasks, threads, rounds] = process.argv.slice(2) as [
+  PoolName,
+  keyof typeof LOADS,
+  string,
+  string,
+  string,
+];
+const run = LOADS[load];
 const pool: Pool = await POOLS[name](Number(threads));
 try {
-  for (const load of Object.values(LOADS)) await load(valuesFrom(0, WARM_UP_TASKS));
-  let next = WARM_UP_TASKS;
-  const measured = { burst: [] as Result[], closed: [] as Result[], items: [] as Result[] };
+  await run(valuesFrom(0, WARM_UP_TASKS));
+  const count = Number(tasks) * (load === 'items' ? ITEMS_PER_TASK : 1);
+  const measured: Result[] = [];
   for (let turn = 0; turn < Number(rounds); turn++) {
-    for (const load of ['burst', 'closed', 'items'] as const) {
-      const count = Number(tasks) * (load === 'items' ? ITEMS_PER_TASK : 1);
-      measured[load].push(await measure(load, valuesFrom(next, count)));
-      next += count;
-    }
+    measured.push(await measure(valuesFrom(WARM_UP_TASKS + turn * count, count)));
   }
-  print({
-    pool: name,
-    burst: median(measured.burst, 'usPerTask'),
-    closed: median(measured.closed, 'usPerTask'),
-    items: median(measured.items, 'usPerTask'),
-    load: round(loadavg()[0] ?? 0),
-  });
+  print({ pool: name, ...median(measured, 'usPerTask'), load: round(loadavg()[0] ?? 0) });
 } finally {
   // Not every pool comes to the end of closing.
   await Promise.race([pool.close(), setTimeout(CLOSE_TIMEOUT_MS)]);
 }
 process.exit(0);
 
-async function measure(load: keyof typeof LOADS, values: readonly number[]): Promise<Result> {
+async function measure(values: readonly number[]): Promise<Result> {
   const startCpu = process.cpuUsage();
   const startMs = performance.now();
-  await LOADS[load](values);
+  await run(values);
   const seconds = (performance.now() - startMs) / 1000;
   const { user, system } = process.cpuUsage(startCpu);
   return {

@@ -61,20 +61,19 @@ function spill(): void {
 
 /** All pools in turn, each in a fresh process, so that all meet the same noise. */
 function comparePools(): void {
+  for (const load of ['burst', 'closed', 'items']) compareUnder(load);
+}
+
+function compareUnder(load: string): void {
   const names: readonly PoolName[] = ['yardmaster', ...PEERS];
   const runs = new Map<PoolName, Result[]>(names.map((name) => [name, []]));
   for (let turn = 0; turn < Math.max(1, Number(options.repeat)); turn++) {
-    for (const name of names) runs.get(name)?.push(runPool(name));
+    for (const name of names) runs.get(name)?.push(runPool(name, load));
   }
-  for (const load of ['burst', 'closed', 'items'] as const) compareUnder(load, runs);
-}
-
-function compareUnder(load: string, runs: ReadonlyMap<PoolName, readonly Result[]>): void {
   const results = new Map(
     Array.from(runs, ([name, its]) => {
-      const measured = its.map((result) => result[load] as Result);
-      const { usPerTask } = median(measured, 'usPerTask');
-      return [name, { tasksPerS: median(measured, 'tasksPerS')['tasksPerS'], usPerTask }] as const;
+      const { usPerTask } = median(its, 'usPerTask');
+      return [name, { tasksPerS: median(its, 'tasksPerS')['tasksPerS'], usPerTask }] as const;
     }),
   );
   for (const [pool, result] of results) tell('worker-pool', { pool, pattern: load, ...result });
@@ -90,10 +89,10 @@ function compareUnder(load: string, runs: ReadonlyMap<PoolName, readonly Result[
   });
 }
 
-function runPool(name: PoolName): Result {
+function runPool(name: PoolName, load: string): Result {
   const script = fileURLToPath(new URL('./pool-rounds.js', import.meta.url));
   const { tasks, threads } = options;
-  return run(process.execPath, [script, name, tasks, threads, options.rounds]);
+  return run(process.execPath, [script, name, load, tasks, threads, options.rounds]);
 }
 
 function tell(bench: string, result: Result): void {

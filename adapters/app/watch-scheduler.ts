@@ -116,29 +116,35 @@ export function findWaiting(
     const text = `there is no worker for ${countOf(waiting, 'task')}; start one, or set scheduler.noWorkersTimeout to have them fail`;
     return { why: 'no worker', text };
   }
-  const all = [...workers.values()];
+  const isEach = (test: (worker: WorkerView) => boolean): boolean => {
+    for (const worker of workers.values()) if (!test(worker)) return false;
+    return true;
+  };
   // What is refused is offered again when a worker has less to do, or is taken into service. When all workers are in
   // service and idle, that never happens.
-  const areIdle = all.every(
+  const areIdle = isEach(
     ({ processing, status }) => processing.size === 0 && status === 'running',
   );
-  const { workerSelection, queuing } = policies.current;
-  const selection = `"${workerSelection}" (workerSelection)`;
+  const selection = (): string => `"${policies.current.workerSelection}" (workerSelection)`;
   let waiting: Waiting | undefined;
   let looked = 0;
   for (const task of unrunnable.keys()) {
     if (looked++ === LOOKED_AT) break;
     const reason = cluster.whyWaits(task);
-    if (reason !== undefined && all.every((worker) => cluster.suits(task, worker) === 'no')) {
+    if (reason !== undefined && isEach((worker) => cluster.suits(task, worker) === 'no')) {
       const text = `${task.key} waits: ${reason}; start a worker that may run it, or set scheduler.noWorkersTimeout to have such tasks fail`;
       return { why: 'no such worker', text };
     }
     if (!areIdle) continue;
-    waiting ??= refused(task, reason ?? `the policy ${selection} gives it to no worker`);
+    waiting ??= refused(task, reason ?? `the policy ${selection()} gives it to no worker`);
   }
   const held = areIdle && cluster.openSlots.size > 0 ? queued.peek() : undefined;
-  const who = `the policy ${selection} gives it to no worker, or "${queuing}" (queuing) to no slot`;
-  return waiting ?? (held === undefined ? undefined : refused(held, who));
+  if (waiting !== undefined || held === undefined) return waiting;
+  const { queuing } = policies.current;
+  return refused(
+    held,
+    `the policy ${selection()} gives it to no worker, or "${queuing}" (queuing) to no slot`,
+  );
 }
 
 function refused({ key }: TaskView, who: string): Waiting {

@@ -122,9 +122,7 @@ export function findWaiting(
   };
   // What is refused is offered again when a worker has less to do, or is taken into service. When all workers are in
   // service and idle, that never happens.
-  const areIdle = isEach(
-    ({ processing, status }) => processing.size === 0 && status === 'running',
-  );
+  const areIdle = isEach(({ processing, status }) => processing.size === 0 && status === 'running');
   const selection = (): string => `"${policies.current.workerSelection}" (workerSelection)`;
   let waiting: Waiting | undefined;
   let looked = 0;

@@ -42,7 +42,10 @@ export interface LocalClusterOptions extends OptionsOf<typeof WORKER_SCHEMA> {
   readonly mode?: ClusterMode;
   /** Of scheduler and workers: an object, or the path of a file. */
   readonly config?: ConfigInput | string;
-  /** For `processes`: arguments of Node for each worker, such as `--max-old-space-size=8192`. Default none. */
+  /**
+   * For `processes`: arguments of Node for each worker, such as `--max-old-space-size=8192`. Default: those of this process that
+   * say how modules are loaded (`--import`, `--require`, `--loader`, `--conditions`), so that workers load what it loads.
+   */
   readonly execArgv?: readonly string[];
   /**
    * For `processes`: gets what workers write to their error streams. Default: it goes to that of this process, from when the

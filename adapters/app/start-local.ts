@@ -178,6 +178,18 @@ function guestStarter(
   };
 }
 
+/** Options of Node that say how modules are loaded. Each has a value, after `=` or as the next argument. */
+const LOADING = /^(?:--import|--require|-r|--loader|--experimental-loader|--conditions|-C)(=|$)/;
+
+/** Of the arguments of this process, those that say how modules are loaded. */
+function loadersHere(): string[] {
+  return process.execArgv.flatMap((argument, at, all) => {
+    const separator = LOADING.exec(argument)?.[1];
+    if (separator === undefined) return [];
+    return separator === '=' ? [argument] : all.slice(at, at + 2);
+  });
+}
+
 /** Workers in separate processes, each with a nanny in this one. */
 function processStarter(
   running: RunningScheduler,
@@ -200,7 +212,7 @@ function processStarter(
   });
   const modules = allowModules && AllowedModules.of(allowModules, folder, options.codeRoot);
   const log = options.log ?? textLogger('cluster');
-  const { execArgv = [] } = options;
+  const { execArgv = loadersHere() } = options;
   const debuggerOf = debuggers(options.inspect);
   return async (name) => {
     const attach = debuggerOf();

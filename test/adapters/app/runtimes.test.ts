@@ -1,6 +1,6 @@
-/** Runtimes other than Node, where they are on the PATH. */
+/** Runtimes other than this Node: Deno, Bun and tsx where they are on the PATH, and the Node that `NEWER_NODE` names. */
 import { execFile, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,7 +35,17 @@ import { square, sum } from './tasks.js';
 const client = await Client.connect(process.argv[2]);
 console.log(await client.submit(sum, client.map(square, [1, 2, 3])).result());
 await client.close();`,
+  'typed.ts': `import { defineTasks } from 'yardmaster';
+enum Step { By = 1 }
+export const { next } = defineTasks(import.meta.url, { next: (x: number): number => x + Step.By });`,
+  'typed-main.ts': `import { type ClusterMode, LocalCluster } from 'yardmaster';
+import { next } from './typed';
+const cluster = await LocalCluster.start({ mode: process.argv[2] as ClusterMode, workers: 1 });
+const client = await cluster.client();
+console.log(await client.gather(client.map(next, [1, 2])));
+await cluster.close();`,
 };
+const NEWER_NODE = process.env['NEWER_NODE'];
 
 const isThere = (program: string): boolean => spawnSync(program, ['--version']).status === 0;
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-runtimes-'));
@@ -73,5 +83,12 @@ describe.skipIf(!isThere('deno'))('Deno', () => {
 describe.skipIf(!isThere('bun'))('Bun', () => {
   it('runs an inline cluster as long as arguments and results are small', async () => {
     expect(await run('bun', 'small.js')).toBe('9\n');
+  });
+});
+
+describe.skipIf(NEWER_NODE === undefined || !isThere('tsx'))('a newer Node under tsx', () => {
+  it.each(['inline', 'threads', 'processes'])('runs tasks in TypeScript %s', async (mode) => {
+    const tsx = realpathSync((await run('/bin/sh', '-c', 'command -v tsx')).trim());
+    expect(await run(NEWER_NODE as string, tsx, 'typed-main.ts', mode)).toBe('[ 2, 3 ]\n');
   });
 });

@@ -9,6 +9,7 @@ import {
 import { inBackground } from '../../core/shared/timers.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { InTurn } from '../../core/util/steps.ts';
+import { show } from '../../core/shared/words.ts';
 import { countOf } from '../../core/util/values.ts';
 import { Client, type CloseOptions, type ConnectOptions } from '../client/index.ts';
 import { SystemClock } from '../clocks/index.ts';
@@ -234,7 +235,8 @@ export class LocalCluster {
   private async scale(count: number): Promise<void> {
     this.checkOpen();
     if (!Number.isInteger(count) || count < 0) {
-      throw new YardmasterError('ERR_CONFIG', `a cluster cannot have ${count} workers`, { count });
+      const message = `the number of workers must be a whole number from 0 (got ${show(count)})`;
+      throw new YardmasterError('ERR_CONFIG', message, { count });
     }
     const kept = await this.shrink(count);
     const missing = Math.max(0, count - this.workers.length);

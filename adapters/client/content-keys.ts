@@ -131,8 +131,8 @@ function keyFor(
   found: ReadonlyMap<string, ContentKey | undefined>,
   store: StoreSpec,
 ): ContentKey | undefined {
-  const { task, definition, isReproducible, contentKey } = item;
-  if (!isReproducible) return undefined;
+  const { task, definition, variesAs, contentKey } = item;
+  if (variesAs !== undefined) return undefined;
   const hashing = createHash('sha256').update(definition);
   const inputs: [string, ContentKey][] = [];
   let isOpen = false;
@@ -158,14 +158,13 @@ function callHashOf({ task, content }: PackedTask): string {
 }
 
 function notReproducible(
-  { task, isReproducible }: PackedTask,
+  { task, variesAs }: PackedTask,
   contentKeys: ReadonlyMap<string, ContentKey>,
 ): YardmasterError {
   const input = task.dependencies.find((key) => !contentKeys.has(key));
   const why =
-    !isReproducible || input === undefined
-      ? 'it is an actor, not pure, has shared memory among its arguments, or is a function of another language'
-      : `its input "${input}" may be another one next time; submit that with persist, too, or scatter it`;
+    variesAs ??
+    `its input "${input}" may be another one next time; submit that with persist, too, or scatter it`;
   return new YardmasterError(
     'ERR_GRAPH_INVALID',
     `the result of "${task.key}" cannot be kept: ${why}`,

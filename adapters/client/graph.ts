@@ -75,8 +75,8 @@ export interface PackedTask {
   readonly content: unknown;
   readonly persist?: TaskOptions['persist'];
   readonly contentKey?: TaskOptions['contentKey'];
-  /** True when the same definition with the same inputs gives the same result. */
-  readonly isReproducible: boolean;
+  /** Why the same definition with the same inputs may give another result; undefined: it does not. */
+  readonly variesAs: string | undefined;
 }
 
 /** The way to the scheduler and its workers. */
@@ -255,11 +255,23 @@ export function packTask(parts: TaskParts): PackedTask {
     content: args.content,
     persist: options.persist,
     contentKey: options.contentKey,
-    // The source of a function of another language is not known here.
-    // Memory that is shared may have changed the next time.
-    isReproducible:
-      isPure && version !== '' && !isActor && sharedMemoryOf(args.bytes) === undefined,
+    variesAs: variationOf(isActor, isPure, version, args.bytes),
   };
+}
+
+function variationOf(
+  isActor: boolean,
+  isPure: boolean,
+  version: string,
+  args: Uint8Array,
+): string | undefined {
+  if (isActor) return 'it is an actor';
+  if (!isPure) return 'it is not pure (pure: false)';
+  // Memory that is shared may have changed the next time.
+  if (sharedMemoryOf(args) !== undefined) return 'shared memory is among its arguments';
+  return version === ''
+    ? 'the source of its function, of another language, is not known here'
+    : undefined;
 }
 
 /** Hexadecimal digits of a definition that travel: 64 bits tell two computations apart. */

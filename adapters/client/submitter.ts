@@ -491,11 +491,12 @@ export class Submitter {
     if (deadlineMs === undefined && signal === undefined) return;
     const open = new Set(entries.filter((entry) => !entry.isSettled));
     if (open.size === 0) return;
-    const onAbort = (): void => {
-      const reason = `its signal was aborted (${textOf(signal?.reason)})`;
-      session.abortEntries([...open], reason);
-    };
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const stopWatching =
+      signal &&
+      onAbort(signal, () => {
+        const reason = `its signal was aborted (${textOf(signal.reason)})`;
+        session.abortEntries([...open], reason);
+      });
     const timer =
       deadlineMs === undefined
         ? undefined
@@ -504,7 +505,7 @@ export class Submitter {
       open.delete(entry);
       if (open.size > 0) return;
       timer?.cancel();
-      signal?.removeEventListener('abort', onAbort);
+      stopWatching?.();
     };
     for (const entry of [...open]) entry.onSettled(onSettled);
   }
@@ -515,6 +516,31 @@ export class Submitter {
       entry.onSettled(() => this.open.count--);
     }
   }
+}
+
+/** What happens when each signal is aborted that something waits for. */
+const abortions = new WeakMap<AbortSignal, Set<() => void>>();
+
+/**
+ * Calls back when a signal is aborted. It has one listener for all of its calls, as Node warns of a leak from eleven on, and
+ * none when they are over: with one, a signal of `AbortSignal.any` would live as long as those that it follows.
+ * @returns what ends that
+ */
+function onAbort(signal: AbortSignal, callback: () => void): () => void {
+  const callbacks = abortions.get(signal) ?? new Set();
+  callbacks.add(callback);
+  if (callbacks.size === 1) {
+    abortions.set(signal, callbacks);
+    signal.addEventListener('abort', abortAll);
+  }
+  return () => {
+    callbacks.delete(callback);
+    if (callbacks.size === 0) signal.removeEventListener('abort', abortAll);
+  };
+}
+
+function abortAll(this: AbortSignal): void {
+  for (const callback of abortions.get(this) ?? []) callback();
 }
 
 const STREAM_RULES: Rules<StreamOptions> = {

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { beforeEach, expect, test } from 'vitest';
 import { asCompleted, type Future, task } from '../../../adapters/client/index.ts';
 import type { TaskView } from '../../../core/api/index.ts';
@@ -43,6 +44,17 @@ test('a signal ends the call that it was given to', async () => {
   await expect(cluster.passing(second.result())).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
   gates.get('a')!();
   expect(await cluster.passing(first.result())).toBe('done');
+});
+
+test('a signal has one listener for all of its calls, and none when they are over', async () => {
+  const { client } = cluster;
+  const { signal } = new AbortController();
+  const bound = client.with({ signal });
+  const futures = Array.from({ length: 20 }, (_, at) => bound.submit(deaf, `call-${at}`));
+  expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+  client.cancel(futures);
+  await Promise.allSettled(futures.map((future) => future.result()));
+  expect(getEventListeners(signal, 'abort')).toHaveLength(0);
 });
 
 test.each(['a deadline', 'a signal'])(

@@ -139,7 +139,7 @@ describe('a result that persists', () => {
         `its input "${loose.key}" may be another one next time`,
       );
       expect(() => client.with({ persist: true, pure: false }).submit(load, log, 9)).toThrow(
-        'cannot be kept: it is an actor, not pure',
+        'cannot be kept: it is not pure (pure: false)',
       );
     });
   });

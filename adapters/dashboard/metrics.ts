@@ -4,7 +4,6 @@ import {
   type AmmStatus,
   BRIDGE,
   type ClusterView,
-  type GroupView,
   type PluginContext,
   type PrefixView,
   type TaskStateName,
@@ -441,32 +440,20 @@ interface Totals {
   readonly states: Map<string, number>;
 }
 
-/**
- * Sums by prefix that never fall. Groups of tasks disappear with their last task: what was last read of them is kept
- * in the sum of their prefix.
- */
+/** Sums by prefix that never fall. */
 class PrefixTotals {
   /** By name of the prefix. */
   private current = new Map<string, Totals>();
-  /** Seconds of groups that are gone, by name of the prefix. */
-  private readonly gone = new Map<string, { computeS: number; transferS: number }>();
-  private groups = new Map<string, { view: GroupView; computeS: number; transferS: number }>();
   private readonly named = new Set<string>();
   forgotten = 0;
 
   constructor(private readonly cluster: ClusterView) {}
 
-  /** Reads the cluster. O(groups). */
+  /** Reads the cluster. O(prefixes). */
   read(): void {
     this.current = new Map();
     this.forgotten = 0;
     for (const prefix of this.cluster.prefixes.values()) this.readPrefix(prefix);
-    this.readGroups();
-    for (const [name, { computeS, transferS }] of this.gone) {
-      const totals = this.totalsOf(name);
-      totals.computeS += computeS;
-      totals.transferS += transferS;
-    }
   }
 
   by(
@@ -481,44 +468,22 @@ class PrefixTotals {
     );
   }
 
-  private readPrefix({ name, suspicious, nbytesTotal, stateCounts }: PrefixView): void {
-    const totals = this.totalsOf(name);
-    totals.suspicious += suspicious;
-    totals.outputBytes += nbytesTotal;
+  private readPrefix(prefix: PrefixView): void {
+    const { stateCounts } = prefix;
+    const totals = this.totalsOf(prefix.name);
+    totals.suspicious += prefix.suspicious;
+    totals.computeS += prefix.computedS;
+    totals.transferS += prefix.transferredS;
+    totals.outputBytes += prefix.nbytesTotal;
     for (const [state, count] of Object.entries(stateCounts)) {
       totals.states.set(state, (totals.states.get(state) ?? 0) + count);
     }
     this.forgotten += stateCounts.forgotten;
   }
 
-  private readGroups(): void {
-    const before = this.groups;
-    this.groups = new Map();
-    for (const view of this.cluster.groups.values()) {
-      const { name, prefix, durationS: computeS, otherDurationsS } = view;
-      const transferS = otherDurationsS.get('transfer') ?? 0;
-      this.groups.set(name, { view, computeS, transferS });
-      const totals = this.totalsOf(prefix.name);
-      totals.computeS += computeS;
-      totals.transferS += transferS;
-    }
-    for (const [name, { view, computeS, transferS }] of before) {
-      if (this.groups.get(name)?.view === view) continue;
-      const prefix = this.nameOf(view.prefix.name);
-      const sum = this.gone.get(prefix) ?? { computeS: 0, transferS: 0 };
-      sum.computeS += computeS;
-      sum.transferS += transferS;
-      this.gone.set(prefix, sum);
-    }
-  }
-
-  private nameOf(prefix: string): string {
-    if (this.named.size < PREFIXES_MAX) this.named.add(prefix);
-    return this.named.has(prefix) ? prefix : OTHERS;
-  }
-
   private totalsOf(prefix: string): Totals {
-    const name = this.nameOf(prefix);
+    if (this.named.size < PREFIXES_MAX) this.named.add(prefix);
+    const name = this.named.has(prefix) ? prefix : OTHERS;
     const found = this.current.get(name);
     if (found !== undefined) return found;
     const states = new Map<string, number>();

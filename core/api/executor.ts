@@ -97,6 +97,11 @@ export interface TaskSlot {
   secede(): void;
   /** Resolves when the task has a place again; at once, if it has one. */
   rejoin(): Promise<void>;
+  /**
+   * The task begins only when this resolves, because what runs it has to start first: its time counts from then.
+   * Resolves as well when the task goes to another place, which may say so again.
+   */
+  delay?(begun: Promise<void>): void;
 }
 
 /** The place at which a function is run that is no task. */

@@ -46,6 +46,10 @@ export interface PrefixView {
   readonly nbytesTotal: number;
   /** Bytes of all results ever computed: it never falls. */
   readonly nbytesProduced: number;
+  /** Seconds of all computations of its tasks, forgotten ones included: they never fall. */
+  readonly computedS: number;
+  /** Seconds for which its tasks waited for inputs from other workers: the same. */
+  readonly transferredS: number;
 }
 
 /** All tasks of one collection. */

@@ -325,7 +325,7 @@ const PREFIX = prefix.table(
         (one, isKnown, { cluster }) => isKnown && cluster.prefixes.set(one.name, one),
       ),
       ...prefix.same('durationAverageS', 'maxExecTimeS', 'durationEstimateS', 'suspicious'),
-      ...prefix.same('processingCount', 'nbytesGone'),
+      ...prefix.same('processingCount', 'nbytesGone', 'computedS', 'transferredS'),
       /** Tasks that ever entered each state, in the order of the states. */
       entered: prefix.inside('stateCounts', 'list'),
       /** Samples, average seconds, average bytes, step, variance: how its tasks share slots. */

@@ -490,6 +490,7 @@ class ShownPrefix
   extends showing<PrefixView>()(
     ...(['name', 'durationAverageS', 'durationEstimateS', 'suspicious', 'states'] as const),
     ...(['known', 'nbytesAverage', 'stateCounts', 'nbytesTotal', 'nbytesProduced'] as const),
+    ...(['computedS', 'transferredS'] as const),
   )
   implements PrefixView
 {

@@ -136,6 +136,9 @@ export class TaskPrefix {
   maxExecTimeS = -1;
   /** Deaths of workers while a task of this prefix was processing there. */
   suspicious = 0;
+  /** Seconds of all computations and transfers of its tasks, forgotten ones included: they never fall. */
+  computedS = 0;
+  transferredS = 0;
   /** The number of tasks that ever entered each state. */
   readonly stateCounts = new StateCounts();
   readonly groups = new Set<TaskGroup>();
@@ -247,8 +250,10 @@ export class TaskPrefix {
   }
 
   /** Adds the counts of a prefix that is dropped, so that sums over all prefixes never fall. */
-  absorb({ suspicious, stateCounts, nbytesProduced }: TaskPrefix): void {
+  absorb({ suspicious, computedS, transferredS, stateCounts, nbytesProduced }: TaskPrefix): void {
     this.suspicious += suspicious;
+    this.computedS += computedS;
+    this.transferredS += transferredS;
     this.nbytesGone += nbytesProduced;
     for (const state of TASK_STATE_NAMES) this.stateCounts.change(state, stateCounts[state]);
   }
@@ -326,9 +331,11 @@ export class TaskGroup {
     if (action !== 'compute') {
       const { otherDurationsS } = this;
       otherDurationsS.set(action, (otherDurationsS.get(action) ?? 0) + duration);
+      if (action === 'transfer') this.prefix.transferredS += duration;
       return;
     }
     this.durationS += duration;
+    this.prefix.computedS += duration;
     if (this.stopS < stopS) this.stopS = stopS;
     if (this.startS === 0 || startS < this.startS) this.startS = startS;
   }

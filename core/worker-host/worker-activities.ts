@@ -24,6 +24,7 @@ import { WorkerInbox } from './worker-inbox.ts';
 import { WorkerLink } from './worker-link.ts';
 import { WorkerMemory } from './worker-memory.ts';
 import { MEASURED_BYTES_MIN } from '../shared/limits.ts';
+import { inBackground } from '../shared/timers.ts';
 import { show } from '../shared/words.ts';
 import { SteadyMap } from '../util/collections.ts';
 import { sharedMemoryOf, valueBytes } from '../util/bytes.ts';
@@ -60,12 +61,20 @@ class Run implements TaskSlot {
   stoppedBy: YardmasterError | undefined = undefined;
   /** Stops it when it takes too long. */
   timeout: Timer | undefined = undefined;
+  /** Milliseconds that it may take; undefined: as long as it likes. */
+  timeLimitMs: number | undefined = undefined;
+  /** Resolves when it begins; undefined: it has begun. */
+  begun: Promise<void> | undefined = undefined;
 
   constructor(
     readonly key: string,
-    readonly startedMs: number,
+    public startedMs: number,
     private readonly places: Places,
   ) {}
+
+  delay(begun: Promise<void>): void {
+    this.places.delay(this, begun);
+  }
 
   secede(): void {
     this.places.secede(this);
@@ -81,6 +90,7 @@ class Run implements TaskSlot {
 
 /** The owner of the places of runs. */
 interface Places {
+  delay(run: Run, begun: Promise<void>): void;
   secede(run: Run): void;
   rejoin(run: Run): void;
 }
@@ -97,6 +107,7 @@ export class WorkerActivities {
   /** Large transfers since the last heartbeat: all, and those of one source or type. */
   private readonly transfers = new Map<string, Transfers>();
   private readonly places: Places = {
+    delay: (run, begun) => this.delay(run, begun),
     secede: (run) => this.secede(run),
     rejoin: (run) => this.rejoin(run),
   };
@@ -171,7 +182,8 @@ export class WorkerActivities {
     const run = this.runs.get(key);
     if (run === undefined) return;
     run.timeout?.cancel();
-    if (!(timeoutMs > 0) || timeoutMs === Infinity) return;
+    run.timeLimitMs = timeoutMs;
+    if (!(timeoutMs > 0) || timeoutMs === Infinity || run.begun !== undefined) return;
     const leftMs = run.startedMs + timeoutMs - this.clock.nowMs();
     run.timeout = this.clock.setTimer(Math.max(0, leftMs), () => {
       const message = `"${key}" was stopped: it ran for longer than ${timeoutMs} ms, as its timeoutMs says`;
@@ -179,6 +191,19 @@ export class WorkerActivities {
       run.abort(new RunAborted(TIMEOUT_GRACE_MS, true));
       this.onRunEnd(run, { kind: 'failure', error: toErrorPayload(run.stoppedBy) });
     });
+  }
+
+  private delay(run: Run, begun: Promise<void>): void {
+    run.begun = begun;
+    run.timeout?.cancel();
+    const beginning = begun.then(() => {
+      if (run.begun !== begun || this.runs.get(run.key) !== run) return;
+      run.begun = undefined;
+      run.startedMs = this.clock.nowMs();
+      const { key, timeLimitMs } = run;
+      if (timeLimitMs !== undefined) this.limitTime({ key, timeLimitMs });
+    });
+    inBackground(beginning, 'a run could not begin');
   }
 
   private begin(task: ExecutableTask, run: Run): AbortRun {

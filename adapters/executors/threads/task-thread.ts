@@ -52,12 +52,17 @@ export class TaskThread {
   private leftBefore = 0;
   private readonly asked = new PendingAnswers();
   private wasReady = false;
+  private tellReady: () => void = () => undefined;
+  /** Resolves when it can run tasks, or never will. */
+  private readonly ready = new Promise<void>((resolve) => (this.tellReady = resolve));
   private usedBytes = 0;
   /** It was asked to collect garbage and has not answered. */
   private isCollecting = false;
   /** Runs that have ended, in their order, while a profiler wants them; its reader empties it. */
   ranTasks: { readonly key: string; readonly startMs: number; stopMs: number }[] | undefined;
   private isClosed = false;
+  /** It is being ended; what it still sends counts, and nothing is given to it any more. */
+  private isEnding = false;
   private uncaught: unknown = undefined;
 
   constructor(private readonly settings: ThreadSettings<TaskThread>) {
@@ -70,7 +75,8 @@ export class TaskThread {
 
   /** True when a run can begin at once. */
   get isIdle(): boolean {
-    return this.line.length === 0 && this.waiting.resumedCount === 0 && this.abandoned.size === 0;
+    const { line, waiting, abandoned, isEnding } = this;
+    return line.length === 0 && waiting.resumedCount === 0 && abandoned.size === 0 && !isEnding;
   }
 
   /** Runs that it has to run one after the other, the present one included. */
@@ -85,13 +91,13 @@ export class TaskThread {
 
   /** True when it does not count among the threads that take runs: a run on it has seceded, or was given up. */
   get isExtra(): boolean {
-    if (this.abandoned.size > 0 || this.waiting.secededCount > 0) return true;
+    if (this.abandoned.size > 0 || this.waiting.secededCount > 0 || this.isEnding) return true;
     return this.line[0]?.slotState === 'seceded';
   }
 
   /** True when short runs may be queued behind its present runs. */
   get takesShort(): boolean {
-    if (this.waiting.resumedCount > 0 || this.abandoned.size > 0) return false;
+    if (this.waiting.resumedCount > 0 || this.abandoned.size > 0 || this.isEnding) return false;
     const [present] = this.line;
     return present === undefined || (present.isShort && !present.isAborted);
   }
@@ -134,6 +140,7 @@ export class TaskThread {
       job.number = ++this.last;
       job.slotState = 'occupied';
       this.line.push(job);
+      if (!this.wasReady) job.slot?.delay?.(this.ready);
     }
     this.leftBefore = -1;
     const [job] = jobs;
@@ -146,6 +153,7 @@ export class TaskThread {
     job.thread = this;
     job.number = --this.lastConcurrent;
     job.slotState = 'parked';
+    if (!this.wasReady) job.slot?.delay?.(this.ready);
     try {
       const posted = postedTask(job.task, moved);
       this.worker.postMessage({ op: 'begin', number: job.number, ...posted }, moved);
@@ -235,6 +243,7 @@ export class TaskThread {
     switch (message.op) {
       case 'ready':
         this.wasReady = true;
+        this.tellReady();
         return;
       case 'collected':
         this.isCollecting = false;
@@ -385,15 +394,19 @@ export class TaskThread {
   }
 
   private terminate(): void {
+    this.isEnding = true;
     inBackground(this.worker.terminate(), 'a thread could not be terminated');
   }
 
   private onExit(code: number): void {
+    this.tellReady();
     for (const grace of this.abandoned.values()) grace?.cancel();
     const { line, isClosed, uncaught } = this;
     const begunCount = line.length - this.begun.takeBack(this.last);
     const waiting = [...this.waiting.jobs()];
-    const isOnPurpose = isClosed || this.abandoned.size > 0;
+    // The run for which it is ended may have come to its end meanwhile.
+    const isKilled = [...line, ...waiting].some((job) => job.isKilled);
+    const isOnPurpose = isClosed || this.abandoned.size > 0 || (this.isEnding && !isKilled);
     const { culprit } = this.begun;
     const cause = causeOfDeath({ line, begunCount, waiting, culprit, isOnPurpose });
     const unclear = cause === undefined ? waiting : [];

@@ -2,10 +2,12 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from 'vitest';
 import { configuration } from '../../../adapters/app/config.ts';
 import { builtins } from '../../../adapters/app/builtin-extensions.ts';
 import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
+import type { Submitter } from '../../../adapters/client/submitter.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
 import { InlineExecutor } from '../../../adapters/executors/inline.ts';
 import { workerContext, type WorkerContext } from '../../../adapters/executors/worker-context.ts';
@@ -78,6 +80,38 @@ describe('a local cluster', () => {
     await expect(sumWith({ executor: counting, mode: 'processes' })).rejects.toThrow(
       'worker.executor is given in code, which cannot be sent to workers in separate processes; name its module',
     );
+  });
+});
+
+describe('an executor that has to start before a task begins', () => {
+  /** It starts for longer than the tasks may take. */
+  class SlowToStart extends InlineExecutor {
+    override async run(
+      ...[task, signal, slot]: Parameters<InlineExecutor['run']>
+    ): ReturnType<InlineExecutor['run']> {
+      const begun = setTimeout(200);
+      slot?.delay?.(begun);
+      await begun;
+      return super.run(task, signal, slot);
+    }
+  }
+  const outcomeOf = async (call: (client: Submitter) => Promise<unknown>): Promise<unknown> => {
+    const executor = new SlowToStart({ clock: new SystemClock(), threadCount: 1 });
+    const cluster = await LocalCluster.start({ workers: 1, executor });
+    try {
+      return await call((await cluster.client()).with({ timeoutMs: 50 }));
+    } finally {
+      await cluster.close();
+    }
+  };
+
+  it('has its tasks timed from when they begin', async () => {
+    expect(await outcomeOf((client) => client.submit(add, 2, 3).result())).toBe(5);
+  });
+
+  it('has tasks stopped that take too long from then on', async () => {
+    const ended = outcomeOf((client) => client.submit(tasks.waitForAbort as never).result());
+    await expect(ended).rejects.toMatchObject({ code: 'ERR_TASK_TIMEOUT' });
   });
 });
 

@@ -212,6 +212,10 @@ describe('the metrics of a cluster', () => {
     future.release();
     await expect.poll(read).toContain('dask_scheduler_tasks{state="memory"} 0');
     expect(Number(compute.exec(await read())?.[1])).toBe(seconds);
+    for (let calls = 0; calls < 3; calls++) await client.with({ pure: false }).call(spin, 20);
+    const ofCalls = /tasks_compute_seconds_total\{task_prefix_name="spin"\} ([\d.]+)/;
+    const computed = async (): Promise<number> => Number(ofCalls.exec(await read())?.[1] ?? 0);
+    await expect.poll(computed, { timeout: 5000 }).toBeGreaterThan(0.05);
     await cluster.close();
   });
 

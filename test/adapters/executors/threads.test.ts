@@ -317,6 +317,27 @@ describe('ThreadExecutor', () => {
     return { ends, aborts };
   };
 
+  it('says that a run begins when its thread has started', async () => {
+    const executor = open({ threadCount: 1 });
+    const delays: Promise<void>[] = [];
+    const slot = {
+      secede: () => undefined,
+      rejoin: () => Promise.resolve(),
+      delay: (begun: Promise<void>) => void delays.push(begun),
+    };
+    const double = (key: string): Promise<unknown> => {
+      const { module, version } = functions['double']!;
+      const runSpec = { module, name: 'double', version, args: serialise([4]) };
+      const task = { key, runSpec, inputs: new Map<string, Uint8Array>() };
+      return value(new Promise((resolve) => executor.begin(task, slot, resolve)));
+    };
+    expect(await double('first')).toBe(8);
+    expect(delays).toHaveLength(1);
+    await delays[0];
+    expect(await double('second')).toBe(8);
+    expect(delays).toHaveLength(1);
+  });
+
   it('short runs share threads and end with their own results, large ones too', async () => {
     const calls = Array.from({ length: 500 }, (_, n) => ['double', n] as const);
     const executor = open({ heldUpMs: Infinity });

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
-import { Agent, request } from 'node:http';
+import { Agent, type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -36,15 +36,19 @@ describe.each(['with-fastify.js', 'with-express.js'])('%s', (program) => {
   /** @param onStart - is given the end of the request by its client */
   async function ask(
     tenant: string,
-    body: object,
+    body: object | string,
     { over = agent, onStart }: { over?: Agent; onStart?: (leave: () => void) => void } = {},
-  ): Promise<{ status: number; body: Record<string, unknown> }> {
+  ): Promise<{ status: number; body: Record<string, unknown>; retryAfter?: string }> {
     const headers = { 'content-type': 'application/json', 'x-tenant': tenant };
     const asked = request(url, { method: 'POST', agent: over, headers });
-    asked.end(JSON.stringify(body), () => onStart?.(() => asked.destroy()));
-    const [response] = (await once(asked, 'response')) as [NodeJS.ReadableStream];
-    const { statusCode: status = 0 } = response as unknown as { statusCode?: number };
-    return { status, body: JSON.parse(await text(response)) as Record<string, unknown> };
+    asked.end(typeof body === 'string' ? body : JSON.stringify(body), () =>
+      onStart?.(() => asked.destroy()),
+    );
+    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    const { statusCode: status = 0, headers: answered } = response;
+    const retryAfter = answered['retry-after'];
+    const given = JSON.parse(await text(response)) as Record<string, unknown>;
+    return { status, body: given, ...(retryAfter === undefined ? {} : { retryAfter }) };
   }
 
   const hashed = (given: string): string => createHash('sha256').update(given).digest('hex');
@@ -67,8 +71,16 @@ describe.each(['with-fastify.js', 'with-express.js'])('%s', (program) => {
     expect(other).toEqual({ status: 200, body: { digest: hashed('a') } });
     const refused = answers.filter(({ status }) => status !== 200);
     expect(refused.length).toBeGreaterThan(10);
-    for (const { status, body } of refused)
-      expect([status, body['code']]).toEqual([429, 'ERR_QUEUE_FULL']);
+    for (const { status, body, retryAfter } of refused)
+      expect([status, body['code'], retryAfter]).toEqual([429, 'ERR_QUEUE_FULL', '1']);
+  });
+
+  test.each([
+    ['no JSON', '{ "text": '],
+    ['no text', {}],
+  ])('says 400 to what has %s, and takes no tenant for one without a name', async (_what, body) => {
+    expect(await ask('', body)).toMatchObject({ status: 400 });
+    expect(await ask('', { text: 'a', rounds: 1 })).toMatchObject({ status: 200 });
   });
 
   test('gives up what nobody waits for', async () => {
@@ -81,10 +93,13 @@ describe.each(['with-fastify.js', 'with-express.js'])('%s', (program) => {
     expect(performance.now() - startMs).toBeLessThan(4000);
   });
 
-  test('lets open calls end when it is asked to stop', async () => {
-    const open = ask('small', { text: '', rounds: 300_000 });
+  test('lets open calls end when it is asked to stop, and says 503 to others meanwhile', async () => {
+    const open = ask('small', { text: '', rounds: 1_000_000 });
     await ask('other', { text: 'a', rounds: 1 });
     child.kill('SIGTERM');
+    const late = async (): Promise<number> =>
+      (await ask('late', { text: 'a', rounds: 1 }, { over: new Agent() })).status;
+    await expect.poll(late).toBe(503);
     expect(await open).toMatchObject({ status: 200 });
     agent.destroy();
     expect(await once(child, 'exit')).toEqual([0, null]);

@@ -11,14 +11,16 @@ const STATUSES = {
 
 export async function startService() {
   const cluster = await LocalCluster.start({
-    ...{ mode: 'threads', workers: 1, threads: 2 },
+    // More threads than one tenant may use: two calls that never end leave some for the others.
+    ...{ mode: 'threads', workers: 1, threads: 4 },
     config: { scheduler: { policies: { fairness } } },
   });
   const client = await cluster.client();
   const web = client.with({ pure: false, deadlineMs: 10_000, maxOpen: 200 });
   return {
     /** @param signal - gives the call up: whoever asked has left */
-    digest(tenant, { text, rounds = 1000 }, signal) {
+    digest(tenant, { text, rounds = 1000 } = {}, signal) {
+      if (typeof text !== 'string') throw Object.assign(new Error('no text'), { statusCode: 400 });
       const limit = { name: `calls of ${tenant}`, max: 2, rate: '100/s', burst: 20, maxQueued: 20 };
       return web.with({ tenant, limit, signal }).call(digest, text, rounds);
     },
@@ -27,8 +29,11 @@ export async function startService() {
   };
 }
 
-export function answerTo({ code, message }) {
-  return { status: STATUSES[code] ?? 500, body: { code, message } };
+/** The answer to an error, which may be one of the framework with a status of its own. */
+export function answerTo({ code, message, statusCode = 500 }) {
+  const status = STATUSES[code] ?? statusCode;
+  const headers = status === 429 || status === 503 ? { 'retry-after': '1' } : {};
+  return { status, headers, body: { code, message } };
 }
 
 /** @returns a signal that is aborted when the connection of this answer closes before its end */

@@ -7,16 +7,17 @@ const [port = '8080'] = process.argv.slice(2);
 const service = await startService();
 const app = express();
 app.post('/digest', express.json(), async (request, response) => {
-  const tenant = request.get('x-tenant') ?? 'nobody';
+  const tenant = request.get('x-tenant') || 'nobody';
   response.json({ digest: await service.digest(tenant, request.body, leaving(response)) });
 });
 app.use((error, _request, response, _next) => {
-  const { status, body } = answerTo(error);
-  response.status(status).json(body);
+  const { status, headers, body } = answerTo(error);
+  response.status(status).set(headers).json(body);
 });
 const server = app.listen(Number(port), '127.0.0.1', () => {
   process.stdout.write(`http://127.0.0.1:${server.address().port}\n`);
 });
 process.once('SIGTERM', async () => {
-  await Promise.all([service.close(), new Promise((done) => server.close(done))]);
+  await service.close(); // What comes meanwhile is told 503.
+  server.close();
 });

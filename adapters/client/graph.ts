@@ -75,7 +75,7 @@ export interface PackedTask {
   readonly content: unknown;
   readonly persist?: TaskOptions['persist'];
   readonly contentKey?: TaskOptions['contentKey'];
-  /** Why the same definition with the same inputs may give another result; undefined: it does not. */
+  /** The reason why an equal call may give another result; undefined: it gives the same. */
   readonly variesAs: string | undefined;
 }
 

@@ -151,8 +151,11 @@ export async function forgetKept(
 /** The reason for which the result of a task was computed, and not read. */
 export interface ComputationReason {
   readonly key: string;
-  /** False: this client found it, or has not got it yet; the rest tells of the last computation. */
-  readonly isComputed: boolean;
+  /**
+   * False: this client found it, or has not got it yet; the rest tells of the last computation. Undefined where that is
+   * unknown: only of keys that their author chose is a trace kept.
+   */
+  readonly isComputed: boolean | undefined;
   readonly because: ComputedBecause | 'unknown';
   /** Inputs that have changed. */
   readonly changed: readonly string[];
@@ -173,7 +176,8 @@ export async function explainKept(
     const trace = await readTrace(opened, key);
     const { because = 'unknown', changed = [], atMs } = trace ?? {};
     const computedAt = atMs === undefined ? undefined : new Date(atMs);
-    reasons.push({ key, isComputed: trace?.client === client, because, changed, computedAt });
+    const isComputed = trace === undefined ? undefined : trace.client === client;
+    reasons.push({ key, isComputed, because, changed, computedAt });
   }
   return reasons;
 }

@@ -518,7 +518,7 @@ export class Submitter {
   }
 }
 
-/** What happens when each signal is aborted that something waits for. */
+/** The callbacks of each signal that has some. */
 const abortions = new WeakMap<AbortSignal, Set<() => void>>();
 
 /**

@@ -235,7 +235,7 @@ await cluster.close();`;
       await future.result();
       return client.explain(future);
     });
-    expect(reason).toMatchObject({ isComputed: false, because: 'unknown', changed: [] });
+    expect(reason).toMatchObject({ isComputed: undefined, because: 'unknown', changed: [] });
   });
 });
 

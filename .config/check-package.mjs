@@ -22,7 +22,7 @@ const KINDS = [
 ];
 
 const root = join(import.meta.dirname, '..');
-const text = execFileSync('npm', ['pack', '--dry-run', '--json'], {
+const text = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts=false'], {
   cwd: root,
   encoding: 'utf8',
   stdio: ['ignore', 'pipe', 'ignore'],

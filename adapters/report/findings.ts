@@ -2,7 +2,7 @@
 import { countOf } from '../../core/util/values.ts';
 import { bytes, count, seconds } from '../dashboard/page/format.ts';
 import { type Analysis, type PrefixFigures, RUNS_MIN, slowestOf, sumOf } from './analysis.ts';
-import type { History, HistoryWorker, HostLoad } from './history.ts';
+import { type History, type HistoryWorker, type HostLoad, KEPT } from './history.ts';
 import { STRAGGLES } from './idle.ts';
 
 /** A cause of lost time that a reader can do something about. */
@@ -242,7 +242,7 @@ function handOutFigures(analysis: Analysis): HandOutFigures {
   const { threads, runCount, prefixes } = analysis;
   const perTaskS = (handOutS(analysis) * threads) / Math.max(1, runCount);
   const [worst] = prefixes
-    .filter(({ medianS }) => medianS < LARGE * perTaskS)
+    .filter(({ name, medianS }) => medianS < LARGE * perTaskS && !name.endsWith(KEPT))
     .toSorted((a, b) => b.runs - a.runs);
   return { perTaskS, worst };
 }

@@ -5,6 +5,9 @@
 import type { ActionTiming } from '../../core/api/index.ts';
 import type { BandwidthsAnswer, ProfileAnswer } from '../dashboard/page-messages.ts';
 
+/** The end of the name of a prefix whose results were read from a store instead of being computed. */
+export const KEPT = ', kept';
+
 export interface Run {
   readonly key: string;
   /** Its number in `History.prefixes`. */

@@ -1,6 +1,7 @@
 import {
   type ClusterView,
   definePlugin,
+  type FunctionSpec,
   type HookTable,
   type SchedulerHooks,
   type TaskStateName,
@@ -10,13 +11,14 @@ import {
   type WorkerView,
 } from '../../core/api/index.ts';
 import { RUNS_MIN } from './analysis.ts';
-import type {
-  History,
-  HistoryFailure,
-  HistoryWorker,
-  HostLoad,
-  MemorySample,
-  Run,
+import {
+  type History,
+  type HistoryFailure,
+  type HistoryWorker,
+  type HostLoad,
+  KEPT,
+  type MemorySample,
+  type Run,
 } from './history.ts';
 import { holderOf, waitingIn } from '../../core/shared/waiting.ts';
 import { Bandwidths } from '../dashboard/bandwidths.ts';
@@ -192,7 +194,7 @@ export class RunCollector {
       const at = this.runs[number]?.finishedS ?? -Infinity;
       if (number >= 0 && at >= (this.runs[lastInput]?.finishedS ?? -Infinity)) lastInput = number;
     }
-    const prefix = this.prefixNumber(task.prefix.name);
+    const prefix = this.prefixNumber(task);
     const { movedBytes } = pending;
     const heldBy = holderOf(task);
     // A task that was sent to its worker before the collector began.
@@ -217,7 +219,7 @@ export class RunCollector {
     const heldBy = holderOf(task);
     this.runs.push({
       ...{ key, readyS, movedBytes, finishedS: nowS, nbytes: 0, isError: false, isOpen: true },
-      prefix: this.prefixNumber(task.prefix.name),
+      prefix: this.prefixNumber(task),
       worker: this.workerNumbers.get(worker?.address ?? '') ?? -1,
       assignedS: worker === undefined ? nowS : assignedS,
       timings: ranS === undefined ? [] : [{ action: 'compute', startS, stopS: nowS }],
@@ -282,7 +284,9 @@ export class RunCollector {
     known.lost = { recomputed: recomputed.length, restarted: processing.length };
   }
 
-  private prefixNumber(name: string): number {
+  private prefixNumber({ prefix, runSpec }: TaskView): number {
+    const { persist } = (runSpec ?? {}) as Partial<FunctionSpec>;
+    const name = persist?.isKept === true ? `${prefix.name}${KEPT}` : prefix.name;
     const known = this.prefixNumbers.get(name);
     if (known !== undefined) return known;
     this.prefixNumbers.set(name, this.prefixes.length);

@@ -89,10 +89,14 @@ export class ThreadExecutor implements Executor {
     this.surroundings = reachOf(cluster, clock);
   }
 
-  run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
+  run(
+    task: ExecutableTask,
+    signal: AbortSignal,
+    slot: TaskSlot = NO_SLOT,
+  ): Promise<ExecutionResult> {
     return new Promise((resolve) => {
       if (task.actorAt !== undefined) {
-        const abort = this.beginActor(task, task.actorAt, (result) => {
+        const abort = this.beginActor(task, task.actorAt, slot, (result) => {
           signal.removeEventListener('abort', onGivenUp);
           resolve(result);
         });
@@ -124,7 +128,7 @@ export class ThreadExecutor implements Executor {
     slot: TaskSlot = NO_SLOT,
     onEnd: (result: ExecutionResult) => void,
   ): AbortRun {
-    if (task.actorAt !== undefined) return this.beginActor(task, task.actorAt, onEnd);
+    if (task.actorAt !== undefined) return this.beginActor(task, task.actorAt, slot, onEnd);
     const job = new Job(task, slot, onEnd, true);
     this.dealer.add(job);
     return (reason) => this.dealer.abort(job, reason);
@@ -214,13 +218,14 @@ export class ThreadExecutor implements Executor {
   private beginActor(
     task: ExecutableTask,
     actorAt: string,
+    slot: TaskSlot,
     onEnd: (result: ExecutionResult) => void,
   ): AbortRun {
     const { clock, killGraceMs } = this.options;
     let timer: Timer | undefined;
     const making =
       this.closing === undefined
-        ? this.actors.make(task, actorAt)
+        ? this.actors.make(task, actorAt, slot)
         : Promise.resolve(closedResult(task.key));
     const ended = making.then((result) => {
       timer?.cancel();

@@ -310,11 +310,8 @@ export class RunDispatcher {
       if (job.isAborted) job.end(failed(abandonedError(job)));
       else if (job.slotState === 'occupied') this.add(job);
       else {
-        const ready = job.slot?.rejoin() ?? Promise.resolve();
-        inBackground(
-          ready.then(() => this.add(job)),
-          (error) => job.end(failed(error)),
-        );
+        const back = job.slot.rejoin().then(() => this.add(job));
+        inBackground(back, (error) => job.end(failed(error)));
       }
     }
   }

@@ -8,7 +8,7 @@ import { SystemClock } from '../../clocks/index.ts';
 import { reachOf } from '../../peers/task-reach.ts';
 import { AllowedModules, type ClusterReach, type TaskSurroundings } from '../../tasks/index.ts';
 import { type TunnelRequest, TunnelTransport } from '../../transports/tunnel.ts';
-import type { ThreadData } from './messages.ts';
+import type { FromThread, ThreadData } from './messages.ts';
 import type { Job } from './task-thread.ts';
 
 /** The settings of a thread. */
@@ -75,6 +75,19 @@ export function spawnThread(
   open.add(thread);
   thread.once('exit', () => open.delete(thread));
   return thread;
+}
+
+/** Resolves when a thread has started, or ends before. */
+export function started(thread: Worker): Promise<void> {
+  return new Promise((resolve) => {
+    const listen = ({ op }: FromThread): void => {
+      if (op !== 'ready') return;
+      thread.off('message', listen);
+      resolve();
+    };
+    thread.on('message', listen);
+    thread.once('exit', () => resolve());
+  });
 }
 
 /**

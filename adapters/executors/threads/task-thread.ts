@@ -20,7 +20,7 @@ import {
   type ToThread,
 } from './messages.ts';
 import { readResults, RunWriter, WaitingRuns } from './run-queue.ts';
-import { type Running, spawnThread, type ThreadSettings } from './spawn.ts';
+import { type Running, spawnThread, started, type ThreadSettings } from './spawn.ts';
 import { abandonedError, causeOfDeath, closedError, deathError, failed } from './thread-errors.ts';
 
 /** Milliseconds for a thread to show that its event loop turns, before a run on it is taken to block it. */
@@ -52,9 +52,7 @@ export class TaskThread {
   private leftBefore = 0;
   private readonly asked = new PendingAnswers();
   private wasReady = false;
-  private tellReady: () => void = () => undefined;
-  /** Resolves when it can run tasks, or never will. */
-  private readonly ready = new Promise<void>((resolve) => (this.tellReady = resolve));
+  private readonly ready: Promise<void>;
   private usedBytes = 0;
   /** It was asked to collect garbage and has not answered. */
   private isCollecting = false;
@@ -67,6 +65,7 @@ export class TaskThread {
 
   constructor(private readonly settings: ThreadSettings<TaskThread>) {
     this.worker = spawnThread('yardmaster-tasks', settings, this.begun.memory);
+    this.ready = started(this.worker);
     this.worker.on('message', (message: FromThread) => this.onMessage(message));
     this.worker.on('messageerror', (error) => this.failAll(error));
     this.worker.on('error', (error) => (this.uncaught = error));
@@ -140,7 +139,7 @@ export class TaskThread {
       job.number = ++this.last;
       job.slotState = 'occupied';
       this.line.push(job);
-      if (!this.wasReady) job.slot?.delay?.(this.ready);
+      if (!this.wasReady) job.slot.delay?.(this.ready);
     }
     this.leftBefore = -1;
     const [job] = jobs;
@@ -153,7 +152,7 @@ export class TaskThread {
     job.thread = this;
     job.number = --this.lastConcurrent;
     job.slotState = 'parked';
-    if (!this.wasReady) job.slot?.delay?.(this.ready);
+    if (!this.wasReady) job.slot.delay?.(this.ready);
     try {
       const posted = postedTask(job.task, moved);
       this.worker.postMessage({ op: 'begin', number: job.number, ...posted }, moved);
@@ -243,7 +242,6 @@ export class TaskThread {
     switch (message.op) {
       case 'ready':
         this.wasReady = true;
-        this.tellReady();
         return;
       case 'collected':
         this.isCollecting = false;
@@ -308,7 +306,7 @@ export class TaskThread {
     if (job === undefined) return;
     if (isParked && job === this.line[0]) this.waiting.add(this.line.shift() as Job);
     this.setSlotState(job, isParked ? 'parked' : 'seceded');
-    job.slot?.secede();
+    job.slot.secede();
     if (isParked) this.settings.onProgress(this);
   }
 
@@ -318,7 +316,7 @@ export class TaskThread {
       if (this.abandoned.has(number)) this.post({ op: 'rejoined', number });
       return;
     }
-    const back = (job.slot?.rejoin() ?? Promise.resolve()).then(() => {
+    const back = job.slot.rejoin().then(() => {
       if (this.jobOf(number) !== job) return;
       this.setSlotState(job, 'occupied');
       this.post({ op: 'rejoined', number });
@@ -399,7 +397,6 @@ export class TaskThread {
   }
 
   private onExit(code: number): void {
-    this.tellReady();
     for (const grace of this.abandoned.values()) grace?.cancel();
     const { line, isClosed, uncaught } = this;
     const begunCount = line.length - this.begun.takeBack(this.last);
@@ -478,7 +475,7 @@ export class Job {
   /** @param mayReturn - its owner takes it back when it cannot begin */
   constructor(
     readonly task: ExecutableTask,
-    readonly slot: TaskSlot | undefined,
+    readonly slot: TaskSlot,
     private readonly onEnd: (result: ExecutionResult) => void,
     readonly mayReturn: boolean,
   ) {}

@@ -5,6 +5,7 @@ import {
   type ExecutableTask,
   type ExecutionResult,
   type Logger,
+  type TaskSlot,
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/timers.ts';
@@ -20,7 +21,13 @@ import {
   receivedResult,
   type ToThread,
 } from './messages.ts';
-import { type SpawnSettings, spawnThread, type ThreadEnd, type ThreadSettings } from './spawn.ts';
+import {
+  type SpawnSettings,
+  spawnThread,
+  started,
+  type ThreadEnd,
+  type ThreadSettings,
+} from './spawn.ts';
 import { type Job, PendingAnswers, TaskThread } from './task-thread.ts';
 
 /** Settings and callbacks of a pool. */
@@ -185,12 +192,13 @@ export class ActorThreads {
   }
 
   /** Makes an actor. Never rejects. */
-  async make(task: ExecutableTask, actorAt: string): Promise<ExecutionResult> {
+  async make(task: ExecutableTask, actorAt: string, slot: TaskSlot): Promise<ExecutionResult> {
     const { key } = task;
     this.release(key);
     const thread = this.leastUsed();
     this.homes.set(key, thread);
     thread.keys.add(key);
+    if (thread.isStarting) slot.delay?.(thread.ready);
     const moved: ArrayBuffer[] = [];
     const posted = postedTask(task, moved);
     const result = await thread.ask((id) => ({ op: 'make-actor', id, actorAt, ...posted }), moved);
@@ -251,6 +259,8 @@ class ActorThread {
   readonly keys = new Set<string>();
   memoryBytes = 0;
   isClosed = false;
+  isStarting = true;
+  readonly ready: Promise<void>;
   private readonly worker: Worker;
   private readonly asked = new PendingAnswers();
   private uncaught: unknown;
@@ -260,6 +270,7 @@ class ActorThread {
     onGone: (error: YardmasterError) => void,
   ) {
     this.worker = spawnThread('yardmaster-actors', settings);
+    this.ready = started(this.worker).then(() => void (this.isStarting = false));
     this.worker.on('message', (message: FromThread) => this.onMessage(message));
     this.worker.on('error', (error) => (this.uncaught = error));
     this.worker.on('exit', (code) => {

@@ -176,7 +176,7 @@ describe('shared memory of results', () => {
         expect(view.buffer instanceof SharedArrayBuffer).toBe(isShared);
         expect(await client.submit(shared.bare, 4).result()).toBeInstanceOf(SharedArrayBuffer);
         expect(() => client.submit(shared.add, counters(), 0, 1)).toThrow(
-          'has shared memory among its arguments',
+          'shared memory is among its arguments',
         );
       }
       expect(warned).toHaveBeenCalledTimes(2);

@@ -144,6 +144,11 @@ describe('what could be better', () => {
     expect(finding?.remedy).toContain('what about 80 do now');
   });
 
+  it('no tasks whose results were read from a store: nobody can make them larger', () => {
+    const runs = even(200, 0.01, 'a, kept').map((run) => ({ ...run, stopS: run.startS + 0.002 }));
+    expect(ruleIn(historyOf(runs), 'small-tasks')).toBeUndefined();
+  });
+
   it('a critical path that no worker can shorten', () => {
     const chain = even(5, 2).map((run, k) => ({ ...run, lastInput: k - 1 }));
     const finding = ruleIn(historyOf(chain, 3), 'serial');

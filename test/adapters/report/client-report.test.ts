@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
@@ -32,6 +33,27 @@ it('a client writes a report about a piece of work, and gets what the work retur
   expect(text).toContain('<h1>report.html</h1>');
   expect(text).toContain('4 tasks took');
   expect(text).toContain('The critical path has 2 tasks');
+});
+
+it('the report tells results that were read from a store from those that were computed', async () => {
+  const file = join(folder, 'kept.html');
+  const connected = await cluster.client({ resultStore: join(folder, 'results') });
+  const sum = async (): Promise<void> => {
+    const future = connected.with({ persist: true }).submit(add, [1, 2]);
+    await future.result();
+    future.release();
+  };
+  const prefixes = async (): Promise<unknown> => {
+    await connected.report(file, sum);
+    const [, data = ''] = /id="data">"([^"]+)"/.exec(readFileSync(file, 'utf8')) ?? [];
+    const { history } = JSON.parse(gunzipSync(Buffer.from(data, 'base64')).toString()) as {
+      history: { prefixes: readonly string[] };
+    };
+    return history.prefixes;
+  };
+  expect(await prefixes()).toEqual(['add']);
+  expect(await prefixes()).toEqual(['add, kept']);
+  await connected.close();
 });
 
 it('the report is written when the work fails, and the error is that of the work', async () => {

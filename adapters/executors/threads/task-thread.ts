@@ -74,8 +74,7 @@ export class TaskThread {
 
   /** True when a run can begin at once. */
   get isIdle(): boolean {
-    const { line, waiting, abandoned, isEnding } = this;
-    return line.length === 0 && waiting.resumedCount === 0 && abandoned.size === 0 && !isEnding;
+    return this.line.length === 0 && this.waiting.resumedCount === 0 && !this.isLeaving;
   }
 
   /** Runs that it has to run one after the other, the present one included. */
@@ -88,15 +87,15 @@ export class TaskThread {
     return this.waiting.size;
   }
 
-  /** True when it does not count among the threads that take runs: a run on it has seceded, or was given up. */
+  /** True when it does not count among the threads that take runs: it leaves, or a run on it has seceded. */
   get isExtra(): boolean {
-    if (this.abandoned.size > 0 || this.waiting.secededCount > 0 || this.isEnding) return true;
+    if (this.isLeaving || this.waiting.secededCount > 0) return true;
     return this.line[0]?.slotState === 'seceded';
   }
 
   /** True when short runs may be queued behind its present runs. */
   get takesShort(): boolean {
-    if (this.waiting.resumedCount > 0 || this.abandoned.size > 0 || this.isEnding) return false;
+    if (this.waiting.resumedCount > 0 || this.isLeaving) return false;
     const [present] = this.line;
     return present === undefined || (present.isShort && !present.isAborted);
   }
@@ -231,6 +230,11 @@ export class TaskThread {
   async close(): Promise<void> {
     this.isClosed = true;
     await this.worker.terminate();
+  }
+
+  /** True when it takes no runs: it is being ended, or will be unless what was given up on it comes to its end. */
+  private get isLeaving(): boolean {
+    return this.isEnding || this.abandoned.size > 0;
   }
 
   private post(message: ToThread): void {

@@ -198,7 +198,7 @@ export class ActorThreads {
     const thread = this.leastUsed();
     this.homes.set(key, thread);
     thread.keys.add(key);
-    if (thread.isStarting) slot.delay?.(thread.ready);
+    slot.delay?.(thread.ready);
     const moved: ArrayBuffer[] = [];
     const posted = postedTask(task, moved);
     const result = await thread.ask((id) => ({ op: 'make-actor', id, actorAt, ...posted }), moved);
@@ -259,7 +259,6 @@ class ActorThread {
   readonly keys = new Set<string>();
   memoryBytes = 0;
   isClosed = false;
-  isStarting = true;
   readonly ready: Promise<void>;
   private readonly worker: Worker;
   private readonly asked = new PendingAnswers();
@@ -270,7 +269,7 @@ class ActorThread {
     onGone: (error: YardmasterError) => void,
   ) {
     this.worker = spawnThread('yardmaster-actors', settings);
-    this.ready = started(this.worker).then(() => void (this.isStarting = false));
+    this.ready = started(this.worker);
     this.worker.on('message', (message: FromThread) => this.onMessage(message));
     this.worker.on('error', (error) => (this.uncaught = error));
     this.worker.on('exit', (code) => {

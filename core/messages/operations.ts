@@ -112,6 +112,9 @@ export const OPERATIONS = {
   restart: { ...internal, isJournalled: true },
 } as const satisfies OperationRules;
 
+/** Finds names that are parts of ids: those are no keys of an object yet, and would be made such first. */
+const NAMES: ReadonlySet<string> = new Set(Object.keys(OPERATIONS));
+
 /** The rules of an operation, or undefined for a name that comes from elsewhere and means none. O(1). */
 export function ruleOf(op: string): OperationRule | undefined {
   return Object.hasOwn(OPERATIONS, op) ? OPERATIONS[op as Operation] : undefined;
@@ -166,13 +169,14 @@ export function reportNumberOf(stimulus: Stimulus): number | undefined {
 
 /** The number in an id that the client has given to a report; undefined: it is an id of somebody else. */
 export function reportNumber(client: string, stimulusId: string): number | undefined {
-  const suffix = reportId('', client, '');
-  const end = stimulusId.lastIndexOf('-') + 1;
-  if (!stimulusId.slice(0, end).endsWith(suffix)) return undefined;
+  const end = stimulusId.lastIndexOf('-');
+  const tail = client.slice(-12);
+  const begin = end - tail.length;
+  if (stimulusId[begin - 1] !== '-' || !stimulusId.startsWith(tail, begin)) return undefined;
   // Of any operation: a graph that is refused becomes a release of its keys. An id of the scheduler names none before the
   // client: `remove-client-5` is no report of a client "client".
-  if (!Object.hasOwn(OPERATIONS, stimulusId.slice(0, end - suffix.length))) return undefined;
-  const number = Number(stimulusId.slice(end));
+  if (!NAMES.has(stimulusId.slice(0, begin - 1))) return undefined;
+  const number = Number(stimulusId.slice(end + 1));
   return Number.isSafeInteger(number) ? number : undefined;
 }
 

@@ -293,29 +293,19 @@ class Walk {
       additionalProperties === false ||
       (place === 'root' && type === 'object' && additionalProperties === undefined);
     const rest = typeof additionalProperties === 'object' ? additionalProperties : {};
-    const take = (key: string, rule: Schema, given: unknown): void => {
-      // Most options are not given, and have no default.
-      if (given === undefined && rule.default === undefined) return;
-      this.at.push(key);
-      const item = this.visit(rule, given);
-      this.at.pop();
-      if (item === undefined) return;
-      if (key === '__proto__') setOwn(checked, key, item);
-      else checked[key] = item;
-    };
-    const isKnown = (key: string): boolean => Object.hasOwn(properties, key);
     const given = Object.keys(value);
     // Of the many options of a call few are given. A configuration is read in the order of its rules.
-    const names = this.isCode
-      ? [...given.filter(isKnown), ...namesWithDefault(properties)]
-      : Object.keys(properties);
-    for (const key of names) {
-      if (Object.hasOwn(checked, key)) continue;
-      take(key, properties[key] as Schema, Object.hasOwn(value, key) ? value[key] : undefined);
+    if (this.isCode) {
+      for (const key of given) {
+        if (Object.hasOwn(properties, key)) this.visitField(properties[key], value, key, checked);
+      }
+    }
+    for (const key of this.isCode ? namesWithDefault(properties) : Object.keys(properties)) {
+      if (!Object.hasOwn(checked, key)) this.visitField(properties[key], value, key, checked);
     }
     for (const key of given) {
-      if (isKnown(key)) continue;
-      if (!isClosed) take(key, rest, value[key]);
+      if (Object.hasOwn(properties, key)) continue;
+      if (!isClosed) this.visitField(rest, value, key, checked);
       else if (value[key] !== undefined) {
         this.add(`is not known${nearestOf(key, Object.keys(properties))}`, key);
       }
@@ -327,6 +317,23 @@ class Walk {
       this.at.pop();
     }
     return checked;
+  }
+
+  private visitField(
+    rule: Schema | undefined,
+    value: Readonly<Record<string, unknown>>,
+    key: string,
+    checked: Record<string, unknown>,
+  ): void {
+    const given = Object.hasOwn(value, key) ? value[key] : undefined;
+    // Most options are not given, and have no default.
+    if (rule === undefined || (given === undefined && rule.default === undefined)) return;
+    this.at.push(key);
+    const item = this.visit(rule, given);
+    this.at.pop();
+    if (item === undefined) return;
+    if (key === '__proto__') setOwn(checked, key, item);
+    else checked[key] = item;
   }
 
   private visitAlternatives(schema: Schema, given: unknown): unknown {
@@ -341,21 +348,26 @@ class Walk {
   }
 
   private visitOneOf(schema: Schema, alternatives: readonly Schema[], given: unknown): unknown {
-    const attempts = alternatives.map((rule) =>
-      isOtherForm(rule, given) ? undefined : this.attempt(rule, given),
-    );
-    const right = attempts.filter((attempt) => attempt !== undefined && isRight(attempt));
-    const [first, ...others] = right;
-    if (first !== undefined && (schema.oneOf === undefined || others.length === 0)) {
-      return first.value;
+    const attempts: (Omit<Checked, 'notes'> | undefined)[] = [];
+    let right: Omit<Checked, 'notes'> | undefined;
+    let rightCount = 0;
+    for (const rule of alternatives) {
+      const attempt = isOtherForm(rule, given) ? undefined : this.attempt(rule, given);
+      attempts.push(attempt);
+      if (attempt === undefined || !isRight(attempt)) continue;
+      right ??= attempt;
+      rightCount++;
+      // Any other says the same.
+      if (schema.oneOf === undefined) break;
     }
+    if (right !== undefined && rightCount === 1) return right.value;
     // The problems of the one alternative that the value has the form of say more than a list of all.
     const fitting = alternatives.flatMap((rule, index) =>
       fits(rule, given) ? [{ rule, attempt: attempts[index] }] : [],
     );
     const whole = fitting.filter(({ rule }) => hasRequired(rule, given));
     const meant = whole.length > 0 ? whole : fitting;
-    if (right.length === 0 && meant.length === 1) {
+    if (rightCount === 0 && meant.length === 1) {
       this.problems.push(...(meant[0]?.attempt?.problems ?? []));
     } else this.refuse(schema, given);
     return given;

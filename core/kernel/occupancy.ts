@@ -64,11 +64,14 @@ const IDLE = { isIdle: true, isSaturated: false } as const;
 const NEITHER = { isIdle: false, isSaturated: false } as const;
 const SATURATED = { isIdle: false, isSaturated: true } as const;
 
-/** Tasks of this prefix count otherwise from now on. O(workers), and rare. */
-export function recountSlots({ cluster }: KernelScope, prefix: TaskPrefix): void {
+/**
+ * Tasks count otherwise against slots from now on. O(workers), and rare.
+ * @param prefix - of these tasks. Default: of any
+ */
+export function recountSlots({ cluster }: KernelScope, prefix?: TaskPrefix): void {
   for (const worker of cluster.running) {
     const isConcerned = worker.prefixCounts.some((entry) => entry.prefix === prefix);
-    if (isConcerned) updateOpenSlots(cluster, worker, true);
+    if (prefix === undefined || isConcerned) updateOpenSlots(cluster, worker, true);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { CancelledKeys } from '../messages/to-client.ts';
 import { byRegistration, ClusterState, RefusedTasks, type WorkerOrder } from '../state/cluster.ts';
+import { SlotSharing } from '../state/groups.ts';
 import type { TaskStateName } from '../state/state-names.ts';
 import type { TaskFailure, TaskState, WorkerState } from '../state/task.ts';
 import {
@@ -119,6 +120,7 @@ export class KernelScope {
         threadSpeed: NaN,
         unknownTaskDurationS: options.unknownTaskDurationS,
         slotWorkS: options.slotWorkS,
+        firstOfName: SlotSharing.ofFirstTasks(options.slotWorkS),
         defaultDataSize: options.defaultDataSize,
         defaultTaskDurationsS: options.defaultTaskDurationsS,
       },

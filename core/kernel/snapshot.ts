@@ -336,7 +336,10 @@ const PREFIX = prefix.table(
     /** In columns. */
     workers: { prefixGroups: prefix.filled(GROUP_AT, 'groups').groups },
   },
-  unsaved('computed', 'states', 'nbytesTotal', 'nbytesProduced', 'known', 'nbytesAverage'),
+  unsaved(
+    ...(['computed', 'states', 'nbytesTotal', 'nbytesProduced', 'known', 'nbytesAverage'] as const),
+    'tasksPerSlot',
+  ),
 );
 
 const group = new RecordOf<TaskGroup>();
@@ -583,6 +586,13 @@ const CLUSTER = cluster.table(
     kernel: {
       bandwidth: cluster.inside('costs', 'bandwidth'),
       bandwidthSamples: cluster.inside('costs', 'bandwidthSamples'),
+      firstOfName: cluster.row(
+        [],
+        ({ costs }) => costs.firstOfName.learnt,
+        ({ costs }, saved) => {
+          costs.firstOfName.learnt = saved;
+        },
+      ),
       ...cluster.same('stealsInFlight', 'assignedCount', 'generation', 'lastGenerationMs'),
       ...cluster.same('computingCount', 'computeOccupancyS', 'networkBytes', 'nextTaskId'),
       ...cluster.same('nextWorkerSequence', 'noWorkersSinceMs'),

@@ -503,8 +503,8 @@ function processingToMemory(scope: KernelScope, task: TaskState, details: Transi
     if (timing.action === 'compute') {
       const seconds = timing.stopS - timing.startS;
       learnDuration(scope.cluster, task.prefix, worker, seconds);
-      const isChanged = task.prefix.sharing.learn(seconds, details.nbytes ?? 0);
-      if (isChanged) recountSlots(scope, task.prefix);
+      const changed = task.prefix.learn(seconds, details.nbytes ?? 0);
+      if (changed !== 'none') recountSlots(scope, changed === 'these' ? task.prefix : undefined);
     }
   }
   if (details.nbytes !== undefined) setNbytes(scope.cluster, task, details.nbytes);

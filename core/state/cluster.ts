@@ -6,6 +6,7 @@ import {
   type KnownPrefix,
   prefixOfKey,
   RecentGroups,
+  type SlotSharing,
   TaskGroup,
   TaskPrefix,
 } from './groups.ts';
@@ -567,6 +568,8 @@ export interface CostModel {
   readonly unknownTaskDurationS: number;
   /** Seconds of short tasks that share a slot of a worker; 0: each has its own. */
   readonly slotWorkS: number;
+  /** How first tasks of names share slots. */
+  readonly firstOfName: SlotSharing;
   /** Bytes that a result of unknown size is expected to have. */
   readonly defaultDataSize: number;
   /** Seconds by prefix, for operations that are known before the first of them ran. */

@@ -231,6 +231,25 @@ export class TaskPrefix {
     this.durationEstimateS = this.estimate();
   }
 
+  /** The number of such tasks that count as one against the slots of a worker. */
+  get tasksPerSlot(): number {
+    const { isKnown, tasksPerSlot } = this.sharing;
+    return isKnown ? tasksPerSlot : this.costs.firstOfName.tasksPerSlot;
+  }
+
+  /**
+   * A task had such a duration and output. The first of a name also counts for names of which too few have ended.
+   * @returns of which tasks another number counts as one slot now
+   */
+  learn(seconds: number, nbytes: number): 'these' | 'others, too' | 'none' {
+    const before = this.tasksPerSlot;
+    const isFirst = this.sharing.samples === 0;
+    const isChanged = isFirst && this.costs.firstOfName.learn(seconds, nbytes);
+    this.sharing.learn(seconds, nbytes);
+    if (isChanged) return 'others, too';
+    return this.tasksPerSlot === before ? 'none' : 'these';
+  }
+
   /** A task computed for this long. Dask: the new value weighs one half. */
   addDuration(seconds: number): void {
     const duration = Math.max(0, seconds);
@@ -258,10 +277,16 @@ export class TaskPrefix {
     for (const state of TASK_STATE_NAMES) this.stateCounts.change(state, stateCounts[state]);
   }
 
+  /** Reads anew what first tasks of other names take. Only while no such task is processing. */
+  expect(): void {
+    if (this.durationAverageS < 0) this.durationEstimateS = this.estimate();
+  }
+
   private estimate(): number {
     if (this.durationAverageS >= 0) return this.durationAverageS;
     if (this.maxExecTimeS > 0) return 2 * this.maxExecTimeS;
-    return this.costs.unknownTaskDurationS;
+    const { isKnown, averageS } = this.costs.firstOfName;
+    return isKnown && this.costs.slotWorkS > 0 ? averageS : this.costs.unknownTaskDurationS;
   }
 }
 
@@ -376,6 +401,10 @@ function slotOf(key: string, dash: number): number {
 const STEPS = [1, 4, 16, 64, 256] as const;
 /** Finished tasks of a kind before anything is concluded from them. */
 const SAMPLES_MIN = 8;
+/** Names whose first task has ended before anything is concluded from it for others: more than most programs have. */
+const NAMES_MIN = 64;
+/** The step up to which first tasks alone lead. */
+const FIRST_STEP_MAX = 2;
 /** Weight of a new sample, at least. */
 const WEIGHT = 1 / 8;
 /** Results of the tasks in one slot are expected to stay below this, so that queuing keeps memory low. */
@@ -388,7 +417,7 @@ const SLACK = 2;
  * holds one task as long as nothing is known, or as long as tasks or results are not small. Where they are, the way to the
  * worker and back takes longer than the task, and a worker with one per slot would mostly wait.
  */
-class SlotSharing {
+export class SlotSharing {
   samples = 0;
   averageS = 0;
   averageBytes = 0;
@@ -397,7 +426,21 @@ class SlotSharing {
   private step = 0;
 
   /** @param slotWorkS - seconds of work for one slot; 0: one task for each */
-  constructor(private readonly slotWorkS: number) {}
+  constructor(
+    private readonly slotWorkS: number,
+    private readonly samplesMin = SAMPLES_MIN,
+    private readonly stepMax = STEPS.length - 1,
+  ) {}
+
+  /** The first tasks of all names: where each task has a name of its own, they are all that there is to learn from. */
+  static ofFirstTasks(slotWorkS: number): SlotSharing {
+    return new SlotSharing(slotWorkS, NAMES_MIN, FIRST_STEP_MAX);
+  }
+
+  /** True when enough have ended to conclude something. */
+  get isKnown(): boolean {
+    return this.samples >= this.samplesMin;
+  }
 
   get tasksPerSlot(): number {
     return STEPS[this.step] as number;
@@ -413,7 +456,7 @@ class SlotSharing {
     }
     this.averageS += weight * (Math.max(0, seconds) - this.averageS);
     this.averageBytes += weight * (nbytes - this.averageBytes);
-    if (this.slotWorkS === 0 || this.samples < SAMPLES_MIN) return false;
+    if (this.slotWorkS === 0 || !this.isKnown) return false;
     if (this.step > 0 && !this.fits(this.step, SLACK)) this.step--;
     else if (this.mayRise) this.step++;
     else return false;
@@ -423,7 +466,7 @@ class SlotSharing {
   /** Begins with the figures of an earlier run, in the order of {@link learnt}. */
   recall(figures: readonly number[]): void {
     this.learnt = figures;
-    if (this.slotWorkS === 0 || this.samples < SAMPLES_MIN) return;
+    if (this.slotWorkS === 0 || !this.isKnown) return;
     while (this.mayRise) this.step++;
   }
 
@@ -441,12 +484,12 @@ class SlotSharing {
     this.samples = samples;
     this.averageS = averageS;
     this.averageBytes = averageBytes;
-    this.step = Math.min(step, STEPS.length - 1);
+    this.step = Math.min(step, this.stepMax);
     this.variance = variance;
   }
 
   private get mayRise(): boolean {
-    return this.step < STEPS.length - 1 && this.fits(this.step + 1, 1);
+    return this.step < this.stepMax && this.fits(this.step + 1, 1);
   }
 
   private fits(step: number, slack: number): boolean {

@@ -367,6 +367,7 @@ function shiftOccupancy(cluster: ClusterState, prefix: TaskPrefix, beforeS: numb
 
 function countPrefix(cluster: ClusterState, prefix: TaskPrefix, worker: WorkerState): void {
   cluster.computingCount++;
+  if (prefix.processingCount === 0) prefix.expect();
   prefix.processingCount++;
   cluster.computeOccupancyS += prefix.durationEstimateS;
   for (const entry of worker.prefixCounts) {

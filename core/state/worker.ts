@@ -316,7 +316,7 @@ export class WorkerState {
    */
   get openSlots(): number {
     let taken = 0;
-    for (const { prefix, count } of this.prefixCounts) taken += count / prefix.sharing.tasksPerSlot;
+    for (const { prefix, count } of this.prefixCounts) taken += count / prefix.tasksPerSlot;
     return this.slotLimit - taken - this.endingRuns.size;
   }
 

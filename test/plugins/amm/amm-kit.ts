@@ -10,6 +10,7 @@ import {
 } from '../../../core/api/index.ts';
 import { original, trust } from '../../../core/shared/read-only.ts';
 import { ClusterState } from '../../../core/state/cluster.ts';
+import { SlotSharing } from '../../../core/state/groups.ts';
 import {
   addReplica,
   addToProcessing,
@@ -32,6 +33,7 @@ export class AmmBench {
     bandwidth: 1e8,
     unknownTaskDurationS: 0.5,
     slotWorkS: 0,
+    firstOfName: SlotSharing.ofFirstTasks(0),
     defaultDataSize: 1024,
     defaultTaskDurationsS: new Map(),
   });

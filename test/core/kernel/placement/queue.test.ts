@@ -58,6 +58,28 @@ it('tasks that turn out to be long have separate slots again', () => {
   expect(env.worker('w1').processing.size).toBe(2);
 });
 
+it.each([
+  [
+    'tasks with a name of their own share slots when the first tasks of others were short',
+    0.0002,
+    32,
+  ],
+  ['and have separate slots when those took long', 1, 2],
+])('%s', (_, durationS, expected) => {
+  const env = new SchedulerEnv({
+    kernel: { slotWorkS: 0.004 },
+    policies: { queuing: { ...builtinPolicies().queuing, isRootish: () => true } },
+  });
+  env.addWorkers(1);
+  const keys = Array.from({ length: 400 }, (_each, at) => `name${at}`);
+  env.submit(Object.fromEntries(keys.map((key) => [key, []])));
+  runSome(env, 40, durationS);
+  const { processing } = env.worker('w1');
+  expect(processing.size).toBe(expected);
+  const [last] = [...processing].slice(-1);
+  expect(last?.prefix.durationEstimateS).toBeCloseTo(durationS);
+});
+
 it('a cancellation frees a slot for a queued task', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);

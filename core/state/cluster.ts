@@ -568,7 +568,7 @@ export interface CostModel {
   readonly unknownTaskDurationS: number;
   /** Seconds of short tasks that share a slot of a worker; 0: each has its own. */
   readonly slotWorkS: number;
-  /** How first tasks of names share slots. */
+  /** The sharing of slots by tasks of names of which too few have ended. */
   readonly firstOfName: SlotSharing;
   /** Bytes that a result of unknown size is expected to have. */
   readonly defaultDataSize: number;

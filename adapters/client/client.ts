@@ -20,6 +20,7 @@ import {
   checkOptions,
   checkSubmission,
   checkPriority,
+  checkStore,
   type Gathered,
   refuseOption,
   type ResultStoreOption,
@@ -66,10 +67,11 @@ export class Client extends CoordinationAccess {
 
   /**
    * @param address - of the scheduler: `tcp://127.0.0.1:8786`
-   * @throws YardmasterError `ERR_CONFIG`, `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_REGISTRATION`
+   * @throws YardmasterError `ERR_CONFIG`, `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_REGISTRATION`, `ERR_RESULT_STORE`
    */
   static async connect(address: string, options: ConnectOptions = {}): Promise<Client> {
     checkConnection(address, options);
+    checkStore(options.resultStore);
     const { clock = new SystemClock(), name = 'client' } = options;
     const { timeoutMs = CONNECT_TIMEOUT_MS } = options;
     const transports = await transportsFor(address, options, clock);

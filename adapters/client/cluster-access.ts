@@ -67,24 +67,32 @@ export interface SchedulerIdentity {
   }[];
 }
 
-/** The options of replacing the processes of workers. */
-export interface RestartWorkersOptions {
-  /** Milliseconds for the new ones to be there. Default 30 000. */
+/** The options of a restart. */
+export interface RestartOptions {
+  /** Milliseconds for the new workers to be there. Default 30 000. */
   readonly timeoutMs?: number;
   /** False: do not wait for them. Default true. */
   readonly wait?: boolean;
-  /** The treatment of unknown and missing workers: an error, or part of the answer. Default `raise`. */
-  readonly errors?: 'raise' | 'return';
 }
 
-/** The outcome of replacing the processes of workers. */
-export interface RestartedWorkers {
-  /** Workers whose processes were asked to end. */
+/** Workers that have restarted. When all do, those that are kept lose their tasks and data as well. */
+export interface Restarted {
+  /** Workers whose processes were replaced. */
   readonly restarted: readonly WorkerName[];
   /** Have no nanny, and work on. */
   readonly kept: readonly WorkerName[];
   /** Of the restarted ones, those that were not back in time. */
   readonly missing: readonly WorkerName[];
+}
+
+/** The options of replacing the processes of workers. */
+export interface RestartWorkersOptions extends RestartOptions {
+  /** The treatment of unknown and missing workers: an error, or part of the answer. Default `raise`. */
+  readonly errors?: 'raise' | 'return';
+}
+
+/** The outcome of replacing the processes of workers. */
+export interface RestartedWorkers extends Restarted {
   /** Names that no worker has. */
   readonly unknown: readonly string[];
 }

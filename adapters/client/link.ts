@@ -10,7 +10,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { type AnswerRules, watchAnswers } from '../../core/shared/channels.ts';
-import { comeBack, type ReconnectRules } from '../../core/shared/reconnect.ts';
+import { comeBack, notBack, type ReconnectRules } from '../../core/shared/reconnect.ts';
 import { type Network, openChannelTo } from '../peers/peers.ts';
 
 const SECRET_BYTES = 32;
@@ -274,11 +274,6 @@ export class SchedulerLink {
 /** Replaces Infinity by a number that can be sent; the scheduler has its own limit. */
 function finite(ms: number): number {
   return Math.min(ms, Number.MAX_SAFE_INTEGER);
-}
-
-function notBack(gone: YardmasterError, cause: unknown): YardmasterError {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  return new YardmasterError('ERR_CLOSED', `${gone.message}, and ${why}`, gone.data, { cause });
 }
 
 /**

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import {
   type GraphTask,
@@ -309,6 +310,7 @@ export function checkSubmission<Options extends SubmitOptions>(options: Options)
       { option: 'retries.retryIf' },
     );
   }
+  checkStore(checked.resultStore);
   const own: Record<string, unknown> = { ...checked };
   for (const option of COPIED) {
     if (own[option] !== undefined) own[option] = copyOfPlain(option, own[option]);
@@ -391,6 +393,27 @@ export function storeSpec(option: ResultStoreOption, from = '.'): StoreSpec {
   if ('folder' in option) return { ...option, folder: resolve(from, option.folder) };
   const { use } = option;
   return { ...option, use: /^[./]/.test(use) ? resolve(from, use) : use };
+}
+
+/**
+ * A folder that is not there yet is made by what is kept first.
+ * @throws YardmasterError `ERR_RESULT_STORE` when a file is in its place
+ */
+export function checkStore(option: ResultStoreOption | undefined): void {
+  if (option === undefined) return;
+  const spec = storeSpec(option);
+  if (!('folder' in spec) || !isFile(spec.folder)) return;
+  const { folder } = spec;
+  const message = `results cannot be kept in ${folder}, where a file is: give resultStore a folder`;
+  throw new YardmasterError('ERR_RESULT_STORE', message, { folder });
+}
+
+function isFile(path: string): boolean {
+  try {
+    return !statSync(path).isDirectory();
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOTDIR';
+  }
 }
 
 /**

@@ -1,7 +1,12 @@
 import type { StackFrame } from '../../core/api/index.ts';
 import { DURATION, type Schema, wholeNumber } from '../../core/shared/schema.ts';
 import type { TaskFunction } from '../tasks/index.ts';
-import { type RunOptions, type WorkerName, WorkerRunner } from './cluster-access.ts';
+import {
+  type Restarted,
+  type RestartOptions,
+  type RunOptions,
+  WorkerRunner,
+} from './cluster-access.ts';
 import {
   DiagnosticsAccess,
   type InspectOptions,
@@ -55,24 +60,6 @@ export interface ConnectionCounters {
     string,
     Readonly<Record<'incoming' | 'outgoing' | 'sending', number>> | UnansweredWorker
   >;
-}
-
-/** The options of a restart. */
-export interface RestartOptions {
-  /** Milliseconds for the new workers to be there. Default 30 000. */
-  readonly timeoutMs?: number;
-  /** False: do not wait for them. Default true. */
-  readonly wait?: boolean;
-}
-
-/** Workers that have restarted. */
-export interface Restarted {
-  /** Workers whose processes were replaced. */
-  readonly restarted: readonly WorkerName[];
-  /** Have no nanny: they work on, without their tasks and data. */
-  readonly kept: readonly WorkerName[];
-  /** Of the restarted ones, those that were not back in time. */
-  readonly missing: readonly WorkerName[];
 }
 
 /** The part of a client that has workers do something beside their tasks. */

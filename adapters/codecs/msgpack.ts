@@ -145,6 +145,18 @@ export class MsgpackCodec {
     );
   }
 
+  /**
+   * Messages as they lie in a batch, all before the first is sent: one that cannot travel holds back all.
+   * @returns memory that belongs to the caller
+   * @throws YardmasterError as {@link encodeMessage}
+   */
+  encodeAll(messages: readonly WireMessage[]): Uint8Array[] {
+    return messages.map((message) => {
+      const shared = this.encodeMessage(message);
+      return this.keep(shared) ? shared : shared.slice();
+    });
+  }
+
   /** @throws YardmasterError `ERR_NOT_SERIALISABLE` when `encodeMessage` would throw it */
   check(message: WireMessage): void {
     if (!isMessage(message)) {
@@ -1023,7 +1035,7 @@ export class FrameMemory {
 }
 
 /** Not from the pool of `Buffer`, which others share. */
-function unclearedBytes(nbytes: number): Uint8Array<ArrayBuffer> {
+export function unclearedBytes(nbytes: number): Uint8Array<ArrayBuffer> {
   const buffer = Buffer.allocUnsafeSlow(nbytes);
   return new Uint8Array(buffer.buffer, buffer.byteOffset, nbytes);
 }

@@ -334,20 +334,16 @@ export class Metrics {
   }
 
   private gauge(name: string, help: string, read: Read): void {
-    const labelNames = [...LABELS];
-    new Gauge({
-      ...{ name, help, labelNames, registers: [this.registry] },
-      collect() {
-        this.reset();
-        for (const [value, labels = {}] of read()) this.set(labels, value);
-      },
-    });
+    this.add(Gauge, name, help, read);
   }
 
   private counter(name: string, help: string, read: Read): void {
-    const labelNames = [...LABELS];
-    new Counter({
-      ...{ name, help, labelNames, registers: [this.registry] },
+    this.add(Counter, name, help, read);
+  }
+
+  private add(Metric: typeof Gauge | typeof Counter, name: string, help: string, read: Read): void {
+    new Metric({
+      ...{ name, help, labelNames: [...LABELS], registers: [this.registry] },
       collect() {
         this.reset();
         for (const [value, labels = {}] of read()) this.inc(labels, value);

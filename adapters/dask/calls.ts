@@ -1,4 +1,5 @@
 import { YardmasterError } from '../../core/api/index.ts';
+import { pause } from '../../core/shared/timers.ts';
 import { hostOf, nameOf } from './translate.ts';
 import { asList, type Fields, isFields, Opaque } from './wire/codec.ts';
 import type { DaskContext, DaskWorker } from './context.ts';
@@ -152,17 +153,7 @@ export function fieldsOf(answer: unknown, what: string): Fields {
 }
 
 /** Waits. @throws YardmasterError `ERR_CLOSED` when the scheduler closes meanwhile */
-export function pauseMs(context: DaskContext, ms: number): Promise<void> {
-  const { clock, plugin } = context;
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      timer.cancel();
-      reject(new YardmasterError('ERR_CLOSED', 'the scheduler closes'));
-    };
-    const timer = clock.setTimer(ms, () => {
-      plugin.signal.removeEventListener('abort', onAbort);
-      resolve();
-    });
-    plugin.signal.addEventListener('abort', onAbort, { once: true });
-  });
+export async function pauseMs({ clock, plugin }: DaskContext, ms: number): Promise<void> {
+  const isClosing = await pause(clock, ms, plugin.signal);
+  if (isClosing) throw new YardmasterError('ERR_CLOSED', 'the scheduler closes');
 }

@@ -167,8 +167,7 @@ export class Coordination {
 }
 
 /** A name, which Dask lets be anything that can be the key of a dict. */
-export function nameIn(request: Fields, field = 'name'): string {
-  const name = request[field];
+export function nameIn({ name }: Fields): string {
   const text = typeof name === 'string' ? name : reprOf(name);
   if (text.length <= NAME_LENGTH_MAX) return text;
   return `${text.slice(0, 200)}…${createHash('sha256').update(text).digest('hex')}`;

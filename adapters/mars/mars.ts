@@ -16,6 +16,7 @@ import {
   wholeNumber,
 } from '../../core/shared/schema.ts';
 import { InTurn } from '../../core/util/steps.ts';
+import { compareTuples } from '../../core/util/values.ts';
 import {
   Client,
   type ConnectOptions,
@@ -285,16 +286,6 @@ export class PriorityLabels {
     spread(bucket);
     for (const label of bucket) if (!isNew.has(label) && label.tuple.length > 1) moved.add(label);
   }
-}
-
-/** Like tuples in Python: the first difference decides, else the shorter one is smaller. */
-export function compareTuples(a: PriorityTuple, b: PriorityTuple): number {
-  const length = Math.min(a.length, b.length);
-  for (let index = 0; index < length; index++) {
-    const difference = (a[index] as number) - (b[index] as number);
-    if (difference !== 0) return difference;
-  }
-  return a.length - b.length;
 }
 
 /** Inserts a label in order. Returns false when no number is free for it. */

@@ -35,19 +35,13 @@ export interface NannyPluginSet {
   answer(request: WireMessage): Promise<WireMessage>;
 }
 
-export interface NannyOptions {
-  /** Of the worker, for messages. */
-  readonly name: string;
-  /** The message to each process at its start: plain data. */
-  readonly settings: object;
-  /** Arguments of Node itself. Default: none. */
-  readonly nodeArgs?: readonly string[];
-  /** Default: the command line of this package. */
-  readonly program?: string;
-  readonly clock: Clock;
+type EachProcess = Pick<
+  WorkerProcessOptions,
+  'name' | 'settings' | 'nodeArgs' | 'program' | 'clock' | 'stuckAfterMs'
+>;
+
+export interface NannyOptions extends EachProcess {
   readonly log: Logger;
-  /** Milliseconds without a sign of life after which the process is killed. */
-  readonly stuckAfterMs: number;
   /** Milliseconds for giving away results when it closes. */
   readonly retireMs: number;
   /** Default: see {@link RESTART_RULES}. */

@@ -125,7 +125,7 @@ function contention({ hosts }: History, analysis: Analysis): Found | undefined {
   return {
     explainedS: Math.min(
       activeS,
-      lostS + fullShare(hosts) * (isTiny(analysis) ? 0 : handOutS(analysis)),
+      lostS + fullShare(hosts) * (isTiny(handOutFigures(analysis)) ? 0 : handOutS(analysis)),
     ),
     title: causes
       .map(({ title }) => title)
@@ -248,18 +248,18 @@ function handOutFigures(analysis: Analysis): HandOutFigures {
 }
 
 /** True when tasks are so short that handing them out is what keeps the machine busy. */
-function isTiny(analysis: Analysis): boolean {
-  const { worst } = handOutFigures(analysis);
+function isTiny({ worst }: HandOutFigures): boolean {
   return worst !== undefined && worst.runs >= RUNS_MIN && worst.medianS < TINY_S;
 }
 
 function smallTasks({ hosts }: History, analysis: Analysis): Found | undefined {
-  const { perTaskS, worst } = handOutFigures(analysis);
+  const figures = handOutFigures(analysis);
+  const { perTaskS, worst } = figures;
   if (worst === undefined || worst.runs < RUNS_MIN) return undefined;
   const wanted = Math.ceil((CHUNK * perTaskS) / Math.max(worst.medianS, 1e-5));
   const factor = Math.min(wanted, Math.ceil(worst.runs / Math.max(1, analysis.threads)));
   return {
-    explainedS: (isTiny(analysis) ? 1 : 1 - fullShare(hosts)) * handOutS(analysis),
+    explainedS: (isTiny(figures) ? 1 : 1 - fullShare(hosts)) * handOutS(analysis),
     title: `Tasks of ${worst.name} are too small`,
     text: `Between two tasks a thread was idle for ${seconds(perTaskS)} on average, on the way to the scheduler and back; half of the ${tasks(worst.runs)} of ${worst.name} took ${seconds(worst.medianS)} or less.`,
     remedy: `Let one task do what about ${count(factor)} do now: client.map(${worst.name}, inputs, { chunk: 'auto' }) finds the size.`,

@@ -1,5 +1,5 @@
 import { YardmasterError } from '../../core/api/index.ts';
-import { isPlainObject } from '../../core/util/values.ts';
+import { isPlainObject, isReference } from '../../core/util/values.ts';
 import { deserialise, notSerialisable, serialise } from './serialise.ts';
 
 /** Arguments on their way to a task. */
@@ -149,11 +149,6 @@ function* membersOf(container: object): Iterable<unknown> {
     }
   } else if (container instanceof Set || Array.isArray(container)) yield* container;
   else yield* Object.values(container);
-}
-
-/** Results are stood for by objects (or functions), never by bare strings or numbers. */
-function isReference(value: unknown): value is object {
-  return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
 function mentionsResult(

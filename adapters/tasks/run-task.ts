@@ -9,6 +9,8 @@ import {
   type TaskCall,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { pause } from '../../core/shared/timers.ts';
+import { sharedBytes } from '../../core/util/bytes.ts';
 import { isPromise, typeName } from '../../core/util/values.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { callerIn, readResult } from './actor-handle.ts';
@@ -159,11 +161,6 @@ function failed(thrown: unknown): ExecutionResult {
   return { kind: 'failure', error: describeFailure(thrown) };
 }
 
-/** Results are read by many threads, and changed by none. */
-function sharedBytes(nbytes: number): Uint8Array {
-  return new Uint8Array(new SharedArrayBuffer(nbytes));
-}
-
 const NEVER = new AbortController().signal;
 const NO_ARGUMENTS = new Uint8Array(0);
 const systemClock = new SystemClock();
@@ -217,15 +214,7 @@ async function parkedFor(ms: number, context: RunContext): Promise<boolean> {
   const { signal, surroundings } = context;
   const clock: Clock = surroundings?.clock ?? systemClock;
   context.park();
-  await new Promise<void>((resolve) => {
-    const end = (): void => {
-      timer.cancel();
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = clock.setTimer(ms, end);
-    signal.addEventListener('abort', end);
-  });
+  await pause(clock, ms, signal);
   await context.rejoin();
   return signal.aborted;
 }

@@ -110,11 +110,7 @@ export class InMemoryConnection implements Connection {
       return;
     }
     const { codec, clock } = this.services;
-    // All are encoded before one is queued, so that one that cannot travel holds back all.
-    const encoded = messages.map((message) => {
-      const shared = codec.encodeMessage(message);
-      return codec.keep(shared) ? shared : shared.slice();
-    });
+    const encoded = codec.encodeAll(messages);
     if (this.outgoing.length === 0) {
       clock.setTimer(0, () => {
         this.flush();

@@ -291,10 +291,7 @@ class TunnelConnection implements Connection {
 
   send(...messages: readonly WireMessage[]): void {
     if (this.state !== 'open' || messages.length === 0) return;
-    const encoded = messages.map((message) => {
-      const shared = this.codec.encodeMessage(message);
-      return this.codec.keep(shared) ? shared : shared.slice();
-    });
+    const encoded = this.codec.encodeAll(messages);
     for (const { byteLength } of encoded) this.underWayBytes += byteLength;
     const references = referencesIn(messages);
     this.post({ op: 'send', messages: encoded, references }, buffersOf(encoded));

@@ -113,29 +113,33 @@ function durationsOf(
       { field: 'workflow.execution' },
     );
   }
-  const place = 'workflow.execution.tasks';
-  const durations = new Map<string, number>();
-  file.list(file.object(given, 'workflow.execution')['tasks'], place).forEach((entry, index) => {
-    const task = file.object(entry, `${place}[${index}]`);
-    const id = file.text(task['id'], `${place}[${index}].id`);
-    if (!known.has(id))
-      throw file.error(`has an execution of "${id}", and no such task`, { task: id });
-    const field = 'runtimeInSeconds';
-    durations.set(id, file.amount(task[field], field, `the task "${id}"`));
-  });
+  const { tasks } = file.object(given, 'workflow.execution');
+  const durations = amounts(tasks, 'workflow.execution.tasks', 'runtimeInSeconds', 'task', file);
+  for (const id of durations.keys()) {
+    if (known.has(id)) continue;
+    throw file.error(`has an execution of "${id}", and no such task`, { task: id });
+  }
   return durations;
 }
 
 function fileSizes(given: unknown, file: GraphFile): Map<string, number> {
-  const place = 'workflow.specification.files';
-  const sizes = new Map<string, number>();
-  file.list(given ?? [], place).forEach((entry, index) => {
+  return amounts(given ?? [], 'workflow.specification.files', 'sizeInBytes', 'file', file);
+}
+
+/** A field of each entry of a list, by the ids of the entries. */
+function amounts(
+  given: unknown,
+  place: string,
+  field: string,
+  kind: string,
+  file: GraphFile,
+): Map<string, number> {
+  const amountOf = (entry: unknown, index: number): [string, number] => {
     const written = file.object(entry, `${place}[${index}]`);
     const id = file.text(written['id'], `${place}[${index}].id`);
-    const field = 'sizeInBytes';
-    sizes.set(id, file.amount(written[field], field, `the file "${id}"`));
-  });
-  return sizes;
+    return [id, file.amount(written[field], field, `the ${kind} "${id}"`)];
+  };
+  return new Map(file.list(given, place).map(amountOf));
 }
 
 function names(given: unknown, place: string, file: GraphFile): string[] {

@@ -32,10 +32,6 @@ export type Provider<T = unknown> = { readonly token: ServiceId<T> } & (
   | { readonly useValue: NoInfer<T> }
 );
 
-export function byClass<T>(token: ServiceId<T>, useClass: Injectable<T>): Provider {
-  return { token, useClass };
-}
-
 export function byFactory<T>(token: ServiceId<T>, useFactory: (services: Services) => T): Provider {
   return { token, useFactory };
 }

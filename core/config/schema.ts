@@ -23,9 +23,6 @@ import {
   type Written,
 } from '../shared/settings.ts';
 
-/** One for each policy slot, or fewer. */
-export type PerSlot<T> = Readonly<Partial<Record<SlotName, T>>>;
-
 const onError = (owner: string) =>
   choice(
     'When a hook throws',

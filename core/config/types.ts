@@ -2,7 +2,7 @@ import type { Checked, Written } from '../shared/settings.ts';
 import type { SCHEDULER_SCHEMA, WORKER_SCHEMA } from './schema.ts';
 
 export type { BytesInput, DurationInput, ExtensionInput } from '../shared/settings.ts';
-export type { OnError, PerSlot, PluginEntry } from './schema.ts';
+export type { OnError, PluginEntry } from './schema.ts';
 
 // The types of a configuration, without the sections of what is built in. Its settings are stated in
 // `core/config/schema.ts`: the type, unit, bounds, default and description of each, once.
@@ -11,8 +11,6 @@ export type { OnError, PerSlot, PluginEntry } from './schema.ts';
 export type SchedulerConfig = Checked<typeof SCHEDULER_SCHEMA>;
 /** The section `worker`, checked; times in milliseconds, sizes in bytes. */
 export type WorkerConfig = Checked<typeof WORKER_SCHEMA>;
-/** The section `worker.memory`, checked. Parts of the memory limit; 0: never. */
-export type WorkerMemoryConfig = WorkerConfig['memory'];
 
 /** A configuration after it was checked: complete, frozen, times in milliseconds, sizes in bytes. */
 export interface Config {

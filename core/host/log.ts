@@ -4,6 +4,7 @@ import type { Logger } from '../api/plugin.ts';
 import type { LogLine } from '../messages/protocol.ts';
 import { nextInRing } from '../util/collections.ts';
 import { countData, countText, type FailureCount, isReported } from '../util/failure-count.ts';
+import { wellFormed } from '../util/values.ts';
 
 const LINES_MAX = 1000;
 /** Of the fields of a line, as text. */
@@ -76,11 +77,6 @@ function textOf(fields: object, inspect: Inspect): string {
     text = `fields that cannot be shown: ${String(thrown)}`;
   }
   return wellFormed(text.slice(0, FIELDS_LENGTH_MAX));
-}
-
-/** Half of a surrogate pair has no form in UTF-8. */
-function wellFormed(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
 }
 
 /** Levels of log lines, the least serious first. */

@@ -10,6 +10,7 @@ import {
 import { ByState, type TaskStateName } from '../state/state-names.ts';
 import type { TaskLimit } from '../state/task-limits.ts';
 import { NO_TASKS, type TaskState, type WorkerState } from '../state/task.ts';
+import { secondsText } from '../util/units.ts';
 import { outOf } from '../util/values.ts';
 import { isRelease, targetOfSuperfluous, type Work } from './agenda.ts';
 import { assignToWorker, reassign } from './assignment.ts';
@@ -391,11 +392,13 @@ function waitingToProcessing(scope: KernelScope, task: TaskState): void {
 function refuse(scope: KernelScope, task: TaskState, limit: TaskLimit): void {
   const { key } = task;
   const { name, max, runningCount, waitingCount } = limit;
+  const retryAfterMs = Math.ceil(limit.startsInMs(1000 * task.prefix.durationEstimateS));
+  const when = retryAfterMs > 0 ? `in about ${secondsText(retryAfterMs / 1000)}` : 'later';
   const failure = schedulerFailure(
     'ERR_QUEUE_FULL',
     `${key} was refused: ${waitingCount} tasks wait for the limit ${name} already, and ${outOf(runningCount, max)} run. ` +
-      'Come back later, or raise maxQueued.',
-    { key, limit: name, queuedCount: waitingCount, runningCount, max },
+      `Come back ${when}, or raise maxQueued.`,
+    { key, limit: name, queuedCount: waitingCount, runningCount, max, retryAfterMs },
   );
   scope.cluster.limits.noteRefusal(limit);
   scope.blame(task, failure);

@@ -3,10 +3,7 @@
  */
 import type { Priority } from '../state/task.ts';
 import type { WorkerStatus } from '../state/worker.ts';
-
-interface Caused {
-  readonly stimulusId: string;
-}
+import type { Caused } from './cause.ts';
 
 /** Results and where they are, as parallel arrays: keys never become names of object fields. */
 export interface ReplicaLocations {

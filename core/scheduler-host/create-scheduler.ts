@@ -1,10 +1,10 @@
 import { dirname } from 'node:path';
 import { inspect } from 'node:util';
-import type { Logger } from '../api/plugin.ts';
 import type { ReadConfig } from '../config/check.ts';
 import { checkWorkerExtensions } from '../plugin-host/load-extensions.ts';
 import { ModuleFiles } from '../plugin-host/module-files.ts';
 import { ProblemList } from '../plugin-host/extension-options.ts';
+import { lineLog } from '../shared/line-log.ts';
 import { composeScheduler, containerOf, type Platform } from './compose-scheduler.ts';
 import { Listeners } from './listeners.ts';
 import { Loading } from './scheduler-life.ts';
@@ -23,7 +23,7 @@ export async function createScheduler(options: CreateSchedulerOptions): Promise<
   const loaded = await loadConfig(options);
   return composeScheduler(
     loaded,
-    { ...options, log: options.log ?? stderrLogger() },
+    { ...options, log: options.log ?? lineLog(stderr) },
     nodeFrom(loaded),
   );
 }
@@ -44,7 +44,7 @@ function nodeFrom({ folder }: ReadConfig): Platform {
  */
 export async function checkConfig(options: CreateSchedulerOptions): Promise<string> {
   const loaded = await loadConfig(options);
-  const log = options.log ?? stderrLogger();
+  const log = options.log ?? lineLog(stderr);
   const node = nodeFrom(loaded);
   const loading = containerOf(loaded, { ...options, log }, node).get(Loading);
   const problems = new ProblemList(loaded.origin);
@@ -79,17 +79,4 @@ async function loadConfig({
   return configuration.readFile(configFile, layers);
 }
 
-/** Warnings and errors, one line each. */
-function stderrLogger(): Logger {
-  const write = (level: string, fields: object, message?: string): void => {
-    const { err } = fields as { err?: unknown };
-    const text = message ?? (err instanceof Error ? err.message : JSON.stringify(fields));
-    process.stderr.write(`yardmaster ${level}: ${text}\n`);
-  };
-  return {
-    debug: () => undefined,
-    info: () => undefined,
-    warn: (fields, message) => write('warning', fields, message),
-    error: (fields, message) => write('error', fields, message),
-  };
-}
+const stderr = { push: (line: string) => process.stderr.write(`yardmaster ${line}\n`) };

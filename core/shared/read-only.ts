@@ -22,7 +22,7 @@ import type {
   TaskView,
   WorkerView,
 } from '../api/views.ts';
-import { SHOWN, type ShownKind } from '../util/values.ts';
+import { isReference, SHOWN, type ShownKind } from '../util/values.ts';
 
 /** Proxies by what they show, and the reverse. */
 const proxies = new WeakMap<object, object>();
@@ -38,7 +38,7 @@ export function trust<T extends object>(extension: T): T {
 
 /** True for an extension that sees the state itself. */
 export function isTrusted(extension: unknown): boolean {
-  return isObject(extension) && trusted.has(extension);
+  return isReference(extension) && trusted.has(extension);
 }
 
 /**
@@ -46,12 +46,12 @@ export function isTrusted(extension: unknown): boolean {
  * O(1) but for bytes.
  */
 export function readOnly<T>(value: T): T {
-  return isObject(value) ? (viewOf(value, undefined, '') as T) : value;
+  return isReference(value) ? (viewOf(value, undefined, '') as T) : value;
 }
 
 /** The object behind a view; anything else as it is. */
 export function original<T>(value: T): T {
-  return isObject(value) ? (View.original(value) as T) : value;
+  return isReference(value) ? (View.original(value) as T) : value;
 }
 
 /** Module-private: how a message calls what is shown. */
@@ -60,10 +60,6 @@ const NAME = Symbol('name');
 /** A view, which can be named in a message. */
 interface Showing {
   [NAME](): string;
-}
-
-function isObject(value: unknown): value is object {
-  return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
 /** @param property - of the owner, by which the value was reached */
@@ -93,7 +89,7 @@ function viewOf(value: object, owner: Showing | undefined, property: PropertyKey
 
 /** A view of what a property of a view shows. */
 function part<T>(value: T, owner: Showing, property: PropertyKey): T {
-  return isObject(value) ? (viewOf(value, owner, property) as T) : value;
+  return isReference(value) ? (viewOf(value, owner, property) as T) : value;
 }
 
 /** A method or function of the state. */

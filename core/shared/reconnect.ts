@@ -1,5 +1,6 @@
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
+import { pause } from './timers.ts';
 
 /** The reaction of a worker or a client when the connection to its scheduler is gone. */
 export type OnSchedulerLost =
@@ -73,18 +74,10 @@ export async function comeBack<T>(
   throw new YardmasterError('ERR_CLOSED', 'it was closed meanwhile', {}, { cause: thrown });
 }
 
-/** Ends early, too, when the signal is aborted. */
-function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      timer.cancel();
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = clock.setTimer(delayMs, end);
-    signal.addEventListener('abort', end);
-    if (signal.aborted) end();
-  });
+/** It did not come back. */
+export function notBack(gone: YardmasterError, cause: unknown): YardmasterError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new YardmasterError('ERR_CLOSED', `${gone.message}, and ${why}`, gone.data, { cause });
 }
 
 function tooLate(timeoutMs: number, attempts: number, cause: unknown): YardmasterError {

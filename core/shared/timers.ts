@@ -48,6 +48,23 @@ export function setAwakeTimer(
   return { cancel: () => timer.cancel() };
 }
 
+/**
+ * Waits, but not longer than until the signal is aborted.
+ * @returns whether it is
+ */
+export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      timer.cancel();
+      signal.removeEventListener('abort', end);
+      resolve(signal.aborted);
+    };
+    const timer = clock.setTimer(delayMs, end);
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+  });
+}
+
 // Work that no caller waits for.
 
 /**

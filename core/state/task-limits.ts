@@ -92,6 +92,15 @@ export class TaskLimit {
     return this.isQueueFull && this.parkedCount >= this.room;
   }
 
+  /**
+   * Milliseconds until one of the tasks that wait starts, about: by the rate, and by those that run.
+   * @param durationMs - of such a task
+   */
+  startsInMs(durationMs: number): number {
+    const byRate = (this.bucket?.dueMs ?? -Infinity) - this.clock.nowMs;
+    return Math.max(0, byRate, this.isFull ? durationMs / this.runningCount : 0);
+  }
+
   /** Tasks that may start now. */
   private get room(): number {
     const free = Math.max(0, this.max - this.runningCount);

@@ -99,6 +99,11 @@ export function usesSharedMemory(): boolean {
   return use.isUsed;
 }
 
+/** Memory of zeros that many threads read. */
+export function sharedBytes(nbytes: number): Uint8Array {
+  return new Uint8Array(new SharedArrayBuffer(nbytes));
+}
+
 /** The shared memory that serialised bytes refer to; undefined: they contain everything. */
 export function sharedMemoryOf(bytes: Uint8Array): SharedMemory | undefined {
   // Small bytes have no buffer until it is asked for, and then half a microsecond is gone.

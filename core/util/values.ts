@@ -97,9 +97,24 @@ export function typeName(value: unknown): string {
   return typeof name === 'string' && name !== '' ? wellFormed(name) : 'Object';
 }
 
-/** A class may have any name; it becomes part of keys, which are sent. */
-function wellFormed(name: string): string {
-  return name.replace(/\p{Surrogate}/gu, '\uFFFD');
+/** Like tuples in Python: the first difference decides, else the shorter one is smaller. */
+export function compareTuples(a: readonly number[], b: readonly number[]): number {
+  const length = Math.min(a.length, b.length);
+  for (let index = 0; index < length; index++) {
+    const difference = (a[index] as number) - (b[index] as number);
+    if (difference !== 0) return difference;
+  }
+  return a.length - b.length;
+}
+
+/** True for what has an identity: objects and functions. */
+export function isReference(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function';
+}
+
+/** Half of a surrogate pair has no form in UTF-8, in which texts are sent. */
+export function wellFormed(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
 }
 
 /**

@@ -5,7 +5,7 @@ import { token, type Token } from '../api/plugin.ts';
 import type { Transport } from '../api/transport.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { KeptChannels, openChannel } from '../shared/channels.ts';
-import { sharedMemoryOf } from '../util/bytes.ts';
+import { sharedBytes, sharedMemoryOf } from '../util/bytes.ts';
 
 export const NETWORK: Token<Network> = token('network');
 
@@ -82,8 +82,4 @@ export function compact(value: Uint8Array): Uint8Array {
   }
   if (buffer.byteLength - byteLength <= byteLength / 8) return value;
   return Uint8Array.prototype.slice.call(value);
-}
-
-function sharedBytes(nbytes: number): Uint8Array {
-  return new Uint8Array(new SharedArrayBuffer(nbytes));
 }

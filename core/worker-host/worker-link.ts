@@ -279,12 +279,6 @@ export function schedulerGone(scheduler: string, cause: Error | undefined): Yard
   );
 }
 
-/** It did not come back. */
-export function notBack(gone: YardmasterError, cause: unknown): YardmasterError {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  return new YardmasterError('ERR_CLOSED', `${gone.message}, and ${why}`, gone.data, { cause });
-}
-
 /** Its machine found itself inconsistent. */
 export function broken(address: string, cause: unknown): YardmasterError {
   const reason = cause instanceof Error ? cause.message : String(cause);

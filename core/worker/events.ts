@@ -1,3 +1,4 @@
+import type { Caused } from '../messages/cause.ts';
 import type { WorkerReport } from '../messages/stimulus.ts';
 import type {
   AcquireReplicas,
@@ -13,12 +14,7 @@ import type {
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
 
-// What can happen to a worker, and what it then wants done.
-
-interface Caused {
-  /** Repeated in the reports that follow from the event. */
-  readonly stimulusId: string;
-}
+// What can happen to a worker, and what it then wants done. The id of an event is repeated in the reports that follow from it.
 
 /** A run ended well. Its result is in the store already. */
 export interface ExecuteSuccess extends Caused {

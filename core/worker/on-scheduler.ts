@@ -11,11 +11,11 @@ import type {
   SetTaskPriorities,
   StealRequest,
 } from '../messages/to-worker.ts';
+import { compareTuples } from '../util/values.ts';
 import { reportFinished, unlinkDependencies } from './transitions.ts';
 import type { WorkerScope } from './worker-scope.ts';
 import type { WorkerTables } from './worker-tables.ts';
 import {
-  comparePriorities,
   REPLICA_PRIORITY,
   resultRunId,
   type WorkerPriority,
@@ -147,7 +147,7 @@ function urgencyOf(input: WorkerTask): WorkerPriority {
   let best: WorkerPriority | undefined;
   for (const { isComing, priority } of input.dependents) {
     if (!isComing || priority === undefined) continue;
-    if (best === undefined || comparePriorities(priority, best) < 0) best = priority;
+    if (best === undefined || compareTuples(priority, best) < 0) best = priority;
   }
   return best ?? REPLICA_PRIORITY;
 }
@@ -273,8 +273,7 @@ function learn(
   if (nbytes >= 0) task.nbytes = nbytes;
   // The most urgent dependent determines the priority. A task that is computed here has its own
   // priority.
-  const isMoreUrgent =
-    task.priority === undefined || comparePriorities(priority, task.priority) < 0;
+  const isMoreUrgent = task.priority === undefined || compareTuples(priority, task.priority) < 0;
   if (!task.isComing && (task.state === 'released' || isMoreUrgent))
     tables.setPriority(task, priority);
   locate(scope, task, replicas.whoHas[index] ?? NO_HOLDERS);

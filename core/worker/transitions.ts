@@ -1,12 +1,11 @@
 import type { ErrorPayload } from '../messages/protocol.ts';
 import type { TaskFailure } from '../state/task.ts';
 import type { LazySet } from '../util/collections.ts';
-import { assert } from '../util/values.ts';
+import { assert, compareTuples } from '../util/values.ts';
 import type { Execute } from './events.ts';
 import type { WorkerScope, WorkerTransition } from './worker-scope.ts';
 import { isBusy, type Peer, type Transfer, type WorkerTables } from './worker-tables.ts';
 import {
-  comparePriorities,
   NO_TIMINGS,
   REPLICA_PRIORITY,
   type WorkerTarget,
@@ -49,7 +48,7 @@ function choosePeer(tables: WorkerTables): Peer | undefined {
 
 /** More urgent; else on this host; else with more to give; else by a rule that differs by worker. */
 function isBetterPeer(peer: Peer, best: Peer, ownHost: string): boolean {
-  const order = comparePriorities(topPriority(peer), topPriority(best));
+  const order = compareTuples(topPriority(peer), topPriority(best));
   if (order !== 0) return order < 0;
   const isLocal = peer.host === ownHost;
   if (isLocal !== (best.host === ownHost)) return isLocal;

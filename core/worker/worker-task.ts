@@ -1,6 +1,7 @@
 import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
 import type { IndexedHeap } from '../util/heaps.ts';
 import { LazySet } from '../util/collections.ts';
+import { compareTuples } from '../util/values.ts';
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
 import type { WorkerTaskStateName } from '../state/state-names.ts';
@@ -144,7 +145,7 @@ export function resultRunId({ runId, copiedRunId }: WorkerTask): number {
 
 /** By priority, then by key: a total order. */
 export function byWorkerPriority(a: WorkerTask, b: WorkerTask): number {
-  const order = comparePriorities(a.priority ?? REPLICA_PRIORITY, b.priority ?? REPLICA_PRIORITY);
+  const order = compareTuples(a.priority ?? REPLICA_PRIORITY, b.priority ?? REPLICA_PRIORITY);
   if (order !== 0) return order;
   return a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
 }
@@ -153,14 +154,4 @@ export function byWorkerPriority(a: WorkerTask, b: WorkerTask): number {
 export function byLatestReady(a: WorkerTask, b: WorkerTask): number {
   const user = (a.priority?.[0] ?? 0) - (b.priority?.[0] ?? 0);
   return user || b.readySince - a.readySince || byWorkerPriority(a, b);
-}
-
-/** Like tuples in Python: the first difference decides, else the shorter one is smaller. */
-export function comparePriorities(a: WorkerPriority, b: WorkerPriority): number {
-  const length = Math.min(a.length, b.length);
-  for (let index = 0; index < length; index++) {
-    const difference = (a[index] as number) - (b[index] as number);
-    if (difference !== 0) return difference;
-  }
-  return a.length - b.length;
 }

@@ -10,6 +10,7 @@ import {
   type WorkerView,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { pause } from '../../core/shared/timers.ts';
 import { InTurn } from '../../core/util/steps.ts';
 import {
   MoveResults,
@@ -59,21 +60,9 @@ class Patience {
 }
 
 /** @throws YardmasterError `ERR_CLOSED` when the plugin is removed before */
-function pause({ clock, signal }: MovementScope, ms: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      timer.cancel();
-      reject(
-        new YardmasterError('ERR_CLOSED', 'the scheduler closed before the data was moved', {}),
-      );
-    };
-    const timer = clock.setTimer(ms, () => {
-      signal.removeEventListener('abort', onAbort);
-      resolve();
-    });
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort);
-  });
+async function pauseIn({ clock, signal }: MovementScope, ms: number): Promise<void> {
+  if (!(await pause(clock, ms, signal))) return;
+  throw new YardmasterError('ERR_CLOSED', 'the scheduler closed before the data was moved', {});
 }
 
 /** Workers by address or name, and what fits none. */
@@ -157,19 +146,34 @@ export class Rebalancer {
     return { moved, senders, stayed: [...policy.stayed, ...left], missing: [] };
   }
 
-  private async carryOut(policy: MoveResults): Promise<void> {
-    const { scope } = this;
-    const manager = scope.makeManager();
-    const patience = new Patience(scope.clock);
-    manager.policies.add(policy);
-    for (;;) {
-      manager.runOnce();
-      if (policy.open.size === 0) return;
+  private carryOut(policy: MoveResults): Promise<void> {
+    return untilDone(this.scope, policy, () => {
       let nbytes = 0;
       for (const { task } of policy.open) nbytes += Math.max(0, task.nbytes);
-      if (patience.isOver(policy.open.size, nbytes, scope.cluster.costs.bandwidth)) return;
-      await pause(scope, LOOK_MS);
-    }
+      return { left: policy.open.size, nbytes };
+    });
+  }
+}
+
+/**
+ * Rounds of a manager of its own with this policy, until nothing is open, or nothing changes for long.
+ * @param progress - after a round that accepted so many suggestions: a number that changes with each that arrives, and the
+ *   bytes under way
+ */
+async function untilDone(
+  scope: MovementScope,
+  policy: MoveResults | SpreadReplicas,
+  progress: (accepted: number) => { readonly left: number; readonly nbytes: number },
+): Promise<void> {
+  const manager = scope.makeManager();
+  const patience = new Patience(scope.clock);
+  manager.policies.add(policy);
+  for (;;) {
+    const { accepted } = manager.runOnce();
+    if (policy.open.size === 0) return;
+    const { left, nbytes } = progress(accepted);
+    if (patience.isOver(left, nbytes, scope.cluster.costs.bandwidth)) return;
+    await pauseIn(scope, LOOK_MS);
   }
 }
 
@@ -236,13 +240,8 @@ function addresses(
   );
 }
 
-async function spread(scope: MovementScope, policy: SpreadReplicas): Promise<void> {
-  const manager = scope.makeManager();
-  const patience = new Patience(scope.clock);
-  manager.policies.add(policy);
-  for (;;) {
-    const { accepted } = manager.runOnce();
-    if (policy.open.size === 0) return;
+function spread(scope: MovementScope, policy: SpreadReplicas): Promise<void> {
+  return untilDone(scope, policy, (accepted) => {
     let copies = accepted;
     let nbytes = 0;
     for (const { whoHas, nbytes: size } of policy.open) {
@@ -250,10 +249,8 @@ async function spread(scope: MovementScope, policy: SpreadReplicas): Promise<voi
       nbytes += Math.max(0, size);
     }
     // Any change is progress; the fewer open, the more arrived.
-    const left = copies - 1e6 * policy.open.size;
-    if (patience.isOver(left, nbytes, scope.cluster.costs.bandwidth)) return;
-    await pause(scope, LOOK_MS);
-  }
+    return { left: copies - 1e6 * policy.open.size, nbytes };
+  });
 }
 
 /** The reason why a worker was not retired. All but one that left works on as before. */
@@ -407,7 +404,7 @@ export class Retirements {
     const patience = new Patience(scope.clock);
     for (;;) {
       // Many results take longer, and cost more to look at.
-      await pause(scope, Math.max(10, Math.min(500, (1000 * worker.hasWhat.size) / 400)));
+      await pauseIn(scope, Math.max(10, Math.min(500, (1000 * worker.hasWhat.size) / 400)));
       if (scope.cluster.workers.get(worker.address) !== worker) return 'left';
       if (policy.noRecipients) return 'no-recipients';
       const { count, nbytes } = policy.unique();

@@ -23,13 +23,7 @@ import {
 
 export type { GraphMessage } from './materialized.ts';
 export { defaultMemoryBytes, isNamed, pythonCommands } from './python-helper.ts';
-export type {
-  HelperAnswer,
-  HelperOptions,
-  PythonCommand,
-  PythonFailure,
-  PythonLimits,
-} from './python-helper.ts';
+export type { HelperAnswer, HelperOptions, PythonCommand, PythonFailure } from './python-helper.ts';
 export {
   isCallSpec,
   type CallSpec,

@@ -15,11 +15,6 @@ import { FrameReader, packFrames } from '../wire/frames.ts';
 /** A program and arguments for it. */
 export type PythonCommand = readonly [string, ...string[]];
 
-/** The limits of the Pythons that read graphs; see {@link HelperOptions}. */
-export type PythonLimits = Required<
-  Pick<HelperOptions, 'timeoutMs' | 'processesMax' | 'memoryLimitBytes'>
->;
-
 export interface HelperOptions {
   /**
    * Pythons that may be used, each with its arguments (`['python3']`). The helper uses the first

@@ -1,4 +1,5 @@
 import { YardmasterError } from '../../../core/api/index.ts';
+import { unclearedBytes } from '../../codecs/msgpack.ts';
 
 // The layout of messages on a Dask stream, with all numbers unsigned, 64 bits, little-endian:
 //
@@ -297,7 +298,7 @@ class Growing {
 
   /** @param wanted - bytes in the end */
   constructor(readonly wanted: number) {
-    this.memory = allocate(Math.min(wanted, TRUSTED_BYTES));
+    this.memory = unclearedBytes(Math.min(wanted, TRUSTED_BYTES));
   }
 
   get bytes(): Uint8Array {
@@ -325,7 +326,7 @@ class Growing {
   }
 
   clear(): void {
-    if (this.memory.length > SEGMENT_BYTES) this.memory = allocate(this.wanted);
+    if (this.memory.length > SEGMENT_BYTES) this.memory = unclearedBytes(this.wanted);
     this.length = 0;
   }
 
@@ -333,19 +334,13 @@ class Growing {
     if (nbytes <= this.memory.length) return;
     // When this many bytes have arrived, the rest is trusted: a frame of gigabytes is moved once.
     const trusted = this.length >= TRUSTED_BYTES ? end : Math.max(nbytes, 2 * this.memory.length);
-    const larger = allocate(Math.min(Math.max(end, this.wanted), trusted));
+    const larger = unclearedBytes(Math.min(Math.max(end, this.wanted), trusted));
     larger.set(this.memory.subarray(0, this.length));
     this.memory = larger;
   }
 }
 
 const EMPTY = new Uint8Array(0);
-
-/** Not zeroed, because all of it is written before it is read; not from the pool that others share. */
-function allocate(nbytes: number): Uint8Array<ArrayBuffer> {
-  const buffer = Buffer.allocUnsafeSlow(nbytes);
-  return new Uint8Array(buffer.buffer, buffer.byteOffset, nbytes);
-}
 
 function setNatural(view: DataView, at: number, value: number): void {
   view.setUint32(at, value, true);

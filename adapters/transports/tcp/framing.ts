@@ -58,11 +58,7 @@ export class FrameWriter {
       this.append(this.codec.encodeMessage(first));
       return;
     }
-    const encoded = messages.map((message) => {
-      const shared = this.codec.encodeMessage(message);
-      return this.codec.keep(shared) ? shared : shared.slice();
-    });
-    for (const bytes of encoded) this.append(bytes);
+    for (const bytes of this.codec.encodeAll(messages)) this.append(bytes);
   }
 
   /** Frames that are ready to be sent. The memory is the caller's, who may give it to `codec.memory` in the end. */

@@ -30,9 +30,11 @@ export async function startService() {
 }
 
 /** The answer to an error, which may be one of the framework with a status of its own. */
-export function answerTo({ code, message, statusCode = 500 }) {
+export function answerTo({ code, message, data = {}, statusCode = 500 }) {
   const status = STATUSES[code] ?? statusCode;
-  const headers = status === 429 || status === 503 ? { 'retry-after': '1' } : {};
+  const { retryAfterMs = 1000 } = data;
+  const seconds = String(Math.max(1, Math.ceil(retryAfterMs / 1000)));
+  const headers = status === 429 || status === 503 ? { 'retry-after': seconds } : {};
   return { status, headers, body: { code, message } };
 }
 

@@ -176,6 +176,16 @@ describe('a result that persists', () => {
     expect(taken()).toEqual([]);
   });
 
+  test('is not kept where a file is', async () => {
+    const file = join(folder, 'file');
+    writeFileSync(file, '');
+    await using cluster = await LocalCluster.start({ mode: 'inline', workers: 1 });
+    const says = `results cannot be kept in ${file}, where a file is: give resultStore a folder`;
+    await expect(cluster.client({ resultStore: file })).rejects.toThrow(says);
+    const client = await cluster.client();
+    expect(() => client.with({ resultStore: { folder: file } })).toThrow(says);
+  });
+
   test('needs a store', async () => {
     await using cluster = await LocalCluster.start({ mode: 'inline', workers: 1 });
     const client = await cluster.client();

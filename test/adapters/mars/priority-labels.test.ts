@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import {
-  compareTuples,
   type PriorityLabel,
   PriorityLabels,
   type PriorityTuple,
 } from '../../../adapters/mars/mars.ts';
+import { compareTuples } from '../../../core/util/values.ts';
 
 /** The numbers are in the order of the tuples, exactly. */
 function expectOrder(labels: Iterable<PriorityLabel>): void {

@@ -179,6 +179,29 @@ it('a task that would wait for a limit behind as many as may fails at once, and 
   expect(env.states).toMatchObject({ e: 'queued', f: 'queued', g: 'erred', h: 'erred' });
 });
 
+const retryAfterMs = (env: SchedulerEnv, key: string): unknown =>
+  (env.cluster.tasks.get(key)?.failure?.exception as { data?: Record<string, unknown> } | undefined)
+    ?.data?.['retryAfterMs'];
+
+it('a task that is refused is told when one of those that wait starts, by what such tasks take', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2);
+  env.submit({ 'a-1': short });
+  env.finish('a-1', { durationS: 4 });
+  const two = { limit: { ...short.limit, max: 2, maxQueued: 1 } };
+  env.submit({ 'a-2': two, 'a-3': two, 'a-4': two, 'a-5': two });
+  expect(retryAfterMs(env, 'a-5')).toBe(2000);
+});
+
+it('or by the rate, when that is later', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2);
+  const one = { limit: { ...paced.limit, maxQueued: 1 } };
+  env.submit({ a: one, b: one, c: one });
+  env.advance(40).submit({ d: one });
+  expect(retryAfterMs(env, 'd')).toBe(60);
+});
+
 it('a run that is lost waits again although the queue is full, and a task that was refused may be retried', () => {
   const env = new SchedulerEnv();
   env.addWorker('w1');

@@ -71,8 +71,10 @@ describe.each(['with-fastify.js', 'with-express.js'])('%s', (program) => {
     expect(other).toEqual({ status: 200, body: { digest: hashed('a') } });
     const refused = answers.filter(({ status }) => status !== 200);
     expect(refused.length).toBeGreaterThan(10);
-    for (const { status, body, retryAfter } of refused)
-      expect([status, body['code'], retryAfter]).toEqual([429, 'ERR_QUEUE_FULL', '1']);
+    for (const { status, body, retryAfter } of refused) {
+      expect([status, body['code']]).toEqual([429, 'ERR_QUEUE_FULL']);
+      expect(Number(retryAfter)).toBeGreaterThanOrEqual(1);
+    }
   });
 
   test.each([
@@ -94,7 +96,7 @@ describe.each(['with-fastify.js', 'with-express.js'])('%s', (program) => {
   });
 
   test('lets open calls end when it is asked to stop, and says 503 to others meanwhile', async () => {
-    const open = ask('small', { text: '', rounds: 1_000_000 });
+    const open = ask('small', { text: '', rounds: 500_000 });
     await ask('other', { text: 'a', rounds: 1 });
     child.kill('SIGTERM');
     const late = async (): Promise<number> =>

@@ -3,6 +3,8 @@ import { LocalCluster } from 'yardmaster';
 import { digest } from './tasks.js';
 
 const fairness = { use: 'weighted-fair-share', options: { by: 'tenant', weights: { acme: 3 } } };
+/** The longest that a call may take, and so the longest that a close may wait for those that are open. */
+const CALL_MS = 10_000;
 const STATUSES = {
   ERR_QUEUE_FULL: 429,
   ERR_CLOSED: 503,
@@ -16,7 +18,7 @@ export async function startService() {
     config: { scheduler: { policies: { fairness } } },
   });
   const client = await cluster.client();
-  const web = client.with({ pure: false, deadlineMs: 10_000, maxOpen: 200 });
+  const web = client.with({ pure: false, deadlineMs: CALL_MS, maxOpen: 200 });
   return {
     /** @param signal - gives the call up: whoever asked has left */
     digest(tenant, { text, rounds = 1000 } = {}, signal) {
@@ -25,7 +27,7 @@ export async function startService() {
       return web.with({ tenant, limit, signal }).call(digest, text, rounds);
     },
     /** Takes nothing new, and lets open calls end. */
-    close: () => cluster.close({ graceMs: 5000 }),
+    close: () => cluster.close({ graceMs: CALL_MS }),
   };
 }
 

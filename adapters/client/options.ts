@@ -310,7 +310,6 @@ export function checkSubmission<Options extends SubmitOptions>(options: Options)
       { option: 'retries.retryIf' },
     );
   }
-  checkStore(checked.resultStore);
   const own: Record<string, unknown> = { ...checked };
   for (const option of COPIED) {
     if (own[option] !== undefined) own[option] = copyOfPlain(option, own[option]);
@@ -321,13 +320,15 @@ export function checkSubmission<Options extends SubmitOptions>(options: Options)
 /**
  * Options with others over them; one that is undefined there is taken away.
  * @param before - have been checked
- * @throws YardmasterError as {@link checkSubmission}
+ * @throws YardmasterError as {@link checkSubmission}, and {@link checkStore}
  */
 export function withFurther<Options extends SubmitOptions>(
   before: Options,
   further: Options,
 ): Options {
-  const both = { ...before, ...further, ...checkSubmission(further) };
+  const checked = checkSubmission(further);
+  checkStore(checked.resultStore);
+  const both = { ...before, ...further, ...checked };
   if (!Object.values(further).includes(undefined)) return both;
   const given = Object.entries(both).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given) as Options;

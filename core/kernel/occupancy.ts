@@ -70,8 +70,9 @@ const SATURATED = { isIdle: false, isSaturated: true } as const;
  */
 export function recountSlots({ cluster }: KernelScope, prefix?: TaskPrefix): void {
   for (const worker of cluster.running) {
-    const isConcerned = worker.prefixCounts.some((entry) => entry.prefix === prefix);
-    if (prefix === undefined || isConcerned) updateOpenSlots(cluster, worker, true);
+    const isConcerned =
+      prefix === undefined || worker.prefixCounts.some((entry) => entry.prefix === prefix);
+    if (isConcerned) updateOpenSlots(cluster, worker, true);
   }
 }
 

@@ -112,7 +112,7 @@ export const OPERATIONS = {
   restart: { ...internal, isJournalled: true },
 } as const satisfies OperationRules;
 
-/** Finds names that are parts of ids: those are no keys of an object yet, and would be made such first. */
+/** Finds a name that was cut out of an id: as the key of an object V8 would have to intern it first. */
 const NAMES: ReadonlySet<string> = new Set(Object.keys(OPERATIONS));
 
 /** The rules of an operation, or undefined for a name that comes from elsewhere and means none. O(1). */
@@ -170,7 +170,7 @@ export function reportNumberOf(stimulus: Stimulus): number | undefined {
 /** The number in an id that the client has given to a report; undefined: it is an id of somebody else. */
 export function reportNumber(client: string, stimulusId: string): number | undefined {
   const end = stimulusId.lastIndexOf('-');
-  const tail = client.slice(-12);
+  const tail = tailOf(client);
   const begin = end - tail.length;
   if (stimulusId[begin - 1] !== '-' || !stimulusId.startsWith(tail, begin)) return undefined;
   // Of any operation: a graph that is refused becomes a release of its keys. An id of the scheduler names none before the
@@ -181,6 +181,11 @@ export function reportNumber(client: string, stimulusId: string): number | undef
 }
 
 /** The id that a client gives to a report. */
-export function reportId(op: string, client: string, number: number | string): string {
-  return `${op}-${client.slice(-12)}-${number}`;
+export function reportId(op: string, client: string, number: number): string {
+  return `${op}-${tailOf(client)}-${number}`;
+}
+
+/** The part of a client's key that is in its ids. */
+function tailOf(client: string): string {
+  return client.slice(-12);
 }

@@ -286,7 +286,7 @@ export class TaskPrefix {
     if (this.durationAverageS >= 0) return this.durationAverageS;
     if (this.maxExecTimeS > 0) return 2 * this.maxExecTimeS;
     const { isKnown, averageS } = this.costs.firstOfName;
-    return isKnown && this.costs.slotWorkS > 0 ? averageS : this.costs.unknownTaskDurationS;
+    return isKnown ? averageS : this.costs.unknownTaskDurationS;
   }
 }
 
@@ -437,9 +437,9 @@ export class SlotSharing {
     return new SlotSharing(slotWorkS, NAMES_MIN, FIRST_STEP_MAX);
   }
 
-  /** True when enough have ended to conclude something. */
+  /** True when something may be concluded: slots are shared, and enough have ended. */
   get isKnown(): boolean {
-    return this.samples >= this.samplesMin;
+    return this.slotWorkS > 0 && this.samples >= this.samplesMin;
   }
 
   get tasksPerSlot(): number {
@@ -456,7 +456,7 @@ export class SlotSharing {
     }
     this.averageS += weight * (Math.max(0, seconds) - this.averageS);
     this.averageBytes += weight * (nbytes - this.averageBytes);
-    if (this.slotWorkS === 0 || !this.isKnown) return false;
+    if (!this.isKnown) return false;
     if (this.step > 0 && !this.fits(this.step, SLACK)) this.step--;
     else if (this.mayRise) this.step++;
     else return false;
@@ -466,7 +466,7 @@ export class SlotSharing {
   /** Begins with the figures of an earlier run, in the order of {@link learnt}. */
   recall(figures: readonly number[]): void {
     this.learnt = figures;
-    if (this.slotWorkS === 0 || !this.isKnown) return;
+    if (!this.isKnown) return;
     while (this.mayRise) this.step++;
   }
 

@@ -14,7 +14,7 @@ import type {
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
 
-// What can happen to a worker, and what it then wants done. The id of an event is repeated in the reports that follow from it.
+// These are the events of a worker, and what it wants done then. The id of an event is repeated in the reports that follow.
 
 /** A run ended well. Its result is in the store already. */
 export interface ExecuteSuccess extends Caused {

@@ -71,10 +71,8 @@ describe.each(['with-fastify.js', 'with-express.js'])('%s', (program) => {
     expect(other).toEqual({ status: 200, body: { digest: hashed('a') } });
     const refused = answers.filter(({ status }) => status !== 200);
     expect(refused.length).toBeGreaterThan(10);
-    for (const { status, body, retryAfter } of refused) {
-      expect([status, body['code']]).toEqual([429, 'ERR_QUEUE_FULL']);
-      expect(Number(retryAfter)).toBeGreaterThanOrEqual(1);
-    }
+    for (const { status, body, retryAfter } of refused)
+      expect([status, body['code'], retryAfter]).toEqual([429, 'ERR_QUEUE_FULL', '1']);
   });
 
   test.each([

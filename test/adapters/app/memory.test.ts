@@ -137,7 +137,8 @@ it('workers whose disk takes nothing pause when results fill them, and continue 
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     await new Promise((resolve) => setTimeout(resolve, 4000)); // Beyond its last chance.
-    expect(own!.status).toBe('paused');
+    // Memory that was measured with garbage may fall after a collection, and then a task begins again.
+    while (own!.status !== 'paused') await new Promise((resolve) => setTimeout(resolve, 50));
     for (const future of blocks.slice(0, 30)) future.release();
     const values = await client.gather(blocks.slice(30));
     expect(values).toHaveLength(20);

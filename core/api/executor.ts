@@ -80,7 +80,7 @@ export class RunAborted extends Error {
   /**
    * @param killTimeoutMs - milliseconds; an executor that ends threads ends this one after it
    * @param isGivenUp - the failure of the run has been reported: its place is free at once for the next task, whatever
-   *   its code still does. Default false
+   *   its code still does; the run ends when that has ended. Default false
    */
   constructor(
     readonly killTimeoutMs: number,

@@ -171,6 +171,7 @@ function removeWorkers(
   for (const worker of leaving) {
     dropTranslations(cluster, worker);
     for (const runId of worker.endingRuns) cluster.limits.endRun(runId);
+    for (const runId of worker.overdueRuns) cluster.limits.endRun(runId);
   }
   settle(scope);
   leaving.forEach((worker, index) => tellRemoved(scope, worker, losses[index] as WorkerLoss));

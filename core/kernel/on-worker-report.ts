@@ -21,7 +21,7 @@ import { Steal, type TaskState, type WorkerState } from '../state/task.ts';
 import { fitsInto } from './assignment.ts';
 import { checkIdleSaturated } from './occupancy.ts';
 import type { KernelScope } from './scope.ts';
-import { endRun } from './task-effects.ts';
+import { countOverdueRun, endRun } from './task-effects.ts';
 import { stepToWorker, transition } from './transitions.ts';
 
 // What workers report about tasks. Source: Dask's `stimulus_task_finished` and others.
@@ -51,10 +51,14 @@ export function onTaskFinished(scope: KernelScope, report: TaskFinished): void {
 export function onTaskErred(scope: KernelScope, report: TaskErred): void {
   const task = scope.cluster.tasks.get(report.key);
   if (task?.state !== 'processing') return;
-  const isFromHere = task.processingOn?.address === report.worker;
-  if (task.runId !== report.runId || !isFromHere) {
-    if (isFromHere) scope.recommend(task, 'released');
-  } else if (task.retries > 0) {
+  const { processingOn } = task;
+  if (processingOn?.address !== report.worker) return;
+  if (task.runId !== report.runId) {
+    scope.recommend(task, 'released');
+    return;
+  }
+  if (report.isOverdue === true) countOverdueRun(scope.cluster, task, processingOn);
+  if (task.retries > 0) {
     task.retries--;
     scope.recommend(task, 'waiting');
   } else {
@@ -76,7 +80,7 @@ export function onReschedule(scope: KernelScope, { key, worker }: Reschedule): v
   scope.recommend(task, 'released');
 }
 
-/** Threads are free again that runs occupied which were taken back. Unknown ids are passed over. */
+/** Runs have ended that were taken back, or were overdue: what they occupied is free again. Unknown ids are passed over. */
 export function onRunsOver(scope: KernelScope, report: RunsOver): void {
   const worker = scope.cluster.workers.get(report.worker);
   if (worker === undefined) return;

@@ -178,6 +178,7 @@ class Repair {
       worker.lastSeenMs = scope.nowMs;
       worker.deafMs = 0;
       worker.endingRuns.clear();
+      worker.overdueRuns.clear();
     }
     const holders = new Map([...known.holders].filter(([task]) => !canBeComputedAgain(task)));
     for (const task of known.tasks) {
@@ -610,7 +611,10 @@ function endReport({ cluster, recovery }: KernelScope, stimulus: Stimulus): void
   if (worker === undefined) return;
   if (stimulus.op === 'worker-status-change') worker.status = stimulus.status;
   else if (stimulus.op === 'runs-over') {
-    for (const runId of stimulus.runIds) worker.endingRuns.delete(runId);
+    for (const runId of stimulus.runIds) {
+      worker.endingRuns.delete(runId);
+      worker.overdueRuns.delete(runId);
+    }
   }
 }
 

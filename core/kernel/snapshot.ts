@@ -375,6 +375,14 @@ const WORKER = worker.table(
       ...worker.same('inFlightS', 'inFlightTasks', 'metrics', 'measuredNbytes', 'deafMs'),
       ...worker.same('timeDelayMs'),
       ...worker.filled(ITSELF, 'endingRuns'),
+      /** Left out when there are none. */
+      overdueRuns: worker.row(
+        ['overdueRuns'],
+        ({ overdueRuns }) => (overdueRuns.size === 0 ? undefined : [...overdueRuns]),
+        ({ overdueRuns }, saved) => {
+          for (const runId of saved) overdueRuns.add(runId);
+        },
+      ),
       /** Pairs of a prefix and a number. */
       prefixCounts: worker.row(
         ['prefixCounts'],

@@ -185,9 +185,20 @@ export function takeBackRun(
   checkIdleSaturated(scope, worker);
 }
 
-/** A run that was taken back has ended. Returns false when it was not known. */
+/** A run has failed by its time limit, and its code goes on: it counts for the limit of the task until the worker says that it has ended. */
+export function countOverdueRun(
+  { limits }: ClusterState,
+  { limit, runId }: TaskState,
+  worker: WorkerState,
+): void {
+  if (limit === undefined) return;
+  worker.overdueRuns.add(runId);
+  limits.addEndingRun(limit, runId);
+}
+
+/** A run that was taken back, or was overdue, has ended. Returns false when it was not known. */
 export function endRun(cluster: ClusterState, worker: WorkerState, runId: number): boolean {
-  if (!worker.endingRuns.delete(runId)) return false;
+  if (!worker.endingRuns.delete(runId) && !worker.overdueRuns.delete(runId)) return false;
   cluster.limits.endRun(runId);
   return true;
 }

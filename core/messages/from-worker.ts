@@ -31,6 +31,8 @@ export interface TaskErred extends FromWorker {
   readonly runId: Integer;
   readonly failure: TaskFailure;
   readonly timings?: readonly ActionTiming[];
+  /** Its time limit has ended it, and its code goes on: `runs-over` follows. */
+  readonly isOverdue?: boolean;
 }
 
 /** The task asks to be placed anew. Not a failure. */
@@ -50,7 +52,7 @@ export interface LongRunning extends FromWorker {
   readonly computeDurationS?: Size;
 }
 
-/** Runs that were taken back from the worker occupy no thread there (any more). */
+/** Runs that were taken back from the worker, or were overdue, occupy no thread there (any more). */
 export interface RunsOver extends FromWorker {
   readonly op: 'runs-over';
   readonly runIds: readonly Integer[];

@@ -268,7 +268,7 @@ export class TaskLimits implements Iterable<TaskLimit> {
     this.review(limit);
   }
 
-  /** A run is taken back: it counts until the worker says that it has ended, or is gone. */
+  /** A run is taken back, or overdue: it counts until the worker says that it has ended, or is gone. */
   addEndingRun(limit: TaskLimit, runId: number): void {
     this.endingRuns.set(runId, limit);
     this.count(limit, 1);

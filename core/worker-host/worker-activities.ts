@@ -63,11 +63,14 @@ class Run implements TaskSlot {
   timeout: Timer | undefined = undefined;
   /** Milliseconds that it may take; undefined: as long as it likes. */
   timeLimitMs: number | undefined = undefined;
+  /** Its time is over, and its failure has been reported. */
+  isOverdue = false;
   /** Resolves when it begins; undefined: it has begun. */
   begun: Promise<void> | undefined = undefined;
 
   constructor(
     readonly key: string,
+    readonly runId: number,
     public startedMs: number,
     private readonly places: Places,
   ) {}
@@ -148,14 +151,15 @@ export class WorkerActivities {
 
   execute(instruction: Execute): void {
     const { clock, address } = this;
-    const { key, runSpec, dependencies, isShort, isConcurrent, isRepeated, actor } = instruction;
+    const { key, runId, runSpec, dependencies, isShort, isConcurrent, isRepeated, actor } =
+      instruction;
     const inputs = this.inputs(dependencies);
     if (inputs === undefined) {
       // The store has said which; the scheduler has that computed again, and then this.
       this.feed({ op: 'execute-reschedule', key, stimulusId: this.link.nameEvent('input-lost') });
       return;
     }
-    const run = new Run(key, clock.nowMs(), this.places);
+    const run = new Run(key, runId, clock.nowMs(), this.places);
     this.runs.set(key, run);
     if (actor === true) this.actors.add(key);
     const task =
@@ -189,6 +193,7 @@ export class WorkerActivities {
       const message = `"${key}" was stopped: it ran for longer than ${timeoutMs} ms, as its timeoutMs says`;
       run.stoppedBy ??= new YardmasterError('ERR_TASK_TIMEOUT', message, { key, timeoutMs });
       run.abort(new RunAborted(TIMEOUT_GRACE_MS, true));
+      run.isOverdue = this.runs.get(key) === run;
       this.onRunEnd(run, { kind: 'failure', error: toErrorPayload(run.stoppedBy) });
     });
   }
@@ -363,7 +368,11 @@ export class WorkerActivities {
   private onRunEnd(run: Run, result: ExecutionResult): void {
     const { key, stoppedBy } = run;
     run.timeout?.cancel();
-    if (this.runs.get(key) !== run) return; // It was given up before, and has been reported.
+    if (this.runs.get(key) !== run) {
+      // It was given up before, and has been reported.
+      if (run.isOverdue && !this.isClosed) this.inbox.feedSoon(this.runOver(run));
+      return;
+    }
     this.runs.delete(key);
     if (this.isClosed) return;
     const error = stoppedBy === undefined ? undefined : toErrorPayload(stoppedBy);
@@ -371,7 +380,12 @@ export class WorkerActivities {
     this.inbox.feedSoon(this.runEnd(run, end));
   }
 
-  private runEnd({ key, startedMs }: Run, result: ExecutionResult): WorkerEvent {
+  private runOver({ runId }: Run): WorkerEvent {
+    return { op: 'execute-over', runId, stimulusId: this.link.nameEvent('execute-over') };
+  }
+
+  private runEnd(run: Run, result: ExecutionResult): WorkerEvent {
+    const { key, startedMs } = run;
     if (result.kind === 'reschedule') {
       return { op: 'execute-reschedule', key, stimulusId: this.link.nameEvent('reschedule') };
     }
@@ -383,7 +397,8 @@ export class WorkerActivities {
       const failure = toTaskFailure(result.error);
       const stimulusId = this.link.nameEvent('task-erred');
       const timings = [this.timing('compute', startedMs)];
-      return { op: 'execute-failure', key, failure, timings, stimulusId };
+      const overdue = run.isOverdue ? { overdueRun: run.runId } : undefined;
+      return { op: 'execute-failure', key, failure, timings, ...overdue, stimulusId };
     }
     try {
       this.store.set(key, result.value);

@@ -38,6 +38,14 @@ export interface ExecuteFailure extends Caused {
   readonly failure: TaskFailure;
   /** In the scheduler's clock. */
   readonly timings?: readonly ActionTiming[];
+  /** The id of the run, when its time limit has ended it and its code goes on: `execute-over` follows. */
+  readonly overdueRun?: number;
+}
+
+/** The code of an overdue run has ended. */
+export interface ExecuteOver extends Caused {
+  readonly op: 'execute-over';
+  readonly runId: number;
 }
 
 /** A run gave its task back, or could not begin because an input was lost. */
@@ -166,6 +174,7 @@ export type WorkerEvent =
   | PeerRemoved
   | ExecuteSuccess
   | ExecuteFailure
+  | ExecuteOver
   | ExecuteReschedule
   | ExecuteReturned
   | ExecuteSecede

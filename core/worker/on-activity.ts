@@ -4,6 +4,7 @@ import { assert } from '../util/values.ts';
 import type {
   DataLost,
   ExecuteFailure,
+  ExecuteOver,
   ExecuteRejoin,
   ExecuteReschedule,
   ExecuteReturned,
@@ -47,7 +48,7 @@ export function onExecuteSuccess(scope: WorkerScope, event: ExecuteSuccess): voi
 }
 
 export function onExecuteFailure(scope: WorkerScope, event: ExecuteFailure): void {
-  const task = endRun(scope, event.key);
+  const task = endRun(scope, event.key, event.overdueRun);
   if (task.state !== 'executing') {
     scope.recommend(task, 'released');
     return;
@@ -55,6 +56,13 @@ export function onExecuteFailure(scope: WorkerScope, event: ExecuteFailure): voi
   task.failure = event.failure;
   task.timings = withTransfers(task, event.timings ?? NO_TIMINGS);
   scope.recommend(task, 'error');
+}
+
+export function onExecuteOver(scope: WorkerScope, { runId }: ExecuteOver): void {
+  const { overdueRuns } = scope.tables;
+  const owed = overdueRuns.get(runId) ?? [];
+  overdueRuns.delete(runId);
+  if (owed.length > 0) scope.reportRunsOver(owed);
 }
 
 /** Transfers of its inputs come before the run itself. */
@@ -78,13 +86,21 @@ export function onExecuteReturned(scope: WorkerScope, event: ExecuteReturned): v
   scope.recommend(task, task.state === 'executing' ? 'waiting' : 'released');
 }
 
-/** Frees the thread and the resources. The task is executing, cancelled or resumed. */
-function endRun(scope: WorkerScope, key: string): WorkerTask {
+/**
+ * Frees the thread and the resources. The task is executing, cancelled or resumed.
+ * @param overdueRun - the id of the run, if its code goes on: what it owes is reported with its end
+ */
+function endRun(scope: WorkerScope, key: string, overdueRun?: number): WorkerTask {
   const { tables } = scope;
   const task = tables.tasks.get(key);
   assert(task !== undefined && tables.executing.has(task), `"${key}" ended but did not run`);
   tables.endRun(task);
   tables.executedCount++;
+  if (overdueRun !== undefined) {
+    const own = task.state === 'executing' ? [task.runId] : [];
+    tables.overdueRuns.set(overdueRun, [...task.owedRunIds, ...own]);
+    task.owedRunIds = [];
+  }
   scope.settleRuns(task);
   return task;
 }

@@ -89,7 +89,7 @@ function oweRuns(scope: WorkerScope, keys: readonly string[], runIds: readonly n
     const task = tables.tasks.get(keys[index] ?? '');
     const occupies = task !== undefined && tables.executing.has(task) && !tables.seceded.has(task);
     if (occupies) task.owedRunIds = [...task.owedRunIds, runId];
-    else over.push(runId);
+    else if (!tables.isOverdue(runId)) over.push(runId);
   }
   if (over.length > 0) scope.reportRunsOver(over);
 }

@@ -440,8 +440,9 @@ function executingToError(scope: WorkerScope, task: WorkerTask): void {
   unlinkDependencies(scope, task);
   const { key, runId, timings } = task;
   const measured = timings.length === 0 ? undefined : { timings };
+  const overdue = scope.tables.isOverdue(runId) ? { isOverdue: true } : undefined;
   const { stimulusId } = scope;
-  scope.report({ op: 'task-erred', key, runId, failure, ...measured, stimulusId });
+  scope.report({ op: 'task-erred', key, runId, failure, ...measured, ...overdue, stimulusId });
   // A copy elsewhere may still serve those that wait for it here.
   if (task.waiters.size > 0) scope.recommend(task, 'fetch');
 }

@@ -113,6 +113,8 @@ export class WorkerKernel {
         return activity.onExecuteSuccess(scope, event);
       case 'execute-failure':
         return activity.onExecuteFailure(scope, event);
+      case 'execute-over':
+        return activity.onExecuteOver(scope, event);
       case 'execute-reschedule':
         return activity.onExecuteReschedule(scope, event);
       case 'execute-returned':

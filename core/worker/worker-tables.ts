@@ -30,6 +30,8 @@ export class WorkerTables {
   readonly compareReady: (a: WorkerTask, b: WorkerTask) => number;
   /** Tasks that run, cancelled ones included. */
   readonly executing: Set<WorkerTask>;
+  /** Runs that have failed by their time, and whose code has not ended: by their id, the ids to report when it has. */
+  readonly overdueRuns = new Map<number, readonly number[]>();
   /** The part of `executing` that continues without a thread of the worker. */
   readonly seceded = new Set<WorkerTask>();
   /** The part of `seceded` that waits for a thread, in the order in which it asked. */
@@ -70,6 +72,12 @@ export class WorkerTables {
     this.availableResources = new Map(Object.entries(options.resources));
     const { memoryQuota } = options;
     this.quota = memoryQuota === undefined ? undefined : new MemoryQuota(memoryQuota);
+  }
+
+  /** True for the id of a run whose end is reported when its code has ended. */
+  isOverdue(runId: number): boolean {
+    for (const owed of this.overdueRuns.values()) if (owed.includes(runId)) return true;
+    return false;
   }
 
   /** Threads with work; fractions for those whose runs are all short. */

@@ -175,12 +175,16 @@ export class SchedulerEnv {
   }
 
   /** The task throws where it is processing. */
-  fail(key: string, spec: { worker?: string; runId?: number } = {}): string {
+  fail(
+    key: string,
+    { worker, runId, ...more }: { worker?: string; runId?: number; isOverdue?: boolean } = {},
+  ): string {
     const failure = failureOf(key);
     return this.send({
       op: 'task-erred',
       key,
-      ...this.assignmentOf(key, spec.worker, spec.runId),
+      ...this.assignmentOf(key, worker, runId),
+      ...more,
       failure,
     });
   }

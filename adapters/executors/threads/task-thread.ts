@@ -42,8 +42,8 @@ export class TaskThread {
   /** The jobs that were handed over and have neither ended nor been parked, in order. */
   private line: Job[] = [];
   private readonly waiting = new WaitingRuns();
-  /** Numbers of cancelled runs that continue, and whose ends are not awaited; with a timer while each may continue. */
-  private readonly abandoned = new Map<number, Timer | undefined>();
+  /** Cancelled runs that continue, and whose ends are not awaited, by their number; with a timer while each may continue. */
+  private readonly abandoned = new Map<number, { readonly job: Job; grace: Timer | undefined }>();
   /** Number of the run that was handed over last. */
   private last = 0;
   /** Number of the concurrent run that was begun last: negative. */
@@ -190,7 +190,7 @@ export class TaskThread {
       const { number, graceMs } = job;
       this.abandon(
         job,
-        clock.setTimer(graceMs, () => this.endAbandoned(number)),
+        clock.setTimer(graceMs, () => this.endGrace(number)),
       );
       return;
     }
@@ -282,10 +282,7 @@ export class TaskThread {
       if (job?.number === number) {
         ended++;
         job.end(result);
-      } else if (this.abandoned.has(number)) {
-        this.abandoned.get(number)?.cancel();
-        this.abandoned.delete(number);
-      } else this.waiting.take(number)?.end(result);
+      } else if (!this.endAbandoned(number)) this.waiting.take(number)?.end(result);
     });
     this.line.splice(0, ended);
     this.endWhenAbandoned();
@@ -352,9 +349,10 @@ export class TaskThread {
   private onTurning(number: number): void {
     const job = this.jobOf(number);
     if (job !== undefined && !job.isOver) this.abandon(job);
-    if (!this.abandoned.has(number)) return;
-    this.abandoned.get(number)?.cancel();
-    this.abandoned.set(number, undefined);
+    const abandoned = this.abandoned.get(number);
+    if (abandoned === undefined) return;
+    abandoned.grace?.cancel();
+    abandoned.grace = undefined;
     this.endWhenAbandoned();
   }
 
@@ -364,34 +362,47 @@ export class TaskThread {
     this.terminate();
   }
 
-  /** @param grace - runs while the code may continue, whatever else is on the thread. Default: it may not */
+  /**
+   * Its place is free from now on.
+   * @param grace - of a run that was given up: it runs while the code may continue, whatever else is on the thread, and
+   *   the run ends with its code. Default: the code may not, and the run has ended
+   */
   private abandon(job: Job, grace?: Timer): void {
     if (job === this.line[0]) this.line.shift();
     else this.waiting.take(job.number);
-    this.abandoned.set(job.number, grace);
+    this.abandoned.set(job.number, { job, grace });
     // If it waits for a slot, it need not: it shall come to its end.
     this.post({ op: 'rejoined', number: job.number });
-    job.end(failed(abandonedError(job)));
+    if (grace === undefined) job.end(failed(abandonedError(job)));
     this.settings.onSlotChange(this);
     this.endWhenAbandoned();
   }
 
+  /** The code of an abandoned run has ended. Returns false when it is none. */
+  private endAbandoned(number: number): boolean {
+    const abandoned = this.abandoned.get(number);
+    if (abandoned === undefined) return false;
+    const { job, grace } = abandoned;
+    grace?.cancel();
+    this.abandoned.delete(number);
+    job.end(failed(abandonedError(job)));
+    return true;
+  }
+
   /** A run that was given up has had its time. Its thread ends when it has no other run, or when this one blocks it. */
-  private endAbandoned(number: number): void {
-    if (!this.abandoned.has(number)) return;
-    this.abandoned.set(number, undefined);
+  private endGrace(number: number): void {
+    const abandoned = this.abandoned.get(number);
+    if (abandoned === undefined) return;
+    abandoned.grace = undefined;
     if (this.waiting.size === 0) return this.endWhenAbandoned();
     this.post({ op: 'are-you-turning', number });
-    this.abandoned.set(
-      number,
-      this.settings.clock.setTimer(BLOCKED_MS, () => this.terminate()),
-    );
+    abandoned.grace = this.settings.clock.setTimer(BLOCKED_MS, () => this.terminate());
   }
 
   /** The code of cancelled runs ends as soon as no other run uses the thread and its time is over. */
   private endWhenAbandoned(): void {
     if (this.abandoned.size === 0 || this.line.length + this.waiting.size > 0) return;
-    for (const grace of this.abandoned.values()) if (grace !== undefined) return;
+    for (const { grace } of this.abandoned.values()) if (grace !== undefined) return;
     this.terminate();
   }
 
@@ -401,13 +412,14 @@ export class TaskThread {
   }
 
   private onExit(code: number): void {
-    for (const grace of this.abandoned.values()) grace?.cancel();
     const { line, isClosed, uncaught } = this;
+    const hasAbandoned = this.abandoned.size > 0;
+    for (const number of [...this.abandoned.keys()]) this.endAbandoned(number);
     const begunCount = line.length - this.begun.takeBack(this.last);
     const waiting = [...this.waiting.jobs()];
     // The run for which it is ended may have come to its end meanwhile.
     const isKilled = [...line, ...waiting].some((job) => job.isKilled);
-    const isOnPurpose = isClosed || this.abandoned.size > 0 || (this.isEnding && !isKilled);
+    const isOnPurpose = isClosed || hasAbandoned || (this.isEnding && !isKilled);
     const { culprit } = this.begun;
     const cause = causeOfDeath({ line, begunCount, waiting, culprit, isOnPurpose });
     const unclear = cause === undefined ? waiting : [];

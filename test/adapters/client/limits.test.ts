@@ -118,3 +118,17 @@ test.each<[unknown, string]>([
   const found = cluster.client.with({ limit: () => limit as never });
   expect(() => found.submit(visit, 'http://a/')).toThrow(message);
 });
+
+test('a run that has failed by its time counts for its limit until its code has ended', async () => {
+  const limit = { name: 'overdue', max: 1 };
+  const limited = cluster.client.with({ pure: false, limit });
+  const late = limited.with({ timeoutMs: 20 }).map(visit, urls('late').slice(0, 3));
+  const ends = await cluster.passing(Promise.allSettled(late.map((each) => each.result())));
+  expect(
+    ends.map((end) => end.status === 'rejected' && (end.reason as { code: string }).code),
+  ).toEqual(Array(3).fill('ERR_TASK_TIMEOUT'));
+  expect(await cluster.passing(limited.submit(visit, 'http://late/last').result())).toBe(
+    'http://late/last',
+  );
+  expect(running.get('late')).toEqual({ now: 0, most: 1 });
+});

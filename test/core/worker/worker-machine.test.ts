@@ -46,6 +46,23 @@ describe('a run that was taken back', () => {
     expect(told(bench.instructions(end))).toEqual([[runs]]);
   });
 
+  it('is over when its code is, when its time limit has ended it before', () => {
+    const bench = new WorkerBench({ threadCount: 2 });
+    bench.compute('late');
+    bench.compute('cancelled');
+    const [late, cancelled] = ['late', 'cancelled'].map(
+      (key) => bench.kernel.tables.tasks.get(key)!.runId,
+    );
+    expect(free(bench, 'cancelled')).toEqual([]);
+    const end = (key: string, overdueRun: number) =>
+      ({ op: 'execute-failure', key, failure: FAILURE, overdueRun }) as const;
+    expect(bench.send(end('late', 1))).toMatchObject([{ op: 'task-erred', isOverdue: true }]);
+    expect(told(bench.instructions(end('cancelled', 2)))).toEqual([]);
+    expect(free(bench, 'late')).toEqual([]);
+    expect(told(bench.instructions({ op: 'execute-over', runId: 1 }))).toEqual([[late]]);
+    expect(told(bench.instructions({ op: 'execute-over', runId: 2 }))).toEqual([[cancelled]]);
+  });
+
   it('is over when it becomes a part of the next assignment, or secedes', () => {
     const bench = new WorkerBench({ threadCount: 2 });
     bench.compute('again');

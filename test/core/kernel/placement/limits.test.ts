@@ -48,6 +48,22 @@ it('a task that becomes ready while others wait for the limit comes after those 
   });
 });
 
+it('a run that has failed by its time keeps its place until its code has ended, or its worker is gone', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2);
+  env.submit({ a: one, b: one, c: one });
+  const { runId } = env.cluster.tasks.get('a')!;
+  env.fail('a', { isOverdue: true });
+  expect(env.states).toMatchObject({ a: 'erred', b: 'queued' });
+  env.send({ op: 'runs-over', worker: env.worker('w1').address, runIds: [runId] });
+  expect(env.state('b')).toMatch('processing');
+  const { name } = env.cluster.tasks.get('b')!.processingOn!;
+  env.fail('b', { isOverdue: true });
+  expect(env.state('c')).toBe('queued');
+  env.removeWorker(name);
+  expect(env.state('c')).toMatch('processing');
+});
+
 it('failures, cancellations and lost workers give the place to the next one', () => {
   const env = new SchedulerEnv();
   env.addWorkers(2);

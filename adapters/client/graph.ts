@@ -402,23 +402,25 @@ export function reduceTree(
   if (parts.length <= fanIn) return submit(parts);
   const made = new Set<Future<unknown>>();
   let level = parts;
-  while (level.length > fanIn) {
-    const next: unknown[] = [];
-    for (let at = 0; at < level.length; at += fanIn) {
-      const group = level.slice(at, at + fanIn);
-      if (group.length === 1) next.push(group[0]);
-      else {
-        const future = submit(group);
-        made.add(future);
-        next.push(future);
+  try {
+    while (level.length > fanIn) {
+      const next: unknown[] = [];
+      for (let at = 0; at < level.length; at += fanIn) {
+        const group = level.slice(at, at + fanIn);
+        if (group.length === 1) next.push(group[0]);
+        else {
+          const future = submit(group);
+          made.add(future);
+          next.push(future);
+        }
       }
+      level = next;
     }
-    level = next;
+    return submit(level);
+  } finally {
+    // The tasks above them keep them; without these nothing does.
+    for (const future of made) future.release();
   }
-  const root = submit(level);
-  // The tasks above them keep them.
-  for (const future of made) future.release();
-  return root;
 }
 
 /** The same value for every row of a `map`: as many as the other columns have. Made by {@link all}. */

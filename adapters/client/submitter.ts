@@ -172,7 +172,9 @@ export class Submitter {
     }
     const rows = rowsOf(columns);
     this.checkOpenCalls(rows.length);
-    const entries = rows.map((row) => this.submitOne(fn, row, undefined));
+    // All are packed before any is sent: what cannot be sent is an error of the whole call.
+    const packed = rows.map((row) => this.packOne(fn, row, undefined));
+    const entries = packed.map((item) => this.sendOne(item));
     this.watchEnds(entries, fn);
     return entries.map((entry) => new Future(this.session, entry));
   }
@@ -328,7 +330,15 @@ export class Submitter {
     givenKey: string | undefined,
     each?: readonly number[],
   ): KeyEntry {
-    const { table, outgoing } = this.session;
+    return this.sendOne(this.packOne(fn, args, givenKey, each));
+  }
+
+  private packOne(
+    fn: TaskFunction,
+    args: readonly unknown[],
+    givenKey: string | undefined,
+    each?: readonly number[],
+  ): PackedTask {
     this.session.checkTaking();
     checkFunction(fn);
     const packed = packTaskArguments(
@@ -350,9 +360,15 @@ export class Submitter {
       options: withLimitOf(this.options, args),
       codeRoot: this.session.codeRoot,
     });
+    this.session.table.check(item.task.key, item.definition);
+    return item;
+  }
+
+  private sendOne(item: PackedTask): KeyEntry {
+    const { table, outgoing } = this.session;
     const { key } = item.task;
     const kept = this.persisted([item], [key]);
-    const known = table.check(key, item.definition);
+    const known = table.get(key);
     if (known !== undefined) {
       known.contentKey ??= kept?.contentKeys.get(key);
       table.submitAgain(known, item.task);

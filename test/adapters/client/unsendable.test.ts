@@ -316,3 +316,17 @@ test('a message far above the limit is refused before memory is taken for it', (
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(2 ** 26);
   expect(codec.encodeMessage({ op: 'x' }).length).toBeGreaterThan(0);
 });
+
+describe('of a call for many items of which one cannot be sent, nothing is left', () => {
+  const items = [...Array.from({ length: 10 }, (_, item) => item), () => 1] as number[];
+  test.each([
+    ['map', () => cluster.client.with({ pure: false }).map(inc, items)],
+    ['reduce', () => cluster.client.reduce(total, items, { fanIn: 2 })],
+  ])('%s', async (_what, call) => {
+    expect(await errorOf(call)).toMatchObject({ code: 'ERR_NOT_SERIALISABLE' });
+    // The one is the call that was made after it.
+    expect([...cluster.local.scheduler.cluster.tasks.values()]).toMatchObject([
+      { prefix: { name: 'inc' } },
+    ]);
+  });
+});

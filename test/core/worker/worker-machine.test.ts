@@ -56,7 +56,7 @@ describe('a run that was taken back', () => {
     expect(free(bench, 'cancelled')).toEqual([]);
     const end = (key: string, overdueRun: number) =>
       ({ op: 'execute-failure', key, failure: FAILURE, overdueRun }) as const;
-    expect(bench.send(end('late', 1))).toMatchObject([{ op: 'task-erred', isOverdue: true }]);
+    expect(bench.instructions(end('late', 1))).toMatchObject([{ message: { isOverdue: true } }]);
     expect(told(bench.instructions(end('cancelled', 2)))).toEqual([]);
     expect(free(bench, 'late')).toEqual([]);
     expect(told(bench.instructions({ op: 'execute-over', runId: 1 }))).toEqual([[late]]);

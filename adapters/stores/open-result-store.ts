@@ -1,7 +1,69 @@
-import { type ResultStore, type StoreSpec, YardmasterError } from '../../core/api/index.ts';
+import {
+  type Clock,
+  type ResultStore,
+  type StoredResult,
+  type StoreSpec,
+  type Timer,
+  YardmasterError,
+} from '../../core/api/index.ts';
 import type { ModuleLimit } from '../../core/shared/limits.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { ResultFolder } from './result-folder.ts';
+
+/** Milliseconds for a store to answer, and to read or write a result, which may be large. */
+const ANSWER_MS = 10_000;
+const TRANSFER_MS = 300_000;
+/** Milliseconds for which a store is not asked that has not answered in time. */
+const SILENCE_MS = 30_000;
+
+/** A store of which every call ends: what waits for it, and what waits behind that, goes on without it. */
+export class AnsweringStore implements ResultStore {
+  private silentUntilMs = -Infinity;
+
+  constructor(
+    private readonly store: ResultStore,
+    private readonly clock: Clock,
+  ) {}
+
+  has(key: string): Promise<boolean> {
+    return this.within(ANSWER_MS, () => this.store.has(key));
+  }
+
+  read(key: string): Promise<StoredResult | undefined> {
+    return this.within(TRANSFER_MS, () => this.store.read(key));
+  }
+
+  write(key: string, result: StoredResult): Promise<void> {
+    return this.within(TRANSFER_MS, () => this.store.write(key, result));
+  }
+
+  delete(key: string): Promise<void> {
+    return this.within(ANSWER_MS, () => this.store.delete(key));
+  }
+
+  /** @throws YardmasterError `ERR_RESULT_STORE` when it does not answer within that, or has not lately */
+  private async within<T>(limitMs: number, call: () => Promise<T>): Promise<T> {
+    const { clock } = this;
+    const leftMs = this.silentUntilMs - clock.nowMs();
+    if (leftMs > 0) throw unanswered(`it has not answered, and is asked again in ${leftMs} ms`);
+    let timer: Timer | undefined;
+    const silence = new Promise<never>((_, reject) => {
+      timer = clock.setTimer(limitMs, () => {
+        this.silentUntilMs = clock.nowMs() + SILENCE_MS;
+        reject(unanswered(`it has not answered for ${limitMs} ms`));
+      });
+    });
+    try {
+      return await Promise.race([call(), silence]);
+    } finally {
+      timer?.cancel();
+    }
+  }
+}
+
+function unanswered(message: string): YardmasterError {
+  return new YardmasterError('ERR_RESULT_STORE', message);
+}
 
 /** Of this thread, by their description and the modules that they may be in. */
 const open = new Map<string, Promise<ResultStore>>();
@@ -15,7 +77,8 @@ export function openResultStore(spec: StoreSpec, modules?: ModuleLimit): Promise
   const id = JSON.stringify([spec, modules?.folders]);
   let store = open.get(id);
   if (store === undefined) {
-    store = make(spec, modules);
+    const clock = new SystemClock();
+    store = make(spec, modules, clock).then((made) => new AnsweringStore(made, clock));
     open.set(id, store);
     // The next task tries again.
     store.catch(() => open.delete(id));
@@ -23,7 +86,11 @@ export function openResultStore(spec: StoreSpec, modules?: ModuleLimit): Promise
   return store;
 }
 
-async function make(spec: StoreSpec, modules: ModuleLimit | undefined): Promise<ResultStore> {
+async function make(
+  spec: StoreSpec,
+  modules: ModuleLimit | undefined,
+  clock: Clock,
+): Promise<ResultStore> {
   if ('folder' in spec) return new ResultFolder(spec.folder, spec.maxBytes);
   if ('s3' in spec) {
     // Its package is large, and optional.
@@ -38,7 +105,7 @@ async function make(spec: StoreSpec, modules: ModuleLimit | undefined): Promise<
   const resolver = resolverIn(process.cwd());
   try {
     const open = await loadStore(spec, resolver, undefined, modules);
-    return await open({ clock: new SystemClock() });
+    return await open({ clock });
   } catch (cause) {
     if (YardmasterError.is(cause, 'ERR_MODULE_REFUSED')) throw cause;
     const message = `the result store ${spec.use} cannot be used: ${(cause as Error).message}`;

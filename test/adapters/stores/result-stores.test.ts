@@ -17,6 +17,8 @@ import S3rver from '@20minutes/s3rver';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { checkSubmission } from '../../../adapters/client/options.ts';
+import { VirtualClock } from '../../../adapters/clocks/index.ts';
+import { AnsweringStore } from '../../../adapters/stores/open-result-store.ts';
 import { ResultBucket } from '../../../adapters/stores/result-bucket.ts';
 import { ResultFolder } from '../../../adapters/stores/result-folder.ts';
 import type { TaskFunction } from '../../../adapters/tasks/index.ts';
@@ -212,4 +214,22 @@ test('results in a bucket are read by the workers of the next cluster', async ()
     expect(await kept.submit(double, log, loaded as never).result()).toBe(6);
   }
   expect(readFileSync(log, 'utf8').trim().split('\n').sort()).toEqual(['double 3', 'load 3']);
+});
+
+test('a store that does not answer fails in time, and is left alone for a while', async () => {
+  const clock = new VirtualClock();
+  let asked = 0;
+  const silent = (): Promise<never> => (asked++, new Promise<never>(() => undefined));
+  const store = new AnsweringStore(
+    { has: silent, read: silent, write: silent, delete: () => Promise.resolve() },
+    clock,
+  );
+  const failure = { code: 'ERR_RESULT_STORE' };
+  const first = expect(store.has('a')).rejects.toMatchObject(failure);
+  await clock.advanceAsync(10_000);
+  await first;
+  await expect(store.read('a')).rejects.toMatchObject(failure);
+  expect(asked).toBe(1);
+  await clock.advanceAsync(30_000);
+  await expect(store.delete('a')).resolves.toBeUndefined();
 });

@@ -1,5 +1,6 @@
 import type { ErrorPayload } from '../messages/protocol.ts';
 import { approximateBytes } from '../util/bytes.ts';
+import { cut, wellFormed } from '../util/values.ts';
 
 /**
  * Every code of an error that Yardmaster reports, with its meaning. See `docs/troubleshooting.md` for more.
@@ -273,11 +274,6 @@ export function isPlain(value: unknown, depth = 0): boolean {
   );
 }
 
-/** Half of a surrogate pair (a text cut within an emoji) has no form in UTF-8. */
-function wellFormed(text: unknown): string {
-  return String(text).replace(/\p{Surrogate}/gu, '\uFFFD');
-}
-
 /** The stack with its frames, however long the message is that it begins with. */
 function stackOf(stack: string, { name, message }: Error): string {
   if (stack.length <= TEXT_LENGTH_MAX) return wellFormed(stack);
@@ -285,14 +281,6 @@ function stackOf(stack: string, { name, message }: Error): string {
   if (framesAt < 0) return cut(stack, TEXT_LENGTH_MAX);
   const title = `${cut(name, NAME_LENGTH_MAX)}: ${cut(message, TEXT_LENGTH_MAX)}`;
   return title + cut(stack.slice(framesAt), TEXT_LENGTH_MAX);
-}
-
-/** The beginning of a text, well-formed, and how much was left out. */
-function cut(text: unknown, lengthMax: number): string {
-  const whole = String(text); // A plain program may have set any value.
-  if (whole.length <= lengthMax) return wellFormed(whole);
-  const rest = whole.length - lengthMax;
-  return `${wellFormed(whole.slice(0, lengthMax))}… (${rest} more characters)`;
 }
 
 function describe(value: unknown): string {

@@ -11,6 +11,7 @@ import { CLOCK } from '../host/tokens.ts';
 import { EVENT_BYTES_MAX } from '../shared/limits.ts';
 import type { ClientState } from '../state/task.ts';
 import { approximateBytes } from '../util/bytes.ts';
+import { cut } from '../util/values.ts';
 import { DataReservations } from './data-reservations.ts';
 import { ErrorReports } from './error-reports.ts';
 import { EventLog } from './event-log.ts';
@@ -151,6 +152,8 @@ function withinLimit(message: unknown): unknown {
 
 /** Cancelled keys of one client; the reasons of the older half are dropped when there are more. */
 const CANCELLATIONS_MAX = 100_000;
+/** Characters of a reason, and of a message, that are kept for a client that is away. */
+const KEPT_TEXT_MAX = 1000;
 
 /**
  * The reasons why the latest keys of clients were cancelled. A client that did not hear of it, because its connection
@@ -167,13 +170,21 @@ class Cancellations {
       return known === undefined ? [message] : withReasons(message, known.told);
     }
     const { told, count } = known ?? { told: [], count: 0 };
-    told.push(message);
+    told.push(shortened(message));
     let kept = count + message.keys.length;
     if (kept > CANCELLATIONS_MAX)
       for (const { keys } of told.splice(0, told.length >> 1)) kept -= keys.length;
     this.byClient.set(client, { told, count: kept });
     return [message];
   }
+}
+
+/** What people wrote may be long, and is kept for each key. */
+function shortened(told: CancelledKeys): CancelledKeys {
+  const { reason, message } = told;
+  if (reason.length + (message?.length ?? 0) <= KEPT_TEXT_MAX) return told;
+  const short = { ...told, reason: cut(reason, KEPT_TEXT_MAX) };
+  return message === undefined ? short : { ...short, message: cut(message, KEPT_TEXT_MAX) };
 }
 
 /** O(keys that were told). */

@@ -117,6 +117,15 @@ export function wellFormed(text: string): string {
   return text.replace(/\p{Surrogate}/gu, '\uFFFD');
 }
 
+/** The beginning of a text, well-formed, and how much was left out. */
+export function cut(text: unknown, lengthMax: number): string {
+  const whole = String(text); // A plain program may have set any value.
+  if (whole.length <= lengthMax) return wellFormed(whole);
+  const rest = whole.length - lengthMax;
+  // Joined of characters: a slice keeps all of the text that it is of.
+  return [...wellFormed(whole.slice(0, lengthMax)), `… (${rest} more characters)`].join('');
+}
+
 /**
  * Types of values in messages. They document bounds, and the checks of messages that are generated from the
  * types enforce them.

@@ -219,13 +219,15 @@ test('what another client cancels by force meanwhile is cancelled, not lost', as
   line.isDown = true;
   line.cut();
   await world.pass(1);
-  other.client.cancel([wanted], { force: true, reason: 'no longer needed', message: 'for all' });
+  const message = 'for all of us '.repeat(1000);
+  other.client.cancel([wanted], { force: true, reason: 'no longer needed', message });
   await world.pass(10);
   expect(world.taskCount).toBe(0);
   line.isDown = false;
+  const kept = `${message.slice(0, 1000)}… (13000 more characters)`;
   await expect(world.passing(child.result())).rejects.toMatchObject({
     code: 'ERR_CANCELLED',
-    data: { key: child.key, reason: 'no longer needed', message: 'for all' },
+    data: { key: child.key, reason: 'no longer needed', message: kept },
   });
   expect(world.returns).toMatchObject([{ lost: [] }]);
 });

@@ -253,8 +253,15 @@ export class Front implements BridgeHost, CompanionHost {
     return heartbeatIntervalMs(this.cluster.clients.size) / 100;
   }
 
-  /** Answers with an error that the peer raises, and ends the connection. */
+  /**
+   * Answers with an error that the peer raises, and ends the connection. Of a scheduler that closes it only ends: an answer
+   * would be the end of a peer that comes again otherwise.
+   */
   fail(comm: Comm, error: unknown): void {
+    if (YardmasterError.is(error, 'ERR_CLOSED')) {
+      comm.abort(error);
+      return;
+    }
     comm.write(uncaughtAnswer(error));
     inBackground(comm.close(), (failed) => comm.abort(failed));
   }

@@ -191,7 +191,8 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
     if (field === 'name') refuse(comm, host, `name taken, ${String(this.name)}`);
     else if (field === 'address') {
       host.fail(comm, new PythonException('ValueError', `Worker already exists ${this.address}`));
-    } else refuse(comm, host, (error as Error).message);
+    } else if (YardmasterError.is(error, 'ERR_CLOSED')) host.fail(comm, error);
+    else refuse(comm, host, (error as Error).message);
   }
 
   private onCommClosed(error: Error | undefined): void {

@@ -2,7 +2,8 @@ import { connect } from 'node:net';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { DaskBench, until } from './peers.ts';
+import { definePlugin } from '../../../adapters/app/entries/plugin.ts';
+import { DaskBench, registration, until } from './peers.ts';
 
 let bench: DaskBench;
 beforeEach(async () => {
@@ -298,3 +299,37 @@ describe('stealing over the wire', () => {
     expect(thief.of('compute-task')).toEqual([]);
   });
 });
+
+it.each([
+  ['a client', 'register-client', { client: 'C' }],
+  ['a worker', 'register-worker', registration('tcp://127.0.0.1:1', '2022.12.1', {})],
+])(
+  '%s that registers while the scheduler closes loses its connection, and may come again',
+  async (_who, op, fields) => {
+    let isClosing = false;
+    let goOn = (): void => undefined;
+    const beforeClose = async (): Promise<void> => {
+      isClosing = true;
+      await new Promise<void>((resolve) => (goOn = resolve));
+    };
+    await bench.scheduler.addPlugin(
+      definePlugin({
+        name: 'slow',
+        apiVersion: 1,
+        setup: () => ({ beforeClose }),
+      }),
+    );
+    const comm = await bench.connect();
+    const closed = bench.scheduler.close();
+    await until(() => isClosing);
+    comm.write({
+      versions: { packages: { distributed: '2022.12.1' } },
+      ...fields,
+      op,
+      reply: false,
+    });
+    await expect(comm.read()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+    goOn();
+    await closed;
+  },
+);

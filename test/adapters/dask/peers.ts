@@ -97,7 +97,7 @@ export class DaskBench {
   }
 }
 
-function registration(address: string, version: string, fields: Message): Message {
+export function registration(address: string, version: string, fields: Message): Message {
   return {
     op: 'register-worker',
     reply: false,

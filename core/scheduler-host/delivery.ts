@@ -179,7 +179,7 @@ class Cancellations {
   }
 }
 
-/** What people wrote may be long, and is kept for each key. */
+/** It is kept for each key, and people may have written much. */
 function shortened(told: CancelledKeys): CancelledKeys {
   const { reason, message } = told;
   if (reason.length + (message?.length ?? 0) <= KEPT_TEXT_MAX) return told;

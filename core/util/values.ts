@@ -123,7 +123,8 @@ export function cut(text: unknown, lengthMax: number): string {
   if (whole.length <= lengthMax) return wellFormed(whole);
   const rest = whole.length - lengthMax;
   // Joined of characters: a slice keeps all of the text that it is of.
-  return [...wellFormed(whole.slice(0, lengthMax)), `… (${rest} more characters)`].join('');
+  const beginning = Array.from(wellFormed(whole.slice(0, lengthMax)));
+  return [...beginning, `… (${rest} more characters)`].join('');
 }
 
 /**

@@ -507,12 +507,10 @@ export class Submitter {
     if (deadlineMs === undefined && signal === undefined) return;
     const open = new Set(entries.filter((entry) => !entry.isSettled));
     if (open.size === 0) return;
-    const stopWatching =
-      signal &&
-      onAbort(signal, () => {
-        const reason = `its signal was aborted (${textOf(signal.reason)})`;
-        session.abortEntries([...open], reason);
-      });
+    const abort = (): void => {
+      session.abortEntries([...open], `its signal was aborted (${textOf(signal?.reason)})`);
+    };
+    const stopWatching = signal && onAbort(signal, abort);
     const timer =
       deadlineMs === undefined
         ? undefined
@@ -524,6 +522,8 @@ export class Submitter {
       stopWatching?.();
     };
     for (const entry of [...open]) entry.onSettled(onSettled);
+    // The function that finds the limit of a call may have aborted it.
+    if (signal?.aborted === true) abort();
   }
 
   private countOpen(entries: readonly KeyEntry[]): void {

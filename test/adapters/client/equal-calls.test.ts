@@ -46,6 +46,16 @@ test('a signal ends the call that it was given to', async () => {
   expect(await cluster.passing(first.result())).toBe('done');
 });
 
+test('a signal that is aborted while a call is made ends that call', async () => {
+  const request = new AbortController();
+  const limit = () => {
+    request.abort();
+    return { name: 'left', max: 1 };
+  };
+  const call = cluster.client.with({ signal: request.signal, limit }).submit(deaf, 'left');
+  await expect(cluster.passing(call.result())).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+});
+
 test('a signal has one listener for all of its calls, and none when they are over', async () => {
   const { client } = cluster;
   const { signal } = new AbortController();

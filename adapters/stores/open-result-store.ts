@@ -3,10 +3,10 @@ import {
   type ResultStore,
   type StoredResult,
   type StoreSpec,
-  type Timer,
   YardmasterError,
 } from '../../core/api/index.ts';
 import type { ModuleLimit } from '../../core/shared/limits.ts';
+import { withTimeout } from '../../core/shared/timers.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { ResultFolder } from './result-folder.ts';
 
@@ -46,18 +46,10 @@ export class AnsweringStore implements ResultStore {
     const { clock } = this;
     const leftMs = this.silentUntilMs - clock.nowMs();
     if (leftMs > 0) throw unanswered(`it has not answered, and is asked again in ${leftMs} ms`);
-    let timer: Timer | undefined;
-    const silence = new Promise<never>((_, reject) => {
-      timer = clock.setTimer(limitMs, () => {
-        this.silentUntilMs = clock.nowMs() + SILENCE_MS;
-        reject(unanswered(`it has not answered for ${limitMs} ms`));
-      });
+    return withTimeout(clock, call(), limitMs, () => {
+      this.silentUntilMs = clock.nowMs() + SILENCE_MS;
+      return unanswered(`it has not answered for ${limitMs} ms`);
     });
-    try {
-      return await Promise.race([call(), silence]);
-    } finally {
-      timer?.cancel();
-    }
   }
 }
 

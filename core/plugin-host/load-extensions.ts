@@ -34,7 +34,7 @@ import { type ConfigOrigin, IN_CODE } from '../config/problems.ts';
 import type { LoadedConfig } from '../config/check.ts';
 import { DEFAULT_POLICIES } from '../config/schema.ts';
 import type { OnError } from '../config/types.ts';
-import { withTimeout } from '../host/answers.ts';
+import { withTimeout } from '../shared/timers.ts';
 import { namedLogger } from '../host/log.ts';
 import type { ModuleSource } from '../host/tokens.ts';
 import type { HookCalls, KernelPorts, Named, NamedRule } from '../kernel/ports.ts';

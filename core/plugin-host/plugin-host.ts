@@ -13,7 +13,7 @@ import type { SlotName } from '../api/policies.ts';
 import type { WireMessage } from '../api/transport.ts';
 import { IN_CODE } from '../config/problems.ts';
 import type { OnError } from '../config/types.ts';
-import { withTimeout } from '../host/answers.ts';
+import { withTimeout } from '../shared/timers.ts';
 import { namedLogger, nextToReport } from '../host/log.ts';
 import type { HookCalls } from '../kernel/ports.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';

@@ -1,6 +1,6 @@
 import { type Logger } from '../api/plugin.ts';
 import type { Connection, ConnectionHandlers, Listener } from '../api/transport.ts';
-import { withTimeout } from '../host/answers.ts';
+import { withTimeout } from '../shared/timers.ts';
 import { Handshakes } from '../host/handshakes.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { LOGGER } from '../host/tokens.ts';

@@ -2,7 +2,7 @@ import type { Clock } from '../api/clock.ts';
 import { messageOf, YardmasterError } from '../api/errors.ts';
 import { type Logger } from '../api/plugin.ts';
 import type { Listener } from '../api/transport.ts';
-import { withTimeout } from '../host/answers.ts';
+import { withTimeout } from '../shared/timers.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CLOCK, LOGGER } from '../host/tokens.ts';
 import { DataServer } from './data-server.ts';

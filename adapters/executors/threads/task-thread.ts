@@ -42,7 +42,7 @@ export class TaskThread {
   /** The jobs that were handed over and have neither ended nor been parked, in order. */
   private line: Job[] = [];
   private readonly waiting = new WaitingRuns();
-  /** Cancelled runs that continue, and whose ends are not awaited, by their number; with a timer while each may continue. */
+  /** Runs whose places are free although their code goes on, by their number; with a timer while it may. */
   private readonly abandoned = new Map<number, { readonly job: Job; grace: Timer | undefined }>();
   /** Number of the run that was handed over last. */
   private last = 0;

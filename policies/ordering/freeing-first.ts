@@ -1,4 +1,4 @@
-import { type GraphIndex, rowLength } from './graph-index.ts';
+import { eachInRow, eachLink, type GraphIndex, rowLength } from './graph-index.ts';
 import { NumberHeap } from './number-heap.ts';
 
 /**
@@ -25,19 +25,15 @@ export function freeingFirst(graph: GraphIndex, base: Int32Array): Int32Array {
   for (let rank = 0; rank < taskCount; rank++) {
     const task = costs.take();
     ranks[task] = rank;
-    forRow(dependencies.offsets, task, (n) => {
-      const dependency = dependencies.targets[n] as number;
+    eachInRow(dependencies, task, (dependency) => {
       if (dependency >= taskCount) return;
       const left = (users[dependency] as number) - 1;
       users[dependency] = left;
       if (left !== 1) return;
       // Its last user frees it.
-      forRow(dependents.offsets, dependency, (m) => {
-        costs.change(dependents.targets[m] as number, -1);
-      });
+      eachInRow(dependents, dependency, (user) => costs.change(user, -1));
     });
-    forRow(dependents.offsets, task, (n) => {
-      const dependent = dependents.targets[n] as number;
+    eachInRow(dependents, task, (dependent) => {
       const left = (missing[dependent] as number) - 1;
       missing[dependent] = left;
       if (left === 0) costs.offer(dependent);
@@ -65,14 +61,11 @@ export function freeingFirstFromEnd(graph: GraphIndex, base: Int32Array): Int32A
   for (let rank = taskCount - 1; rank >= 0; rank--) {
     const task = costs.take();
     ranks[task] = rank;
-    forRow(dependencies.offsets, task, (n) => {
-      const dependency = dependencies.targets[n] as number;
+    eachInRow(dependencies, task, (dependency) => {
       if (dependency >= taskCount) return;
       if (isKept[dependency] === 0) {
         isKept[dependency] = 1;
-        forRow(dependents.offsets, dependency, (m) => {
-          costs.change(dependents.targets[m] as number, -1);
-        });
+        eachInRow(dependents, dependency, (user) => costs.change(user, -1));
       }
       const left = (missing[dependency] as number) - 1;
       missing[dependency] = left;
@@ -80,21 +73,6 @@ export function freeingFirstFromEnd(graph: GraphIndex, base: Int32Array): Int32A
     });
   }
   return ranks;
-}
-
-function eachLink(graph: GraphIndex, visit: (task: number, dependency: number) => void): void {
-  const { offsets, targets } = graph.dependencies;
-  for (let task = 0; task < graph.taskCount; task++) {
-    forRow(offsets, task, (n) => {
-      const dependency = targets[n] as number;
-      if (dependency < graph.taskCount) visit(task, dependency);
-    });
-  }
-}
-
-function forRow(offsets: Int32Array, row: number, visit: (position: number) => void): void {
-  const end = offsets[row + 1] as number;
-  for (let n = offsets[row] as number; n < end; n++) visit(n);
 }
 
 /** Tasks by cost, then by rank. Costs of tasks that are offered may fall, and never rise. */

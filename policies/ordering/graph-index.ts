@@ -125,6 +125,28 @@ export function rowLength({ offsets }: Rows, node: number): number {
   return (offsets[node + 1] as number) - (offsets[node] as number);
 }
 
+/** Visits what is in the row of a node, in the order of the row. */
+export function eachInRow(
+  { offsets, targets }: Rows,
+  node: number,
+  visit: (target: number) => void,
+): void {
+  const end = offsets[node + 1] as number;
+  for (let n = offsets[node] as number; n < end; n++) visit(targets[n] as number);
+}
+
+/** Visits each dependency that is a task of the graph itself, with the task that needs it. */
+export function eachLink(
+  { taskCount, dependencies }: GraphIndex,
+  visit: (task: number, dependency: number) => void,
+): void {
+  for (let task = 0; task < taskCount; task++) {
+    eachInRow(dependencies, task, (dependency) => {
+      if (dependency < taskCount) visit(task, dependency);
+    });
+  }
+}
+
 /**
  * All nodes, dependencies before their dependents.
  * @throws YardmasterError `ERR_GRAPH_CYCLE` naming the keys of a cycle

@@ -1,5 +1,11 @@
 import { definePolicy, type GraphTask } from '../../core/api/index.ts';
-import { type GraphIndex, indexGraph, topologicalOrder } from './graph-index.ts';
+import {
+  eachInRow,
+  eachLink,
+  type GraphIndex,
+  indexGraph,
+  topologicalOrder,
+} from './graph-index.ts';
 import { NumberHeap } from './number-heap.ts';
 
 /**
@@ -16,7 +22,10 @@ export const mars = definePolicy('ordering', {
 /** @throws YardmasterError `ERR_GRAPH_CYCLE` */
 export function marsOrder(graph: GraphIndex, tasks: readonly GraphTask[]): Int32Array {
   const { taskCount, dependents } = graph;
-  const missing = dependencyCounts(graph);
+  const missing = new Int32Array(taskCount);
+  eachLink(graph, (task) => {
+    missing[task] = (missing[task] as number) + 1;
+  });
   const ready = new ReadyTasks(classesOf(graph, tasks));
   for (let task = taskCount - 1; task >= 0; task--) if (missing[task] === 0) ready.push(task);
   const ranks = new Int32Array(taskCount);
@@ -33,20 +42,6 @@ export function marsOrder(graph: GraphIndex, tasks: readonly GraphTask[]): Int32
     }
   }
   return ranks;
-}
-
-/** Those inside of the graph. */
-function dependencyCounts({ taskCount, dependencies }: GraphIndex): Int32Array {
-  const counts = new Int32Array(taskCount);
-  for (let task = 0; task < taskCount; task++) {
-    const end = dependencies.offsets[task + 1] as number;
-    for (let n = dependencies.offsets[task] as number; n < end; n++) {
-      if ((dependencies.targets[n] as number) < taskCount) {
-        counts[task] = (counts[task] as number) + 1;
-      }
-    }
-  }
-  return counts;
 }
 
 /** Tasks that the first three rules treat alike have the same number, better ones a smaller one. */
@@ -75,28 +70,21 @@ function classesOf(graph: GraphIndex, tasks: readonly GraphTask[]): Int32Array {
 
 /** Longest way from a task without dependencies, whose depth is 0. */
 function depthsOf(graph: GraphIndex): Int32Array {
-  const { taskCount, nodeCount, dependencies } = graph;
-  const depths = new Int32Array(nodeCount);
+  const depths = new Int32Array(graph.nodeCount);
   for (const node of topologicalOrder(graph)) {
-    const end = dependencies.offsets[node + 1] as number;
-    for (let n = dependencies.offsets[node] as number; n < end; n++) {
-      const dependency = dependencies.targets[n] as number;
-      if (dependency >= taskCount) continue;
-      depths[node] = Math.max(depths[node] as number, (depths[dependency] as number) + 1);
-    }
+    if (node >= graph.taskCount) continue;
+    eachInRow(graph.dependents, node, (dependent) => {
+      depths[dependent] = Math.max(depths[dependent] as number, (depths[node] as number) + 1);
+    });
   }
   return depths;
 }
 
-function deepestDependents({ taskCount, dependents }: GraphIndex, depths: Int32Array): Int32Array {
-  const deepest = new Int32Array(taskCount);
-  for (let task = 0; task < taskCount; task++) {
-    const end = dependents.offsets[task + 1] as number;
-    for (let n = dependents.offsets[task] as number; n < end; n++) {
-      const depth = depths[dependents.targets[n] as number] as number;
-      if (depth > (deepest[task] as number)) deepest[task] = depth;
-    }
-  }
+function deepestDependents(graph: GraphIndex, depths: Int32Array): Int32Array {
+  const deepest = new Int32Array(graph.taskCount);
+  eachLink(graph, (task, dependency) => {
+    deepest[dependency] = Math.max(deepest[dependency] as number, depths[task] as number);
+  });
   return deepest;
 }
 

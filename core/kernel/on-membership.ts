@@ -171,7 +171,7 @@ function removeWorkers(
   for (const worker of leaving) {
     dropTranslations(cluster, worker);
     for (const runId of worker.endingRuns) cluster.limits.endRun(runId);
-    for (const runId of worker.overdueRuns) cluster.limits.endRun(runId);
+    for (const runId of worker.lingeringRuns) cluster.limits.endRun(runId);
   }
   settle(scope);
   leaving.forEach((worker, index) => tellRemoved(scope, worker, losses[index] as WorkerLoss));
@@ -466,7 +466,7 @@ export function adoptRun(
   const isFull = task?.limit?.isFull === true;
   if (task === undefined || !isReady || isFull || !isRunOf(task, runId)) {
     if (task?.processingOn !== worker)
-      takeBackRun(scope, { key, runId, limit: task?.limit }, worker);
+      takeBackRun(scope, { key, runId, limit: task?.limit }, worker, isSeceded);
     return;
   }
   transition(scope, task, 'released');

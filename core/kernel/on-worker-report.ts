@@ -93,8 +93,14 @@ export function onRunsOver(scope: KernelScope, report: RunsOver): void {
 /** A thread is free again although the task continues. */
 export function onLongRunning(scope: KernelScope, report: LongRunning): void {
   const task = scope.cluster.tasks.get(report.key);
-  const worker = task?.processingOn;
-  if (task === undefined || worker?.address !== report.worker) return;
+  const worker = scope.cluster.workers.get(report.worker);
+  if (worker?.endingRuns.delete(report.runId) === true) {
+    // It was taken back while the report was on its way.
+    worker.lingeringRuns.add(report.runId);
+    checkIdleSaturated(scope, worker);
+    return;
+  }
+  if (task === undefined || worker === undefined || task.processingOn !== worker) return;
   if (task.runId !== report.runId) return;
   if (report.computeDurationS !== undefined) {
     learnDuration(scope.cluster, task.prefix, worker, report.computeDurationS);

@@ -178,7 +178,7 @@ class Repair {
       worker.lastSeenMs = scope.nowMs;
       worker.deafMs = 0;
       worker.endingRuns.clear();
-      worker.overdueRuns.clear();
+      worker.lingeringRuns.clear();
     }
     const holders = new Map([...known.holders].filter(([task]) => !canBeComputedAgain(task)));
     for (const task of known.tasks) {
@@ -415,7 +415,7 @@ class Repair {
       if (isInMemory(task) && holders.get(task)?.includes(worker) === true) continue;
       // What its worker has reported to be over occupies no thread there.
       if (given(task, worker)) sendFreeKeys(scope, task, worker);
-      else takeBackRun(scope, task, worker);
+      else takeBackRun(scope, task, worker, facts.seceded.has(task));
     }
     return states;
   }
@@ -613,7 +613,7 @@ function endReport({ cluster, recovery }: KernelScope, stimulus: Stimulus): void
   else if (stimulus.op === 'runs-over') {
     for (const runId of stimulus.runIds) {
       worker.endingRuns.delete(runId);
-      worker.overdueRuns.delete(runId);
+      worker.lingeringRuns.delete(runId);
     }
   }
 }

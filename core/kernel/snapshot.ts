@@ -376,11 +376,11 @@ const WORKER = worker.table(
       ...worker.same('timeDelayMs'),
       ...worker.filled(ITSELF, 'endingRuns'),
       /** Left out when there are none. */
-      overdueRuns: worker.row(
-        ['overdueRuns'],
-        ({ overdueRuns }) => (overdueRuns.size === 0 ? undefined : [...overdueRuns]),
-        ({ overdueRuns }, saved) => {
-          for (const runId of saved) overdueRuns.add(runId);
+      lingeringRuns: worker.row(
+        ['lingeringRuns'],
+        ({ lingeringRuns }) => (lingeringRuns.size === 0 ? undefined : [...lingeringRuns]),
+        ({ lingeringRuns }, saved) => {
+          for (const runId of saved) lingeringRuns.add(runId);
         },
       ),
       /** Pairs of a prefix and a number. */

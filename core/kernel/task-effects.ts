@@ -158,11 +158,15 @@ export function freeReplicas(scope: KernelScope, task: TaskState): void {
   removeAllReplicas(scope.cluster, task);
 }
 
-/** The run of a task is taken back. It occupies a thread until the worker says otherwise. */
+/**
+ * The run of a task is taken back. It counts until the worker says that it has ended: for the limit of the task, and, unless it
+ * has seceded, as one that occupies a thread.
+ */
 export function takeBackRun(
   scope: KernelScope,
   task: Pick<TaskState, 'key' | 'runId' | 'limit'>,
   worker: WorkerState,
+  isSeceded: boolean,
 ): void {
   if (worker.identity.tellsRunEnds !== true) {
     sendFreeKeys(scope, task, worker);
@@ -180,7 +184,7 @@ export function takeBackRun(
   } as const;
   // Before the run is counted: one of which the worker is never told would count for ever.
   scope.outbox.toWorker(worker, message);
-  worker.endingRuns.add(runId);
+  (isSeceded ? worker.lingeringRuns : worker.endingRuns).add(runId);
   if (task.limit !== undefined) scope.cluster.limits.addEndingRun(task.limit, runId);
   checkIdleSaturated(scope, worker);
 }
@@ -192,13 +196,13 @@ export function countOverdueRun(
   worker: WorkerState,
 ): void {
   if (limit === undefined) return;
-  worker.overdueRuns.add(runId);
+  worker.lingeringRuns.add(runId);
   limits.addEndingRun(limit, runId);
 }
 
 /** A run that was taken back, or was overdue, has ended. Returns false when it was not known. */
 export function endRun(cluster: ClusterState, worker: WorkerState, runId: number): boolean {
-  if (!worker.endingRuns.delete(runId) && !worker.overdueRuns.delete(runId)) return false;
+  if (!worker.endingRuns.delete(runId) && !worker.lingeringRuns.delete(runId)) return false;
   cluster.limits.endRun(runId);
   return true;
 }

@@ -517,10 +517,11 @@ function processingToMemory(scope: KernelScope, task: TaskState, details: Transi
 
 /** The task is taken back from its worker. */
 function processingToReleased(scope: KernelScope, task: TaskState): void {
+  const isSeceded = task.processingOn?.longRunning.has(task) === true;
   const worker = exitProcessing(scope, task);
   if (worker !== undefined) {
     worker.actors.delete(task);
-    takeBackRun(scope, task, worker);
+    takeBackRun(scope, task, worker, isSeceded);
   }
   propagateReleased(scope, task);
 }
@@ -528,10 +529,11 @@ function processingToReleased(scope: KernelScope, task: TaskState): void {
 /** The task failed on its worker, its worker died once too often, or an actor that it uses is lost. */
 function processingToErred(scope: KernelScope, task: TaskState, details: TransitionDetails): void {
   task.processingOn?.actors.delete(task);
+  const isSeceded = task.processingOn?.longRunning.has(task) === true;
   const worker = exitProcessing(scope, task);
   // A worker that did not report the failure itself continues with the task until it is notified.
   const mustCancelRun = details.worker === undefined && task.exceptionBlame !== task;
-  if (mustCancelRun && worker !== undefined) takeBackRun(scope, task, worker);
+  if (mustCancelRun && worker !== undefined) takeBackRun(scope, task, worker, isSeceded);
   propagateErred(scope, task, details);
 }
 

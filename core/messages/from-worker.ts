@@ -43,7 +43,7 @@ export interface Reschedule extends Caused {
   readonly worker?: Name;
 }
 
-/** The task seceded: it continues, but no longer occupies a thread. */
+/** The run seceded, which may have been taken back meanwhile: it continues, but no longer occupies a thread. */
 export interface LongRunning extends FromWorker {
   readonly op: 'long-running';
   readonly key: Name;
@@ -52,7 +52,7 @@ export interface LongRunning extends FromWorker {
   readonly computeDurationS?: Size;
 }
 
-/** Runs that were taken back from the worker, or were overdue, occupy no thread there (any more). */
+/** Runs that were taken back from the worker, or were overdue, have ended there, or never began. */
 export interface RunsOver extends FromWorker {
   readonly op: 'runs-over';
   readonly runIds: readonly Integer[];

@@ -325,7 +325,7 @@ export class ClusterState {
       this.addWorker(worker);
       if (worker.status === 'running') this.running.add(worker);
       for (const runId of worker.endingRuns) endingRuns.add(runId);
-      for (const runId of worker.overdueRuns) endingRuns.add(runId);
+      for (const runId of worker.lingeringRuns) endingRuns.add(runId);
     }
     for (const list of [this.queued, this.unrunnable, this.replicated, this.replicasWanted]) {
       list.clear();

@@ -180,8 +180,8 @@ export class WorkerState {
   readonly longRunning = new LazySet<TaskState>();
   /** Ids of runs that were taken back and whose end it has not reported. */
   readonly endingRuns = new LazySet<number>();
-  /** Ids of runs with a limit that have failed by their time, and whose code has not ended. They occupy no slot. */
-  readonly overdueRuns = new LazySet<number>();
+  /** Ids of runs that count for their limits and occupy no slot: they seceded and were taken back, or failed by their time. */
+  readonly lingeringRuns = new LazySet<number>();
   /** Processing and not seceded tasks by prefix, in no order that matters. */
   readonly prefixCounts: PrefixCount[] = [];
   /** Dependencies of processing tasks that it does not hold, with the number of tasks that need each. */

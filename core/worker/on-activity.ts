@@ -304,11 +304,11 @@ export function onExecuteSecede(scope: WorkerScope, event: ExecuteSecede): void 
   if (task === undefined || !tables.executing.has(task) || tables.seceded.has(task)) return;
   if (task.isConcurrent) return; // It has no thread.
   tables.secede(task);
-  scope.settleRuns(task);
-  if (task.state !== 'executing') return; // Cancelled: the scheduler does not know it any more.
-  const { key, runId } = task;
+  const { key, state, owedRunIds } = task;
   const { computeDurationS } = event;
-  scope.report({ op: 'long-running', key, runId, computeDurationS, stimulusId });
+  for (const runId of state === 'executing' ? [task.runId] : owedRunIds) {
+    scope.report({ op: 'long-running', key, runId, computeDurationS, stimulusId });
+  }
 }
 
 /** It gets the next thread that is free, before any task that has not begun. */

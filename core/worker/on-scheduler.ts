@@ -81,14 +81,14 @@ function isPutAfter(
   return task.reservation > reservation;
 }
 
-/** Reports at once the runs that occupy no thread, and the others when they have ended. */
+/** Reports at once the runs that do not go on, and the others when they have ended. */
 function oweRuns(scope: WorkerScope, keys: readonly string[], runIds: readonly number[]): void {
   const { tables } = scope;
   const over: number[] = [];
   for (const [index, runId] of runIds.entries()) {
     const task = tables.tasks.get(keys[index] ?? '');
-    const occupies = task !== undefined && tables.executing.has(task) && !tables.seceded.has(task);
-    if (occupies) task.owedRunIds = [...task.owedRunIds, runId];
+    if (task !== undefined && tables.executing.has(task))
+      task.owedRunIds = [...task.owedRunIds, runId];
     else if (!tables.isOverdue(runId)) over.push(runId);
   }
   if (over.length > 0) scope.reportRunsOver(over);

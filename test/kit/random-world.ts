@@ -96,8 +96,11 @@ export class RandomWorld {
     for (const worker of this.workers.values()) {
       worker.endGhosts(() => true);
       this.send({ op: 'runs-over', worker: worker.address, runIds: worker.takeOverRunIds() });
-      const { endingRuns } = this.kernel.cluster.workers.get(worker.address)!;
-      check(endingRuns.size === 0, () => `${worker.address} has runs that never end`);
+      const { endingRuns, lingeringRuns } = this.kernel.cluster.workers.get(worker.address)!;
+      check(
+        endingRuns.size + lingeringRuns.size === 0,
+        () => `${worker.address} has runs that never end`,
+      );
     }
     for (let left = 20 * ALL_KEYS.length; left > 0; left--) {
       const [assignment] = this.assignments();

@@ -66,9 +66,9 @@ function heal(kernel: SchedulerKernel, endMs: number): void {
   };
   settle();
   for (const worker of healthyWorkers(kernel.cluster)) send(worker);
-  for (const { address: worker, endingRuns } of kernel.cluster.workers.values()) {
+  for (const { address: worker, endingRuns, lingeringRuns } of kernel.cluster.workers.values()) {
     send({ op: 'worker-status-change', worker, status: 'running' });
-    send({ op: 'runs-over', worker, runIds: [...endingRuns] });
+    send({ op: 'runs-over', worker, runIds: [...endingRuns, ...lingeringRuns] });
   }
   settle();
   for (let left = 200; left > 0; left--) {

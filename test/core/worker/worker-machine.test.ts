@@ -63,17 +63,28 @@ describe('a run that was taken back', () => {
     expect(told(bench.instructions({ op: 'execute-over', runId: 2 }))).toEqual([[cancelled]]);
   });
 
-  it('is over when it becomes a part of the next assignment, or secedes', () => {
-    const bench = new WorkerBench({ threadCount: 2 });
+  it('is over when it becomes a part of the next assignment', () => {
+    const bench = new WorkerBench();
     bench.compute('again');
-    bench.compute('secedes');
-    const [again, secedes] = ['again', 'secedes'].map(
-      (key) => bench.kernel.tables.tasks.get(key)!.runId,
-    );
-    expect(free(bench, 'again', 'secedes')).toEqual([]);
-    expect(told(bench.instructions(computeTask('again')))).toEqual([[again]]);
-    const secede = { op: 'execute-secede', key: 'secedes', computeDurationS: 1 } as const;
-    expect(told(bench.instructions(secede))).toEqual([[secedes]]);
+    const { runId } = bench.kernel.tables.tasks.get('again')!;
+    expect(free(bench, 'again')).toEqual([]);
+    expect(told(bench.instructions(computeTask('again')))).toEqual([[runId]]);
+  });
+
+  it.each(['before', 'afterwards'])('is not over when it has seceded %s', (time) => {
+    const bench = new WorkerBench();
+    bench.compute('a');
+    const { runId } = bench.kernel.tables.tasks.get('a')!;
+    const secede = { op: 'execute-secede', key: 'a', computeDurationS: 1 } as const;
+    if (time === 'before') bench.instructions(secede);
+    expect(free(bench, 'a')).toEqual([]);
+    if (time === 'afterwards') {
+      expect(bench.instructions(secede)).toMatchObject([
+        { message: { op: 'long-running', runId } },
+      ]);
+    }
+    const end = { op: 'execute-failure', key: 'a', failure: FAILURE } as const;
+    expect(told(bench.instructions(end))).toEqual([[runId]]);
   });
 });
 

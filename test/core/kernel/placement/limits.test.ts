@@ -64,6 +64,33 @@ it('a run that has failed by its time keeps its place until its code has ended, 
   expect(env.state('c')).toMatch('processing');
 });
 
+it('a run that has seceded and is taken back keeps its place until its code has ended, and takes no slot', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1, { tellsRunEnds: true });
+  env.submit({ a: one, b: one });
+  const { runId, processingOn } = env.cluster.tasks.get('a')!;
+  env.send({ op: 'long-running', key: 'a', worker: processingOn!.address, runId });
+  env.cancel(['a']);
+  expect(env.state('b')).toBe('queued');
+  expect(env.cluster.idle.has(processingOn!)).toBe(true);
+  env.send({ op: 'runs-over', worker: processingOn!.address, runIds: [runId] });
+  expect(env.state('b')).toMatch('processing');
+});
+
+it('a run that was taken back before it is known to have seceded gives its slot back, and not its place', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1, { tellsRunEnds: true });
+  env.submit({ a: one, b: one });
+  const { runId, processingOn } = env.cluster.tasks.get('a')!;
+  env.cancel(['a']);
+  expect(env.cluster.idle.has(processingOn!)).toBe(false);
+  env.send({ op: 'long-running', key: 'a', worker: processingOn!.address, runId });
+  expect(env.state('b')).toBe('queued');
+  expect(env.cluster.idle.has(processingOn!)).toBe(true);
+  env.send({ op: 'runs-over', worker: processingOn!.address, runIds: [runId] });
+  expect(env.state('b')).toMatch('processing');
+});
+
 it('failures, cancellations and lost workers give the place to the next one', () => {
   const env = new SchedulerEnv();
   env.addWorkers(2);

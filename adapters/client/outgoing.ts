@@ -198,7 +198,8 @@ export class Outgoing {
     if (this.isHeld) return undefined;
     const later = this.queue.splice(count);
     this.send();
-    this.queue = later;
+    // What could not be sent may have been reported meanwhile.
+    this.queue = [...later, ...this.queue];
     this.flush();
     return this.lookUp;
   }

@@ -217,6 +217,8 @@ export class Scatterer {
     const { outgoing, table } = this.session;
     for (let from = 0; from < placed.length; from += ITEMS_PER_REPORT) {
       const told = placed.slice(from, from + ITEMS_PER_REPORT);
+      // Of an earlier call, which did not ask for them any more.
+      for (const { key } of told) table.takeRefusal(key);
       outgoing.report({
         op: 'update-data',
         items: told.map(({ key, bytes, type, definition, workers }) => ({
@@ -274,7 +276,10 @@ export class Scatterer {
     return copies;
   }
 
-  /** Returns the errors, by the address of the worker. */
+  /**
+   * The addresses of suitable workers; waits until there is one.
+   * @throws YardmasterError `ERR_NO_WORKER` when there is none in time
+   */
   private async workers({
     workers,
     timeoutMs = WORKER_TIMEOUT_MS,

@@ -1,5 +1,6 @@
 import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
 import { CLOCK, DURATION, oneOf, type Rules } from '../../core/shared/schema.ts';
+import { inBackground } from '../../core/shared/timers.ts';
 import { countOf } from '../../core/util/values.ts';
 import { SystemClock } from '../clocks/index.ts';
 import type { ChunkSize, Outcome } from './chunks.ts';
@@ -142,7 +143,11 @@ class ItemWindow<Item> {
       if (!future.done) future.cancel({ reason: 'its stream was closed' });
       future.release();
     }
-    if (hasLeft) await this.iterator.return?.();
+    if (!hasLeft) return;
+    const closed = this.iterator.return?.();
+    // A generator answers when the item has come that it is asked for already, which may be never.
+    if (this.pulling === undefined) await closed;
+    else inBackground(Promise.resolve(closed), 'the source of a stream could not be closed');
   }
 
   /** Takes items until they make a task, or none is left. Never rejects. */
@@ -227,13 +232,13 @@ export async function wait<F extends Future<unknown>>(
       if (left === 0) resolve();
       onDone = () => {
         left--;
-        if (left === 0) resolve();
+        if (left <= 0) resolve();
       };
       for (const future of waiting) holdingOfFuture(future).entry.onSettled(onDone);
       if (timeoutMs === undefined || !Number.isFinite(timeoutMs)) return;
       timer = clock.setTimer(timeoutMs, () => reject(waitedTooLong(waiting, timeoutMs)));
     });
-    await (left === 0 ? enough : pausing(waiting[0], enough));
+    await (left <= 0 ? enough : pausing(waiting[0], enough));
   } finally {
     timer?.cancel();
     for (const future of onDone === undefined ? [] : waiting) {

@@ -16,6 +16,8 @@ import type { KernelScope } from './scope.ts';
 export class Work {
   /** The rest of the handler; undefined: it is done. */
   rest: Generator<void, void> | undefined = undefined;
+  /** The handler is done at once when the agenda is cleared; others are dropped then. */
+  mustEnd = false;
   /** False while the handler waits for other works. */
   isReady: () => boolean = always;
   leftCount = 0;
@@ -142,11 +144,12 @@ export function begin(
   scope: KernelScope,
   handler: Generator<void, void>,
   isReady: () => boolean = always,
-): void {
+): Work {
   const work = scope.work();
   work.rest = handler;
   work.isReady = isReady;
   if (isReady()) work.advance();
+  return work;
 }
 
 /** The work that comes to the task later; undefined: none does. */
@@ -292,20 +295,19 @@ const KEYS_PER_TRANSITION = 4;
 /**
  * Goes through a list: at once when it is short, else by and by. From the end, because the newest recommendation is
  * followed first.
+ * @returns the work to which the rest of the list belongs; undefined: all is done
  */
 export function inSlices<T>(
   scope: KernelScope,
   items: readonly T[],
   take: (items: readonly T[]) => void,
   finish?: () => void,
-): void {
+): Work | undefined {
   const count = KEYS_PER_TRANSITION * scope.options.sliceTransitions;
-  if (items.length > count) {
-    begin(scope, sliced(items, count, take, finish));
-    return;
-  }
+  if (items.length > count) return begin(scope, sliced(items, count, take, finish));
   take(items);
   finish?.();
+  return undefined;
 }
 
 function* sliced<T>(

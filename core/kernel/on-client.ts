@@ -36,7 +36,7 @@ export function onRemoveClient(scope: KernelScope, stimulus: RemoveClient): void
   const client = cluster.clients.get(stimulus.client);
   if (client === undefined) return;
   dropIntakes(scope, client);
-  inSlices(
+  const rest = inSlices(
     scope,
     [...client.wantsWhat],
     (tasks) => releaseWants(scope, client, tasks),
@@ -46,6 +46,7 @@ export function onRemoveClient(scope: KernelScope, stimulus: RemoveClient): void
       for (const hook of scope.ports.hooks.clientRemoved) hook(client, scope.stimulusId);
     },
   );
+  if (rest !== undefined) rest.mustEnd = true;
 }
 
 export function onHeartbeatClient(scope: KernelScope, stimulus: HeartbeatClient): void {

@@ -156,10 +156,7 @@ const TOPIC = 'stealing';
 const NAMED_MAX = 100;
 
 /** Asks the victims for the tasks; one message for each victim. O(proposals + victims). */
-export function onStealTasks(
-  scope: KernelScope,
-  { proposals: proposals, victims = [] }: StealTasks,
-): void {
+export function onStealTasks(scope: KernelScope, { proposals, victims = [] }: StealTasks): void {
   const { cluster, stimulusId } = scope;
   const asked = new Map<WorkerState, { readonly keys: string[]; readonly runIds: number[] }>();
   const named: StealProposal[] = [];

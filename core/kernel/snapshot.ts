@@ -615,9 +615,7 @@ const CLUSTER = cluster.table(
           for (const [rank, each] of workers.items.slice(0, registered).entries()) {
             each.rank = rank;
             one.workersByRank.push(each);
-            one.totalThreads += each.threadCount;
-            one.totalMemoryBytes += each.memoryLimitBytes;
-            one.languages.set(each.language, (one.languages.get(each.language) ?? 0) + 1);
+            one.countWorker(each, 1);
           }
         },
       ),

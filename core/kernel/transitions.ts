@@ -98,9 +98,13 @@ function startsNext(work: Work): boolean {
   return next !== undefined && !isRelease(work.targetOf(next));
 }
 
-/** Follows what is left of releases, and drops everything else that is. */
+/** Follows what is left of releases, ends what must not stay undone, and drops everything else. */
 export function clearAgenda(scope: KernelScope): void {
   for (const work of scope.agenda) {
+    while (work.mustEnd && work.rest !== undefined) {
+      scope.continueWork(work);
+      work.advance();
+    }
     work.rest = undefined;
     while (followLeft(scope, work));
   }

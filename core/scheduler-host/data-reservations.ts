@@ -42,7 +42,11 @@ export class DataReservations {
     private readonly sessions: Sessions,
     @inject(CLOCK) private readonly clock: Clock,
   ) {
-    this.scattered = new ScatteredData(scheduler.limits.scattered);
+    this.scattered = new ScatteredData(scheduler.limits.scattered, (client, key) => {
+      const task = cluster.tasks.get(key);
+      const wants = cluster.clients.get(client)?.wantsWhat;
+      return this.keysOf.get(client)?.has(key) === true || (task && wants?.has(task)) === true;
+    });
     this.commands = [
       builtin('reserve-data', (given, caller) => this.reserve(given, caller)),
       builtin('release-data', ({ keys }, { client = '' }) => this.giveUp(client, keys)),
@@ -278,11 +282,17 @@ interface Share {
 export class ScatteredData {
   private readonly shares = new Map<string, Share>();
 
-  /** @param bytesMax - for each client */
-  constructor(private readonly bytesMax: number) {}
+  /**
+   * @param bytesMax - for each client
+   * @param isKept - false: the data was cancelled or lost, which no message of the client says
+   */
+  constructor(
+    private readonly bytesMax: number,
+    private readonly isKept: (client: string, key: string) => boolean,
+  ) {}
 
   /**
-   * All or none. Data that the client has there already is not counted twice.
+   * All or none. Data that the client has there already is not counted twice. O(keys); at the limit: its keys so far.
    * @throws YardmasterError `ERR_QUOTA`
    */
   reserve(
@@ -291,7 +301,7 @@ export class ScatteredData {
     fingerprints: readonly string[],
     sizes: readonly number[],
   ): void {
-    const share = this.shares.get(client) ?? { sizes: new Map(), nbytes: 0, namesBytes: 0 };
+    const share: Share = this.shares.get(client) ?? { sizes: new Map(), nbytes: 0, namesBytes: 0 };
     const added = new Map<string, Size>();
     let [nbytes, namesBytes] = [0, 0];
     keys.forEach((key, index) => {
@@ -302,10 +312,14 @@ export class ScatteredData {
       nbytes += size.nbytes;
       namesBytes += size.namesBytes;
     });
-    if (share.nbytes + nbytes > this.bytesMax) throw tooMuch(client, share, nbytes, this.bytesMax);
-    if (share.namesBytes + namesBytes > NAMES_BYTES_MAX) {
-      throw tooManyNames(client, 'of data that was scattered');
+    const isTooMuch = (): boolean => share.nbytes + nbytes > this.bytesMax;
+    const areTooMany = (): boolean => share.namesBytes + namesBytes > NAMES_BYTES_MAX;
+    if (isTooMuch() || areTooMany()) {
+      const gone = [...share.sizes.keys()].filter((key) => !this.isKept(client, key));
+      this.release(client, gone);
     }
+    if (isTooMuch()) throw tooMuch(client, share, nbytes, this.bytesMax);
+    if (areTooMany()) throw tooManyNames(client, 'of data that was scattered');
     if (added.size === 0) return;
     this.shares.set(client, share);
     for (const [key, size] of added) share.sizes.set(key, size);

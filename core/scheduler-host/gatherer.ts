@@ -132,6 +132,7 @@ interface Relayed {
 export class PartsRelay {
   private readonly relayed = new Map<number, Relayed>();
   private lastHandle = 0;
+  private isClosed = false;
 
   /**
    * @param timeoutMs - within which the worker has to answer
@@ -140,6 +141,7 @@ export class PartsRelay {
   add(channel: Channel, { key, nbytes, handle }: OfferedParts, timeoutMs: number): OfferedParts {
     const own = ++this.lastHandle;
     this.relayed.set(own, { channel, handle, timeoutMs, remainingBytes: nbytes });
+    if (this.isClosed) this.end(own);
     return { key, nbytes, handle: own };
   }
 
@@ -165,8 +167,9 @@ export class PartsRelay {
     for (const handle of handles) this.end(handle);
   }
 
-  /** The client is gone. */
+  /** The client is gone. What workers offer to it from now on is dropped at once. */
   close(): void {
+    this.isClosed = true;
     for (const handle of [...this.relayed.keys()]) this.end(handle);
   }
 

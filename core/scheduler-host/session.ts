@@ -266,12 +266,12 @@ export class Session implements Peer, ChannelHandlers {
     // Doors of plugins open before the journal is read, and their peers would get what it says of those before them.
     const { reading } = this.host.journal;
     if (reading !== undefined && method.startsWith('register-')) {
-      return reading.then(() => this.answerAfterReading(method, parameters));
+      return reading.then(() => this.answerLater(method, parameters));
     }
     // A question comes after all that was said before it.
     const settled = this.host.clientQueues.settled(this.sender ?? '');
     if (settled === undefined) return this.answer(method, parameters);
-    return settled.then(() => this.answer(method, parameters));
+    return settled.then(() => this.answerLater(method, parameters));
   }
 
   private commandIn(parameters: WireMessage): { readonly name: string; readonly access: Access } {
@@ -279,9 +279,10 @@ export class Session implements Peer, ChannelHandlers {
     return { name, access: this.host.commands.accessOf(name) };
   }
 
-  private answerAfterReading(method: Method, parameters: WireMessage): unknown {
+  /** What has ended with the peer, such as its reservations, must not begin anew. */
+  private answerLater(method: Method, parameters: WireMessage): unknown {
     if (this.isOver)
-      throw new YardmasterError('ERR_CLOSED', 'the peer left before the journal was read');
+      throw new YardmasterError('ERR_CLOSED', 'the peer left before it was answered');
     this.admit(method);
     return this.answer(method, parameters);
   }

@@ -181,15 +181,11 @@ export class ClusterState {
     group.size--;
     group.states.released--;
     group.prefix.stateCounts.released--;
-    this.dropTask(task);
+    this.removeTask(task);
   }
 
   /** Takes a forgotten task out of the tables, and its group when that was the last one. */
   removeTask(task: TaskState): void {
-    this.dropTask(task);
-  }
-
-  private dropTask(task: TaskState): void {
     this.tasks.delete(task.key);
     this.freeTaskIds.push(task.id);
     if (this.replicasWanted.size > 0) this.replicasWanted.delete(task);
@@ -385,10 +381,7 @@ export class ClusterState {
     this.aliases.set(worker.name, worker.address);
     getOrMake(this.hosts, worker.host, () => new Set<string>()).add(worker.address);
     for (const [resource, amount] of worker.resources) this.setResource(worker, resource, amount);
-    this.countLanguage(worker, 1);
-    this.totalThreads += worker.threadCount;
-    this.totalMemoryBytes += worker.memoryLimitBytes;
-    this.countSpeed(worker, 1);
+    this.countWorker(worker, 1);
     this.giveRank(worker);
   }
 
@@ -422,10 +415,7 @@ export class ClusterState {
       supply?.delete(worker.address);
       if (supply?.size === 0) this.resources.delete(resource);
     }
-    this.countLanguage(worker, -1);
-    this.totalThreads -= worker.threadCount;
-    this.totalMemoryBytes -= worker.memoryLimitBytes;
-    this.countSpeed(worker, -1);
+    this.countWorker(worker, -1);
     this.running.delete(worker);
     this.idle.delete(worker);
     this.saturated.delete(worker);
@@ -433,17 +423,19 @@ export class ClusterState {
     worker.rank = -1;
   }
 
-  private countSpeed({ identity: { speed }, threadCount }: WorkerState, change: 1 | -1): void {
+  /** Keeps the sums over registered workers: threads, memory, languages and speeds. */
+  countWorker(worker: WorkerState, change: 1 | -1): void {
+    const { identity, threadCount, memoryLimitBytes, language } = worker;
+    this.totalThreads += change * threadCount;
+    this.totalMemoryBytes += change * memoryLimitBytes;
+    const count = (this.languages.get(language) ?? 0) + change;
+    if (count > 0) this.languages.set(language, count);
+    else this.languages.delete(language);
+    const { speed } = identity;
     if (speed === undefined) return;
     this.toldThreads += change * threadCount;
     this.toldSpeed += change * threadCount * speed;
     this.costs.threadSpeed = this.toldSpeed / this.toldThreads;
-  }
-
-  private countLanguage({ language }: WorkerState, change: 1 | -1): void {
-    const count = (this.languages.get(language) ?? 0) + change;
-    if (count > 0) this.languages.set(language, count);
-    else this.languages.delete(language);
   }
 
   /** By its own name, or by that of its host unless a worker has that name. */

@@ -50,7 +50,9 @@ export class TaskQueue implements Iterable<TaskState> {
   /** Returns false when the task was not in the queue. */
   delete(task: TaskState): boolean {
     if (task.place > RUN_START) return this.heap.delete(task);
-    this.run[RUN_START - task.place] = undefined;
+    const index = RUN_START - task.place;
+    if (this.run[index] !== task) return false;
+    this.run[index] = undefined;
     task.place = NOWHERE;
     this.runCount--;
     return true;

@@ -72,7 +72,7 @@ class RareFields {
 /**
  * A task as the scheduler sees it.
  *
- * One shape for every task, with short arrays and counters instead of sets (architecture decision 2).
+ * One shape for every task, with short arrays and counters instead of sets (`docs/architecture.md`, "A task has no sets").
  * Links that have two sides are written in `relations.ts` alone. Plugins see it as `TaskView`.
  *
  * Invariants by state: see `core/kernel/validate.ts`, which checks every one of them.

@@ -66,16 +66,22 @@ export async function createWorker(options: WorkerHostOptions): Promise<HostedWo
   const server = container.get(DataServer);
   const transport = transportFor(network, listenAddress);
   const listener = await listenBy(transport, listenAddress, (peer) => server.accept(peer));
-  container.register([
-    byValue(PEER_LISTENER, listener),
-    byValue(WORKER_IDENTITY, identityOf(options, listener.address, serverId)),
-  ]);
-  for (const connected of [WorkerHost, MemoryReactions, PeerRequests]) {
-    container.get<unknown>(connected);
+  let life: WorkerLife;
+  try {
+    container.register([
+      byValue(PEER_LISTENER, listener),
+      byValue(WORKER_IDENTITY, identityOf(options, listener.address, serverId)),
+    ]);
+    for (const connected of [WorkerHost, MemoryReactions, PeerRequests, HostedWorker]) {
+      container.get<unknown>(connected);
+    }
+    life = container.get(WorkerLife);
+  } catch (error) {
+    await listener.close();
+    throw error;
   }
-  const worker = container.get(HostedWorker);
-  await container.get(WorkerLife).start();
-  return worker;
+  await life.start();
+  return container.get(HostedWorker);
 }
 
 /** The plugins of its configuration that replace collaborators. Loads their modules, and sets nothing up. */

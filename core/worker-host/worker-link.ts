@@ -170,12 +170,17 @@ export class WorkerLink {
    *   version has come, `ERR_CLOSED` after {@link stop}
    */
   reconnect(rules: ReconnectRules): Promise<CameBack<RegisterWorkerReply>> {
-    const { network, ending, schedulerAddress } = this;
+    const { network, ending } = this;
     return comeBack(network.clock, rules, ending.signal, async (onAnswer) => {
       const reply = await this.register(onAnswer);
       if (this.isRegistered) return reply;
-      throw new YardmasterError('ERR_CLOSED', `${schedulerAddress} closed the connection at once`);
+      throw this.closedAtOnce();
     });
+  }
+
+  private closedAtOnce(): YardmasterError {
+    const message = `${this.schedulerAddress} closed the connection at once`;
+    return new YardmasterError('ERR_CLOSED', message);
   }
 
   /** Sends a report; it is lost without a connection. */
@@ -227,8 +232,9 @@ export class WorkerLink {
     }
   }
 
-  /** @throws YardmasterError `ERR_CLOSED` when the worker was closed meanwhile */
+  /** @throws YardmasterError `ERR_CLOSED` when the worker was closed meanwhile, or the scheduler has closed the connection */
   private checkOpen(channel: Channel): void {
+    if (channel.isClosed) throw this.closedAtOnce();
     if (!this.ending.signal.aborted) return;
     const error = new YardmasterError('ERR_CLOSED', 'the worker was closed meanwhile');
     channel.abort(error);

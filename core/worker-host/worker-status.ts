@@ -42,7 +42,7 @@ export class WorkerStatusTracker {
     this.adapt(stimulusId, () => (this.memoryMode = mode));
   }
 
-  /** It has closed; the listener is not called. */
+  /** It has closed; nobody is told. */
   end(): void {
     this.wantedStatus = 'closed';
   }

@@ -185,11 +185,13 @@ function hasOnlyBusyHolders({ tables }: WorkerScope, task: WorkerTask): boolean 
  */
 export function onGatherNetworkFailure(scope: WorkerScope, event: GatherNetworkFailure): void {
   const { tables } = scope;
+  const isGone = tables.peers.get(event.worker)?.isGone === true;
   const tasks = endTransfer(scope, event.worker);
   for (const task of tasks) {
     scope.recommend(task, task.state === 'flight' ? 'fetch' : 'released');
   }
   forgetPeer(scope, event.worker);
+  if (isGone) return;
   const failures = (tables.failedTransfers.get(event.worker) ?? 0) + 1;
   tables.failedTransfers.set(event.worker, failures % TRANSFER_ATTEMPTS);
   if (failures === TRANSFER_ATTEMPTS) reportUnreachable(scope, event, tasks);

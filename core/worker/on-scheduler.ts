@@ -189,8 +189,11 @@ export function onRefreshWhoHas(scope: WorkerScope, event: RefreshWhoHas): void 
 
 /** A peer has left. A transfer from it ends with a separate event. */
 export function onPeerRemoved(scope: WorkerScope, event: PeerRemoved): void {
+  const { tables } = scope;
   forgetPeer(scope, event.worker);
-  scope.tables.failedTransfers.delete(event.worker);
+  tables.failedTransfers.delete(event.worker);
+  const peer = tables.peers.get(event.worker);
+  if (peer !== undefined) peer.isGone = true;
 }
 
 /** Forgets all that a peer held. O(tasks it held). */

@@ -280,6 +280,8 @@ export class Peer {
   readonly needed = new IndexedHeap(byPriorityOfTask);
   /** At most one transfer per peer, so that many small results share a message. */
   transfer: Transfer | undefined = undefined;
+  /** The scheduler has said that it is gone; the transfer from it ends by itself. */
+  isGone = false;
   /** It refused a transfer a moment ago. */
   isBusy = false;
   /** Transfers that it refused one after the other. */

@@ -90,6 +90,14 @@ describe('a client', () => {
     return { client, address: scheduler.address, cluster: scheduler.scheduler.cluster };
   };
 
+  it('data that was cancelled does not count any more', async () => {
+    const { client } = await open({ scattered: '3 MiB' });
+    for (let round = 0; round < 3; round++) {
+      const [future] = await client.scatter([new Uint8Array(2 * MIB).fill(round)]);
+      future!.cancel();
+    }
+  });
+
   it('scatters no more than its quota, keeps what it has, and may scatter again what it has released', async () => {
     const { client, address } = await open({ scattered: '3 MiB' });
     const [first] = await client.scatter([new Uint8Array(2 * MIB)]);

@@ -25,8 +25,8 @@ const MUTATORS: readonly (readonly [prototype: object, names: readonly string[]]
   [OutboxWriter.prototype, ['toWorker', 'toClient', 'event', 'retractFreeKeys']],
   [RecommendationStack.prototype, ['recommend', 'withdraw']],
   [Work.prototype, ['leave', 'retarget', 'remove']],
-  [ClusterState.prototype, ['discardTask', 'dropTask', 'addWorker', 'setResource', 'rerank']],
-  [ClusterState.prototype, ['giveRank', 'countLanguage', 'removeWorker', 'clearPrefixes']],
+  [ClusterState.prototype, ['discardTask', 'removeTask', 'addWorker', 'setResource', 'rerank']],
+  [ClusterState.prototype, ['giveRank', 'countWorker', 'removeWorker', 'clearPrefixes']],
   [StateCounts.prototype, ['change']],
   [
     TaskLimits.prototype,

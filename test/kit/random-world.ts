@@ -304,6 +304,7 @@ export class RandomWorld {
         memoryLimitBytes: seed % 5 === 0 ? 150 : 0,
         resources: seed % 2 === 0 ? { gpu: 1 } : {},
         ...(seed % 4 < 2 ? { tellsRunEnds: true } : {}),
+        ...(seed % 3 < 2 ? { speed: 10 + 10 * (seed % 4) } : {}),
       },
       status: seed % 7 === 0 ? 'paused' : 'running',
     });

@@ -74,4 +74,21 @@ describe('what a client sends', () => {
     outgoing.flush();
     expect(new Set(sent[0]?.map(({ stimulusId }) => stimulusId)).size).toBe(2);
   });
+
+  test('is sent also when it follows from what could not be sent after a look-up in a store', async () => {
+    const sent: ClientReport[] = [];
+    const outgoing: Outgoing = new Outgoing(
+      'me',
+      (reports) => {
+        if (reports.some(({ op }) => op === 'update-graph')) throw new Error('not to be sent');
+        sent.push(...reports);
+      },
+      () => outgoing.report({ op: 'client-desires-keys', keys: ['other'] }),
+    );
+    outgoing.submit({ ...aSubmission('a'), mayBeKept: true });
+    outgoing.flush();
+    await outgoing.whenSent;
+    await nextTurn();
+    expect(sent).toMatchObject([{ op: 'client-desires-keys', keys: ['other'] }]);
+  });
 });

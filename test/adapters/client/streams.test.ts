@@ -57,6 +57,18 @@ describe('words of the client', () => {
     expect(() => client.reduce(total, [1], { fanIn: 1 })).toThrow(/fanIn/);
   });
 
+  test('a failure and a break do not wait for the next item of a source that has none', async () => {
+    async function* endless<T>(first: T): AsyncGenerator<T> {
+      yield first;
+      await new Promise(() => undefined);
+    }
+    await expect(client.map(fail, endless('it fails')).next()).rejects.toThrow('it fails');
+    for await (const one of client.map(inc, endless(1))) {
+      expect(one).toBe(2);
+      break;
+    }
+  });
+
   test('all(value) is the same argument for every call of a map', async () => {
     expect(await client.gather(client.map(add, [1, 2, 3], all(10)))).toEqual([11, 12, 13]);
     expect(() => client.map(add, all(1), all(2))).toThrow(/at least one sequence/);

@@ -182,3 +182,24 @@ describe('a few keys', () => {
     expect([...host.scheduler.cluster.tasks.keys()]).toEqual(['y-0', 'z-0']);
   });
 });
+
+it('a question of a client that leaves before its turn is not carried out', async () => {
+  const host = await start();
+  const [gone, other] = [await host.client('gone'), await host.client('other')];
+  const reserve = (fingerprint: string) => {
+    const parameters = { keys: ['k'], fingerprints: [fingerprint] };
+    return { command: 'reserve-data', parameters };
+  };
+  gone.channel.send(graphOf('x', 30_000));
+  const refused = expect(gone.channel.request('command', reserve('f'))).rejects.toThrow();
+  const { tasks } = host.scheduler.cluster;
+  for (let left = 9; tasks.size === 0 && left > 0; left--) {
+    host.clock.runNext();
+    await Promise.resolve();
+  }
+  expect(tasks.size).toBeGreaterThan(0);
+  gone.channel.abort(new Error('it left'));
+  await settleFor(host);
+  await refused;
+  expect(await other.request('command', reserve('g'))).toBeDefined();
+});

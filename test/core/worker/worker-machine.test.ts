@@ -665,6 +665,7 @@ describe('fetching', () => {
     expect(bench.states).toMatchObject({ a: 'flight', b: 'missing' });
     expect(bench.send({ op: 'gather-network-failure', worker: P1 })).toEqual([]);
     expect(bench.states).toMatchObject({ a: 'missing' });
+    expect(bench.kernel.tables.failedTransfers.size).toBe(0);
   });
 
   it('copies that cannot be kept fail the tasks that need them', () => {

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { OTHER_PREFIXES, UNUSED_PREFIXES_MAX } from '../../../../core/state/cluster.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
+import { numbered } from '../../../kit/graph.ts';
 
 function cluster(workers = 1): SchedulerEnv {
   const env = new SchedulerEnv();
@@ -46,6 +47,17 @@ it('a client that leaves gives up what only it wants', () => {
   expect(env.takeWorker('w1')).toEqual(['free-keys a']);
   expect(env.cluster.clients.has('c')).toBe(false);
   env.expectEmpty();
+});
+
+it('a client that has left by and by is gone after a restart in the middle', () => {
+  const env = new SchedulerEnv({ kernel: { sliceTransitions: 2 } });
+  env.submit(numbered('t', 30));
+  while (env.kernel.isUnsettled) env.send({ op: 'continue' });
+  env.send({ op: 'remove-client', client: 'c' });
+  expect(env.kernel.isUnsettled).toBe(true);
+  env.send({ op: 'restart' });
+  expect(env.kernel.isUnsettled).toBe(false);
+  expect([...env.cluster.clients.keys()]).toEqual(['fire-and-forget']);
 });
 
 it('an unknown client that leaves is ignored', () => {

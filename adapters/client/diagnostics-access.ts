@@ -1,4 +1,5 @@
-import { writeFile } from 'node:fs/promises';
+import { open, writeFile } from 'node:fs/promises';
+import { messageOf } from '../../core/api/errors.ts';
 import { type LogLine, type RecordingInfo, VERSION } from '../../core/api/index.ts';
 import { TEXT } from '../../core/shared/schema.ts';
 import type { PackedHistory } from '../report/history.ts';
@@ -127,10 +128,11 @@ export class DiagnosticsAccess extends ClusterAccess {
    * what could be better. Tasks of other clients in that time are in it, too. The scheduler keeps the runs until the
    * work has ended: 200 000 of them, and the number of those beyond.
    *
-   * When the work fails, the report is written all the same.
+   * When the work fails, the report is written all the same. When the work has succeeded and the report cannot be had, as
+   * after a restart of the scheduler, a warning says so.
    *
    * @returns what the work returns
-   * @throws what the work throws; RemoteError when the scheduler cannot collect; an error of the file
+   * @throws what the work throws; before the work, RemoteError when the scheduler cannot collect, or an error of the file
    * @example
    * const total = await client.report('report.html', async () => client.gather(client.reduce(add, parts)));
    */
@@ -140,6 +142,8 @@ export class DiagnosticsAccess extends ClusterAccess {
     options: { readonly title?: string } = {},
   ): Promise<T> {
     checkOptions('client.report', options, { title: TEXT });
+    // A file that cannot be written is better known before the work; what it holds stays until the report replaces it.
+    await (await open(path, 'a')).close();
     const id = await this.command<number>('report.start');
     let result: T;
     try {
@@ -149,7 +153,9 @@ export class DiagnosticsAccess extends ClusterAccess {
       await this.writeReport(path, id, options).catch(() => undefined);
       throw error;
     }
-    await this.writeReport(path, id, options);
+    await this.writeReport(path, id, options).catch((error: unknown) => {
+      process.emitWarning(`${path} was not written: ${messageOf(error)}`, 'YardmasterClient');
+    });
     return result;
   }
 

@@ -114,15 +114,16 @@ export default definePlugin({
     context.command(
       'stop',
       { access: 'client', parameters: REPORT_PARAMETERS.stop },
-      async ({ id }) => {
-        const found = end(id);
-        if (found === undefined) {
+      async ({ id }, { client }) => {
+        const found = open.get(id);
+        if (found === undefined || found.client !== client) {
           throw new YardmasterError(
             'ERR_PROTOCOL',
             `there is no report ${String(id)}: it has ended, or the scheduler is another one`,
             { id },
           );
         }
+        end(id);
         const history = found.collector.finish(cluster);
         const profile = await found.profile?.answer();
         return packHistory({ ...history, profile });

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import type { Client } from '../../../adapters/client/index.ts';
@@ -64,6 +64,37 @@ it('the report is written when the work fails, and the error is that of the work
   expect(text).toContain('<h1>A &#38; B</h1>');
   expect(text).toContain('The first was bad-1');
   expect(text).not.toContain('<b>no');
+});
+
+it('work that succeeded keeps its result when there is no report any more', async () => {
+  const warnings: string[] = [];
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation((text) => {
+    warnings.push(String(text));
+  });
+  const endReports = Array.from({ length: 20 }, (_, id) => id);
+  const file = join(folder, 'gone.html');
+  const total = await client.report(file, async () => {
+    await Promise.allSettled(endReports.map((id) => client.command('report.stop', { id })));
+    return 8;
+  });
+  warn.mockRestore();
+  expect(total).toBe(8);
+  expect(warnings).toEqual([expect.stringContaining(`${file} was not written: `)]);
+});
+
+it('a report is ended by the client that began it alone', async () => {
+  const id = await client.command<number>('report.start');
+  const other = await cluster.client();
+  await expect(other.command('report.stop', { id })).rejects.toThrow(`there is no report ${id}`);
+  await expect(client.command('report.stop', { id })).resolves.toBeDefined();
+  await other.close();
+});
+
+it('a file that cannot be written is told before the work begins', async () => {
+  const work = vi.fn();
+  const report = client.report(join(folder, 'no', 'folder', 'report.html'), work);
+  await expect(report).rejects.toThrow('ENOENT');
+  expect(work).not.toHaveBeenCalled();
 });
 
 it('the scheduler says why work that is under way takes as long as it does', async () => {

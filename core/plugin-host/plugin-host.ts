@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type Clock, elapsedMs, every, type Timer } from '../api/clock.ts';
 import { messageOf, YardmasterError } from '../api/errors.ts';
 import type { HookName } from '../api/hooks.ts';
@@ -13,7 +14,7 @@ import type { SlotName } from '../api/policies.ts';
 import type { WireMessage } from '../api/transport.ts';
 import { IN_CODE } from '../config/problems.ts';
 import type { OnError } from '../config/types.ts';
-import { withTimeout } from '../shared/timers.ts';
+import { inBackground, withTimeout } from '../shared/timers.ts';
 import { namedLogger, nextToReport } from '../host/log.ts';
 import type { HookCalls } from '../kernel/ports.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
@@ -99,17 +100,23 @@ export class PluginHost<Plugin extends HostedPlugin> {
   async add(blueprint: Blueprint): Promise<Plugin> {
     checkRequired(blueprint, [...this.plugins.keys()]);
     const plugin = this.owner.make(blueprint);
+    let settingUp: unknown;
+    let isSetUp = false;
     try {
-      plugin.observer.instance = await this.runPhase(plugin, 'setup', () =>
+      plugin.observer.instance = await this.runPhase(plugin, 'setup', () => {
         // The kind of the blueprint was checked: it wants this context.
-        blueprint.setup(this.owner.contextOf(plugin) as PluginContext),
-      );
+        const begun = blueprint.setup(this.owner.contextOf(plugin) as PluginContext);
+        settingUp = begun;
+        return begun;
+      });
+      isSetUp = true;
       const replaced = this.plugins.get(plugin.name);
       this.attach(plugin, replaced);
       if (replaced !== undefined) await this.end(replaced);
     } catch (error) {
       plugin.stop();
       await this.end(plugin);
+      if (!isSetUp && isPromise(settingUp)) this.closeLate(plugin, settingUp);
       throw error;
     }
     return plugin;
@@ -179,6 +186,18 @@ export class PluginHost<Plugin extends HostedPlugin> {
     plugin.ended();
   }
 
+  /** Closes what a setup makes that ends after its time. */
+  private closeLate(plugin: Plugin, settingUp: PromiseLike<unknown>): void {
+    const closed = Promise.resolve(settingUp).then(
+      (instance) => {
+        plugin.observer.instance = instance as PluginInstance;
+        return this.tryPhase(plugin, 'close', () => plugin.instance.close?.());
+      },
+      () => undefined, // It has nothing to close.
+    );
+    inBackground(closed, `${plugin.owner} could not be closed`);
+  }
+
   /** Takes hooks and policies of a plugin away; it stays in the list until it is removed. */
   private disable(plugin: Plugin): void {
     this.detach(plugin);
@@ -190,8 +209,9 @@ export class PluginHost<Plugin extends HostedPlugin> {
   private failed(observer: Observer, { error, isReported }: FailureReport): void {
     if (isReported) this.owner.report(error);
     const plugin = this.plugins.get(observer.plugin);
+    if (plugin?.observer !== observer) return; // It is gone.
     if (observer.onError === 'crash') this.owner.crashed(observer.plugin, error);
-    else if (observer.onError === 'disable' && plugin?.observer === observer) this.disable(plugin);
+    else if (observer.onError === 'disable') this.disable(plugin);
   }
 
   private async tryPhase(plugin: Plugin, phase: Phase, run: () => unknown): Promise<void> {
@@ -287,7 +307,15 @@ export class HostedPlugin {
     const { clock } = this.around;
     const setTimer: Clock['setTimer'] = (delayMs, callback) => {
       if (!(delayMs >= 0)) throw this.misused('clock.setTimer()', 'milliseconds', delayMs);
-      return clock.setTimer(delayMs, this.isolated(callback));
+      const timed = this.isolated(callback);
+      // It may wait in its close after it was disabled.
+      if (this.abort.signal.aborted) return clock.setTimer(delayMs, timed);
+      const timer = clock.setTimer(delayMs, () => {
+        this.endings.delete(end);
+        timed();
+      });
+      const end = (): void => timer.cancel();
+      return this.ending(end);
     };
     return {
       name: this.name,
@@ -407,7 +435,11 @@ export class HostedPlugin {
     const timed = this.isolated(callback);
     if (this.abort.signal.aborted) return { cancel: () => undefined };
     const timer = every(this.around.clock, intervalMs, timed);
-    const end = (): void => timer.cancel();
+    return this.ending(() => timer.cancel());
+  }
+
+  /** A timer that ends with the plugin. */
+  private ending(end: () => void): Timer {
     this.endings.add(end);
     return {
       cancel: () => {
@@ -639,8 +671,8 @@ function isMisconfigured(error: unknown): boolean {
 
 /** The plugins of one worker, or of its nanny, that clients have registered with the scheduler. */
 export class RemotePlugins {
-  /** Names of those that the scheduler wants here. */
-  private names = new Set<string>();
+  /** Those that the scheduler wants here and that are there, by name. */
+  private readonly added = new Map<string, RemotePlugin>();
 
   /**
    * @param onFailure - called with a plugin that the scheduler wants and that could not be loaded
@@ -653,13 +685,13 @@ export class RemotePlugins {
   /** Adds and removes plugins until there are those that the scheduler wants. Never rejects. */
   async agree(wanted: readonly RemotePlugin[]): Promise<void> {
     const names = new Set(wanted.map(({ name }) => name));
-    for (const name of this.names) {
-      if (!names.has(name)) await this.attempt(() => this.plugins.remove(name));
+    for (const name of [...this.added.keys()]) {
+      if (!names.has(name)) await this.attempt(() => this.remove(name));
     }
     for (const plugin of wanted) {
-      if (!this.names.has(plugin.name)) await this.attempt(() => this.plugins.add(plugin));
+      const isThere = isDeepStrictEqual(this.added.get(plugin.name), plugin);
+      if (!isThere) await this.attempt(() => this.add(plugin));
     }
-    this.names = names;
   }
 
   /**
@@ -669,15 +701,24 @@ export class RemotePlugins {
   async answer({ action, plugin }: WireMessage): Promise<WireMessage> {
     const { name, use, options } = plugin as RemotePlugin;
     if (action === 'remove') {
-      this.names.delete(name);
-      return { name, wasThere: await this.plugins.remove(name) };
+      return { name, wasThere: await this.remove(name) };
     }
     if (action !== 'add' || (options !== undefined && !isPlainObject(options))) {
       throw new YardmasterError('ERR_PROTOCOL', `a plugin cannot be ${String(action)}ed`);
     }
-    await this.plugins.add({ name, use, ...(options === undefined ? {} : { options }) });
-    this.names.add(name);
+    await this.add({ name, use, ...(options === undefined ? {} : { options }) });
     return { name };
+  }
+
+  private async add(plugin: RemotePlugin): Promise<void> {
+    await this.plugins.add(plugin);
+    this.added.set(plugin.name, plugin);
+  }
+
+  private async remove(name: string): Promise<boolean> {
+    const wasThere = await this.plugins.remove(name);
+    this.added.delete(name);
+    return wasThere;
   }
 
   private async attempt(change: () => Promise<unknown>): Promise<void> {

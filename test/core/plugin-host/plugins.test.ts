@@ -12,6 +12,7 @@ import {
   type WorkerSelection,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { RemotePlugins } from '../../../core/plugin-host/plugin-host.ts';
 import { checkConfig } from '../../../core/scheduler-host/create-scheduler.ts';
 import { builtins } from '../../../adapters/app/builtin-extensions.ts';
 import { configuration } from '../../../adapters/app/config.ts';
@@ -197,6 +198,64 @@ describe('the life of a plugin', () => {
       'coordination',
       'report',
     ]);
+  });
+
+  it('what a setup makes after its time is closed', async () => {
+    const host = await startHost();
+    const lines: string[] = [];
+    let end: (instance: object) => void = () => undefined;
+    const setup = (): Promise<object> => new Promise((resolve) => (end = resolve));
+    const adding = errorOf(
+      host.scheduler.addPlugin(definePlugin({ name: 'late', apiVersion: 1, setup })),
+    );
+    await settle(host.clock);
+    await host.clock.advanceAsync(10_000);
+    await adding;
+    end({ close: () => void lines.push('closed') });
+    await settle(host.clock);
+    expect(lines).toEqual(['closed']);
+  });
+
+  it('timers of a plugin end with it', async () => {
+    const lines: string[] = [];
+    const host = await startHost();
+    const plugin = definePlugin({
+      name: 'timed',
+      apiVersion: 1,
+      setup: ({ clock }) => {
+        clock.setTimer(100, () => void lines.push('late'));
+      },
+    });
+    await host.scheduler.addPlugin(plugin);
+    await host.scheduler.removePlugin('timed');
+    await host.clock.advanceAsync(200);
+    expect(lines).toEqual([]);
+  });
+
+  it('a plugin that is gone does not close the scheduler', async () => {
+    const host = await startHost();
+    const plugin = definePlugin({
+      name: 'gone',
+      apiVersion: 1,
+      setup: ({ clock }) => {
+        return {
+          close: () => {
+            setTimeout(
+              () =>
+                clock.setTimer(1, () => {
+                  throw new Error('late');
+                }),
+              0,
+            );
+          },
+        };
+      },
+    });
+    await host.scheduler.addPlugin(plugin, { onError: 'crash' });
+    await host.scheduler.removePlugin('gone');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    await host.clock.advanceAsync(200);
+    expect(host.scheduler.crash).toBeUndefined();
   });
 
   it('a start may take as long as its plugin says', async () => {
@@ -802,5 +861,56 @@ describe('checkConfig', () => {
       '- report (built-in report)',
       '- a (a given in code)',
     ]);
+  });
+});
+
+describe('plugins that clients have registered, when a worker comes back', () => {
+  const remotes = (refused: readonly string[] = []) => {
+    const calls: string[] = [];
+    const remote = new RemotePlugins(
+      {
+        add: ({ use }) => {
+          calls.push(`add ${String(use)}`);
+          return refused.includes(String(use))
+            ? Promise.reject(new Error('no'))
+            : Promise.resolve('');
+        },
+        remove: (name) => {
+          calls.push(`remove ${name}`);
+          return Promise.resolve(true);
+        },
+      },
+      () => undefined,
+    );
+    return { remote, calls };
+  };
+
+  it('one that was replaced meanwhile is added again, and equal ones are left alone', async () => {
+    const { remote, calls } = remotes();
+    await remote.agree([
+      { name: 'a', use: 'v1' },
+      { name: 'b', use: 'b', options: { n: 1 } },
+    ]);
+    await remote.agree([
+      { name: 'a', use: 'v2' },
+      { name: 'b', use: 'b', options: { n: 1 } },
+    ]);
+    expect(calls).toEqual(['add v1', 'add b', 'add v2']);
+  });
+
+  it('one that could not be added is tried again', async () => {
+    const { remote, calls } = remotes(['bad']);
+    await remote.agree([{ name: 'a', use: 'bad' }]);
+    await remote.agree([{ name: 'a', use: 'bad' }]);
+    expect(calls).toEqual(['add bad', 'add bad']);
+  });
+
+  it('one that is added meanwhile is known afterwards', async () => {
+    const { remote, calls } = remotes();
+    const agreed = remote.agree([{ name: 'a', use: 'a' }]);
+    await remote.answer({ action: 'add', plugin: { name: 'b', use: 'b' } } as never);
+    await agreed;
+    await remote.agree([{ name: 'a', use: 'a' }]);
+    expect(calls).toEqual(['add a', 'add b', 'remove b']);
   });
 });

@@ -908,7 +908,7 @@ describe('plugins that clients have registered, when a worker comes back', () =>
   it('one that is added meanwhile is known afterwards', async () => {
     const { remote, calls } = remotes();
     const agreed = remote.agree([{ name: 'a', use: 'a' }]);
-    await remote.answer({ action: 'add', plugin: { name: 'b', use: 'b' } } as never);
+    await remote.answer({ op: 'plugin', action: 'add', plugin: { name: 'b', use: 'b' } });
     await agreed;
     await remote.agree([{ name: 'a', use: 'a' }]);
     expect(calls).toEqual(['add a', 'add b', 'remove b']);

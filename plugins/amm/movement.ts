@@ -283,13 +283,20 @@ interface RunningManager {
 
 type Outcome = RetiredWorker | KeptWorker;
 
+/** A retirement that is under way, by the address of its worker. */
+interface Active {
+  readonly outcome: Promise<Outcome>;
+  /** The worker shall close at the end: any caller may want that. */
+  close: boolean;
+}
+
 /**
  * Retires workers: they get no new tasks, the policy `retire-worker` moves what they hold, then they
  * leave. The policies are added to the manager when it runs, else to one of this object's own, which
  * runs for as long as it is needed.
  */
 export class Retirements {
-  private readonly active = new Map<string, Promise<Outcome>>();
+  private readonly active = new Map<string, Active>();
   private readonly policies = new Set<RetireWorker>();
   private readonly own: MemoryManager;
   private timer: Timer | undefined;
@@ -305,7 +312,7 @@ export class Retirements {
 
   /**
    * Retires workers. A worker that is being retired already is not retired twice: both calls get
-   * its outcome.
+   * its outcome, and it closes when either of them asks for that.
    * @param close - remove it from the tables and ask it to close; its running tasks are computed
    *   elsewhere. Otherwise it stays, without data and without new tasks.
    */
@@ -314,10 +321,16 @@ export class Retirements {
     const { scope } = this;
     const addresses = workers.map(({ address }) => address);
     const outcomes = workers.map((worker) => {
-      const known = this.active.get(worker.address);
-      if (known !== undefined) return known;
-      const outcome = this.begin(worker, close).finally(() => this.active.delete(worker.address));
-      this.active.set(worker.address, outcome);
+      const { address } = worker;
+      const known = this.active.get(address);
+      if (known !== undefined) {
+        known.close ||= close;
+        return known.outcome;
+      }
+      const isClosing = (): boolean => active.close;
+      const outcome = this.begin(worker, isClosing).finally(() => this.active.delete(address));
+      const active: Active = { outcome, close };
+      this.active.set(address, active);
       return outcome;
     });
     this.manager.runOnce();
@@ -369,7 +382,7 @@ export class Retirements {
     }
   }
 
-  private begin(worker: WorkerView, close: boolean): Promise<Outcome> {
+  private begin(worker: WorkerView, isClosing: () => boolean): Promise<Outcome> {
     const policy = new RetireWorker({ address: worker.address });
     this.policies.add(policy);
     this.manager.policies.add(policy);
@@ -383,7 +396,7 @@ export class Retirements {
         throw error;
       })
       .then((reason) => {
-        if (reason === undefined) return this.end(worker, close);
+        if (reason === undefined) return this.end(worker, isClosing());
         if (reason !== 'left' && before !== 'closing-gracefully') this.setStatus(worker, before);
         this.tell(worker, { action: 'could-not-retire', reason });
         return { worker: worker.address, reason };

@@ -51,6 +51,16 @@ describe('retiring', () => {
     await cluster.until(() => cluster.local.workerCount === 2);
   });
 
+  test('a worker that is emptied, and is then asked to close as well, closes', async () => {
+    const cluster = await startCluster(2);
+    await withResults(cluster);
+    const names = ['worker-0'];
+    const emptying = cluster.client.retireWorkers({ names, close: false });
+    await cluster.until(() => cluster.worker('worker-0').status === 'closing-gracefully');
+    await cluster.passing(Promise.all([emptying, cluster.client.retireWorkers({ names })]));
+    expect(cluster.names).toEqual(['worker-1']);
+  });
+
   test('takes names as well, and several workers at once', async () => {
     const cluster = await startCluster(4);
     const futures = await withResults(cluster);

@@ -53,6 +53,8 @@ export class LocalCluster {
   /** Ends what waits for workers when the cluster closes. */
   private readonly stop = new AbortController();
   private adaptive: Adaptive | undefined;
+  /** Counts the calls that say how many workers there are to be: the last one holds. */
+  private scalings = 0;
   private readonly log: Logger | undefined;
   private readonly codeRoot: string | undefined;
 
@@ -152,6 +154,7 @@ export class LocalCluster {
    * @throws YardmasterError as {@link start}; `ERR_RETIRE` when workers stay, which it names
    */
   async scaleTo(count: number): Promise<void> {
+    this.scalings++;
     await this.stopAdapting();
     await this.scaling.run(() => this.scale(count));
   }
@@ -163,10 +166,12 @@ export class LocalCluster {
    * @throws YardmasterError `ERR_CONFIG`, `ERR_CLOSED`
    */
   async adapt(options: AdaptOptions = {}): Promise<void> {
+    const call = ++this.scalings;
     const { Adaptive } = await import('./adaptive.ts');
     const { textLogger } = await import('./text-log.ts');
     await this.stopAdapting();
     this.checkOpen();
+    if (call !== this.scalings) return;
     const log = this.log ?? textLogger('cluster');
     this.adaptive = new Adaptive(this.adaptiveCluster(), this.clock, log, options);
     this.running.expectWorkers(true);

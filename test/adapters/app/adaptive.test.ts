@@ -68,6 +68,18 @@ describe('a cluster that adapts', () => {
     expect(cluster.local.workerCount).toBe(3);
   });
 
+  test('of calls that overlap the last one holds', async () => {
+    const cluster = await startCluster(undefined, { workers: 1 });
+    const { local } = cluster;
+    await cluster.passing(Promise.all([local.adapt({ minimum: 3 }), local.adapt({ minimum: 2 })]));
+    await cluster.until(() => local.workerCount === 2);
+    await cluster.clock.advanceAsync(30_000);
+    expect(local.workerCount).toBe(2);
+    await cluster.passing(Promise.all([local.adapt({ minimum: 3 }), local.scaleTo(1)]));
+    await cluster.clock.advanceAsync(30_000);
+    expect(local.workerCount).toBe(1);
+  });
+
   test('closes while a worker retires', async () => {
     const cluster = await startCluster(undefined, {
       workers: 2,

@@ -86,17 +86,18 @@ export function checkerOf<Full>(schema: object, parts: readonly ConfigPart[]) {
     { value, origin }: Source,
     { defaults, overrides }: ConfigLayers,
   ): Omit<ReadConfig<Full>, 'folder'> => {
-    const own = spelled(value ?? {});
-    const whole = overlay(overlay(spelled(defaults).value, own.value), spelled(overrides).value);
+    const layers = [defaults, value ?? {}, overrides].map(spelled);
+    const whole = layers.reduce<unknown>((below, layer) => overlay(below, layer.value), undefined);
+    const ofSpelling = layers.flatMap(({ notes }) => notes);
     const checked = examined(whole);
-    const problems = [...own.problems, ...checked.problems];
+    const problems = [...layers.flatMap((layer) => layer.problems), ...checked.problems];
     if (problems.length === 0) {
-      return { ...finished(whole, checked, own.notes, origin), error: undefined };
+      return { ...finished(whole, checked, ofSpelling, origin), error: undefined };
     }
     const valid = keepValidParts(whole, problems, (rest) => examined(rest).problems);
     const error = configError(problems, origin);
     const rest = examined(valid.value);
-    return { ...finished(valid.value, rest, own.notes, originOf(valid, origin)), error };
+    return { ...finished(valid.value, rest, ofSpelling, originOf(valid, origin)), error };
   };
 }
 

@@ -215,6 +215,15 @@ it('a preset that does not exist is refused with the nearest name', () => {
   );
 });
 
+it.each(['overrides', 'defaults'])(
+  'a preset in the %s that does not exist is refused, too',
+  (layer) => {
+    const layers = { [layer]: { scheduler: { policies: 'dusk' as 'dask' } } };
+    const { error } = configuration.readObject({}, undefined, layers);
+    expect(error?.message).toContain('did you mean "dask"?');
+  },
+);
+
 it('the report of a check names the policies of a preset', async () => {
   const report = await checkConfig({ config: { scheduler: { policies: 'dask' } } });
   expect(report).toContain('- ordering: dask');

@@ -87,7 +87,8 @@ export interface Schema {
   readonly wanted?: string;
 }
 
-type Holds = 'rule' | 'rules' | 'named' | 'types' | 'pattern' | 'unit' | 'any' | TypeName;
+type Holds =
+  'rule' | 'rule-or-flag' | 'rules' | 'named' | 'types' | 'pattern' | 'unit' | 'any' | TypeName;
 /** The value of each keyword: one rule, several, rules by name, or a plain value. */
 const KEYWORDS: Readonly<Record<keyof Schema, Holds>> = {
   ...{ title: 'string', description: 'string', default: 'any', examples: 'array' },
@@ -96,7 +97,8 @@ const KEYWORDS: Readonly<Record<keyof Schema, Holds>> = {
   ...{ exclusiveMinimum: 'number', exclusiveMaximum: 'number' },
   ...{ minLength: 'integer', maxLength: 'integer', minItems: 'integer', maxItems: 'integer' },
   ...{ items: 'rule', uniqueItems: 'boolean', properties: 'named', required: 'array' },
-  ...{ additionalProperties: 'rule', anyOf: 'rules', oneOf: 'rules', allOf: 'rules', not: 'rule' },
+  ...{ additionalProperties: 'rule-or-flag', not: 'rule' },
+  ...{ anyOf: 'rules', oneOf: 'rules', allOf: 'rules' },
   ...{ unit: 'unit', infinite: 'boolean', extension: 'boolean', bytes: 'boolean' },
   ...{ methods: 'array', wanted: 'string', advised: 'object', alone: 'string', whenFalse: 'any' },
 };
@@ -486,8 +488,13 @@ function isWithin(schema: Schema, value: number): boolean {
     value <= maximum &&
     (above === undefined || value > above) &&
     (below === undefined || value < below) &&
-    (multipleOf === undefined || Number.isInteger(value / multipleOf))
+    (multipleOf === undefined || isNearlyWhole(value / multipleOf))
   );
+}
+
+/** 0.3 / 0.1 is not quite 3. */
+function isNearlyWhole(quotient: number): boolean {
+  return Math.abs(quotient - Math.round(quotient)) <= 1e-9 * Math.max(1, Math.abs(quotient));
 }
 
 function isWithinLength(length: number, least = 0, most = Infinity): boolean {
@@ -597,7 +604,8 @@ export function mistakeIn(schema: unknown, at: readonly Segment[] = []): string 
 
 function mistakeInValue(holds: Holds, value: unknown, at: readonly Segment[]): string | undefined {
   if (holds === 'any') return undefined;
-  if (holds === 'rule') return typeof value === 'boolean' ? undefined : mistakeIn(value, at);
+  if (holds === 'rule-or-flag' && typeof value === 'boolean') return undefined;
+  if (holds === 'rule' || holds === 'rule-or-flag') return mistakeIn(value, at);
   if (holds === 'rules' || holds === 'named') {
     const rule = holds === 'named' ? FIELDS : LIST;
     if (!fits(rule, value)) return notAllowed(rule, value, at);

@@ -31,6 +31,12 @@ describe('a value is checked by its rule', () => {
       'b',
       'must be text that matches ^a, as "ab" does (got "b")',
     ],
+    [
+      { type: 'number', multipleOf: 0.1 },
+      0.3,
+      0.35,
+      'must be a number divisible by 0.1 (got 0.35)',
+    ],
     [{ type: 'number' }, 1.5, NaN, 'must be a number (got NaN)'],
     [{ type: 'number', exclusiveMinimum: 0 }, Infinity, 0, 'must be a number above 0 (got 0)'],
     [
@@ -205,6 +211,8 @@ describe('a mistake in a rule from outside is found', () => {
       'properties.a.minimun is not a known keyword; did you mean "minimum"?',
     ],
     [{ properties: [] }, 'properties must be an object (got [])'],
+    [{ properties: { a: { items: true } } }, 'properties.a.items must be an object (got true)'],
+    [{ properties: { a: { not: false } } }, 'properties.a.not must be an object (got false)'],
     [{ items: { minimum: '1' } }, 'items.minimum must be a number (got "1")'],
     [{ anyOf: [5] }, 'anyOf["0"] must be an object (got 5)'],
     [{ unit: 'min' }, 'unit must be one of ms, s, bytes, share (got "min")'],

@@ -31,6 +31,11 @@ type LogDamage =
  */
 export class LogReader {
   private pending: Buffer = Buffer.alloc(0);
+  /** What comes after it, in pieces that are joined when a frame is complete. */
+  private later: Uint8Array[] = [];
+  private laterBytes = 0;
+  /** From the first pending byte to the end of its frame, once that is known. */
+  private frameBytes = 0;
   /** Place of the first pending byte in the file. */
   private offset = 0;
   private isOpened = false;
@@ -57,22 +62,31 @@ export class LogReader {
    * @throws YardmasterError `ERR_LOG` with file, offset and kind of damage
    */
   *read(bytes: Uint8Array): Generator<LogFrame, void, undefined> {
+    this.later.push(bytes);
+    this.laterBytes += bytes.length;
+    if (this.nbytes < this.frameBytes) return;
     this.pending =
-      this.pending.length === 0 ? asBuffer(bytes) : Buffer.concat([this.pending, bytes]);
+      this.nbytes === bytes.length ? asBuffer(bytes) : Buffer.concat([this.pending, ...this.later]);
+    this.later = [];
+    this.laterBytes = 0;
     if (!this.isOpened && !this.open()) return;
     for (let frame = this.next(); frame !== undefined; frame = this.next()) yield frame;
   }
 
   /** @throws YardmasterError `ERR_LOG` (`torn`) when the log ends within a frame */
   end(): void {
-    if (this.isOpened && this.pending.length === 0) return;
-    const { length } = this.pending;
+    const { nbytes: length } = this;
+    if (this.isOpened && length === 0) return;
     throw this.damage(
       'torn',
       this.isOpened
         ? `ends within a frame, ${length} bytes after its beginning`
         : `ends after ${length} bytes, before its first frame`,
     );
+  }
+
+  private get nbytes(): number {
+    return this.pending.length + this.laterBytes;
   }
 
   private open(): boolean {
@@ -106,6 +120,7 @@ export class LogReader {
       throw this.damage('damaged', `has a frame of ${length} bytes`);
     }
     const end = FRAME_HEADER_BYTES + length;
+    this.frameBytes = end;
     if (pending.length < end) return undefined;
     const body = pending.subarray(FRAME_HEADER_BYTES, end);
     if (this.codec !== undefined && crc32c(body) !== pending.readUInt32LE(4)) {
@@ -144,6 +159,7 @@ export class LogReader {
   private drop(nbytes: number): void {
     this.pending = this.pending.subarray(nbytes);
     this.offset += nbytes;
+    this.frameBytes = 0;
   }
 
   private damage(damage: LogDamage, what: string, cause?: unknown): YardmasterError {

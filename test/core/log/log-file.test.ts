@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { logCodec } from '../../../adapters/app/read-log.ts';
 import { YardmasterError } from '../../../core/api/errors.ts';
 import {
@@ -73,6 +73,19 @@ describe('a log', () => {
     const { bytes: readBytes } = frames[1]!.payload as unknown as { bytes: Uint8Array };
     expect(Buffer.compare(readBytes, bytes)).toBe(0);
     expect(frames[2]?.payload).toEqual({ op: 'after' });
+  });
+
+  it('copies the pieces of a large frame once', () => {
+    const log = makeLog([{ text: 'x'.repeat(100_000) }]);
+    const concat = vi.spyOn(Buffer, 'concat');
+    const { frames } = read(log, 100);
+    const copied = concat.mock.results.reduce(
+      (sum, { value }) => sum + (value as Buffer).length,
+      0,
+    );
+    concat.mockRestore();
+    expect(frames).toHaveLength(2);
+    expect(copied).toBeLessThan(2 * log.length);
   });
 
   it('gives all frames before the place where it was cut off, at whichever byte', () => {

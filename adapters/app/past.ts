@@ -168,7 +168,7 @@ class Moments {
     const isEarlier = this.player === undefined || atMs < this.playedMs;
     const checkpoint = this.lastCheckpoint(atMs);
     const isNearer = checkpoint !== undefined && checkpoint.timeMs > this.playedMs;
-    if (isEarlier || isNearer) this.restart(checkpoint);
+    if (isEarlier || isNearer) await this.restart(checkpoint);
     const { player } = this;
     for (let frame = await this.readFrame(); frame !== undefined; frame = await this.readFrame()) {
       if (player?.kernel !== undefined && frame.timeMs > atMs) {
@@ -188,7 +188,8 @@ class Moments {
     return this.checkpoints?.findLast(({ timeMs }) => timeMs <= atMs);
   }
 
-  private restart(from: CheckpointPlace | undefined): void {
+  private async restart(from: CheckpointPlace | undefined): Promise<void> {
+    await this.frames?.return?.(); // It closes its file.
     this.player = this.makePlayer();
     this.frames = this.read(from)[Symbol.asyncIterator]();
     this.next = undefined;

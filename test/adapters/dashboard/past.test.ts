@@ -1,4 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -92,6 +100,22 @@ describe('the dashboard over a recording', () => {
     expect((await story('load-3', 1)).state).toBe('processing');
     const states = await Promise.all([1, 2, 1].map((atS) => story('load-3', atS)));
     expect(states.map(({ state }) => state)).toEqual(['processing', 'released', 'processing']);
+  });
+
+  it('holds its file open once at most, however often the moment changes', async () => {
+    const { fromS, toS } = past.samples.range;
+    for (let jumps = 0; jumps < 5; jumps++) {
+      await past.at(500 * (fromS + toS), false);
+      await past.at(1000 * fromS + 1, false);
+    }
+    const open = readdirSync('/proc/self/fd').filter((fd) => {
+      try {
+        return readlinkSync(join('/proc/self/fd', fd)) === realpathSync(file);
+      } catch {
+        return false; // The one that read the folder.
+      }
+    });
+    expect(open.length).toBeLessThanOrEqual(2); // One more is for explained moments.
   });
 
   it('draws the graph of the moment', async () => {

@@ -187,7 +187,7 @@ export class LocalCluster {
     return this.running.record(file);
   }
 
-  /** Ends the recording. @throws YardmasterError `ERR_LOG` when there is none */
+  /** Ends the recording. @throws YardmasterError `ERR_LOG` when there is none, or when its end cannot be written */
   stopRecording(): Promise<RecordingInfo> {
     return this.running.stopRecording();
   }

@@ -1,6 +1,6 @@
-import { mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join, parse, resolve } from 'node:path';
 import { type Logger, type RecordingInfo, YardmasterError } from '../../core/api/index.ts';
 import { byFactory, type Provider, type Services } from '../../core/api/token.ts';
 import { CLOCK } from '../../core/host/tokens.ts';
@@ -57,10 +57,14 @@ export class Recorder implements SchedulerRecorder {
   /**
    * Before the scheduler is made: it is recorded from its first stimulus on.
    * @param path - of the recording, or with `keep` of its folder; it must not exist yet
+   * @param comesBack - the scheduler may be one that is started again as it was: the next number is used then
    * @throws YardmasterError `ERR_LOG`
    */
-  fromStart(path: string, keep?: Retention): void {
-    this.active = made(path, keep);
+  fromStart(path: string, keep?: Retention, comesBack = false): void {
+    let file = path;
+    for (let number = 2; comesBack && existsSync(file); number++) file = numbered(path, number);
+    this.active = made(file, keep);
+    if (file !== path) this.log.info({ file }, `${path} exists, so the recording is ${file}`);
   }
 
   async start(name = timeName()): Promise<RecordingInfo> {
@@ -122,7 +126,8 @@ export class Recorder implements SchedulerRecorder {
     const { active } = this;
     if (active?.output === undefined) throw notRecording();
     this.active = undefined;
-    await this.finish(active);
+    const error = await this.finish(active);
+    if (error !== undefined) throw error;
     return infoOf(active);
   }
 
@@ -169,31 +174,38 @@ export class Recorder implements SchedulerRecorder {
       distance: bytesMin === Infinity ? CHECKPOINT_DISTANCE : { bytesMin, ratio: 1 },
       clock: services.get(CLOCK),
       files: SYSTEM_FILES,
-      onError: (cause) => this.fail(active, cause),
+      onError: (cause) => void this.fail(active, cause),
     });
     active.output = output;
     return output;
   }
 
-  private fail(active: Active, cause: Error): void {
+  private fail(active: Active, cause: Error): YardmasterError {
     const { path: file } = active;
     const message = `the recording ${file} cannot be written any more: ${cause.message}`;
     const err = new YardmasterError('ERR_LOG', message, { file }, { cause });
     this.log.error({ err }, `${message}; the scheduler continues without recording`);
-    if (this.active !== active) return;
-    this.active = undefined;
-    this.kernel().stopRecording();
+    if (this.active === active) {
+      this.active = undefined;
+      this.kernel().stopRecording();
+    }
+    return err;
   }
 
-  private async finish(active: Active): Promise<void> {
+  /** @returns why the end could not be written, which the log says, too */
+  private async finish(active: Active): Promise<YardmasterError | undefined> {
     const { output, file } = active;
-    if (output === undefined) file?.close();
-    else {
-      const kernel = this.kernel();
-      const check = kernel.checkNow(true);
-      kernel.stopRecording();
-      await output.close(check).catch((cause: unknown) => this.fail(active, cause as Error));
+    if (output === undefined) {
+      file?.close();
+      return undefined;
     }
+    const kernel = this.kernel();
+    const check = kernel.checkNow(true);
+    kernel.stopRecording();
+    return output.close(check).then(
+      () => undefined,
+      (cause: unknown) => this.fail(active, cause as Error),
+    );
   }
 
   private kernel(): RecordingKernel {
@@ -223,6 +235,12 @@ function made(path: string, keep?: Retention): Active {
   }
   const startedAtMs = Date.now();
   return { path, startedAtMs, file, keep, output: undefined, abandon: undefined };
+}
+
+/** One more recording beside that of the first start: `run-2.ylog`. */
+export function numbered(path: string, number: number): string {
+  const { dir, name, ext } = parse(path);
+  return join(dir, `${name}-${number}${ext}`);
 }
 
 function infoOf({ path, startedAtMs, output }: Active): RecordingInfo {

@@ -82,7 +82,10 @@ export function checkConfig(options: SchedulerOptions): Promise<string> {
 }
 
 export type OpenSchedulerOptions = SchedulerOptions & {
-  /** Path of a file for a recording of all that the kernel is handed; it must not exist yet. */
+  /**
+   * Path of a file for a recording of all that the kernel is handed. It must not exist yet; with a journal the next one is
+   * numbered instead.
+   */
   readonly record?: string;
   /** Keep only the latest part of that recording, which then is a folder: `2GB`, `24h`, or `2GB,24h`. Default: all. */
   readonly recordKeep?: string;
@@ -105,7 +108,7 @@ interface OpenScheduler extends SchedulerWatch {
    * @throws YardmasterError `ERR_LOG`, `ERR_CLOSED`
    */
   record(file: string): Promise<RecordingInfo>;
-  /** Ends the recording. @throws YardmasterError `ERR_LOG` when there is none */
+  /** Ends the recording. @throws YardmasterError `ERR_LOG` when there is none, or when its end cannot be written */
   stopRecording(): Promise<RecordingInfo>;
   close(): Promise<void>;
 }
@@ -134,7 +137,7 @@ export async function openScheduler({
   let scheduler: Scheduler | undefined;
   try {
     while (scheduler === undefined) {
-      if (record !== undefined) recorder.fromStart(record, keep);
+      if (record !== undefined) recorder.fromStart(record, keep, journalOptions !== undefined);
       journal ??= await openJournal(journalOptions, log, clock);
       const own = [...recorder.providers, ...(journal?.providers ?? [])];
       const provide = [...(options.provide ?? []), ...own];

@@ -1,10 +1,11 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, parse, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { YardmasterError } from '../../core/api/index.ts';
 import { inBackground } from '../../core/shared/timers.ts';
 import { countOf } from '../../core/util/values.ts';
+import { numbered } from '../app/recorder.ts';
 import { textLogger } from '../app/text-log.ts';
 import { Client } from '../client/index.ts';
 import { SystemClock } from '../clocks/index.ts';
@@ -232,7 +233,5 @@ class KilledCluster {
 
 /** A recording for each start of the scheduler: `run.ylog`, `run-2.ylog`, … */
 function recordingOf(file: string, start: number): string {
-  if (start === 0) return resolve(file);
-  const { dir, name, ext } = parse(resolve(file));
-  return join(dir, `${name}-${start + 1}${ext}`);
+  return start === 0 ? resolve(file) : numbered(resolve(file), start + 1);
 }

@@ -1,15 +1,18 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { basename, join } from 'node:path';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { LocalCluster, type LocalClusterOptions } from '../../../../adapters/app/index.ts';
 import { openPast, recordingHistory, replayRecording } from '../../../../adapters/app/past.ts';
 import { readRecording } from '../../../../adapters/app/read-log.ts';
+import { openScheduler } from '../../../../adapters/app/start-scheduler.ts';
+import { LogOutput } from '../../../../adapters/app/write-log.ts';
 import { MsgpackCodec } from '../../../../adapters/codecs/msgpack.ts';
 import type { TaskFunctionOf } from '../../../../adapters/tasks/index.ts';
 import { YardmasterError } from '../../../../core/api/index.ts';
 import type { LogFrame, LogHeader } from '../../../../core/log/format.ts';
 import { LogWriter } from '../../../../core/log/log-writer.ts';
+import { MemoryLog } from '../../../bad-input/memory-log.ts';
 import { tasks } from '../fixtures/memory-tasks.mjs';
 
 const { block, sum, addUp } = tasks as unknown as {
@@ -198,6 +201,25 @@ describe('a checkpoint that cannot be read', () => {
     });
     expect(error!.message).toMatch(/at byte \d+ \(frame \d+\).*replay it with Yardmaster/);
   });
+});
+
+it('a recording whose end cannot be written is not ended as if it were whole', async () => {
+  await using cluster = await start({ log: new MemoryLog() });
+  await cluster.record(newPath());
+  const close = vi.spyOn(LogOutput.prototype, 'close').mockRejectedValueOnce(new Error('no space'));
+  await expect(cluster.stopRecording()).rejects.toMatchObject({
+    code: 'ERR_LOG',
+    message: expect.stringContaining('cannot be written any more: no space') as string,
+  });
+  close.mockRestore();
+});
+
+it('a scheduler that comes back with its journal writes its next recording beside the first', async () => {
+  const options = { record: newPath(), journal: newPath(), log: new MemoryLog() };
+  for (let starts = 0; starts < 3; starts++) await (await openScheduler(options)).close();
+  const name = basename(options.record, '.ylog');
+  const files = readdirSync(folder).filter((file) => file.split(/[-.]/)[0] === name);
+  expect(files.sort()).toEqual([`${name}-2.ylog`, `${name}-3.ylog`, `${name}.ylog`]);
 });
 
 function written(bytes: Uint8Array): string {

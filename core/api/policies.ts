@@ -226,8 +226,22 @@ export interface Fairness extends PolicyMemory {
    * Optional. Called when a task is no longer open: it was computed or failed itself (`isServed`),
    * or its result is not needed any more. May be called again when the result is lost and computed
    * anew.
+   * @param seconds - that its run took; undefined when none has told
    */
-  taskOver?(task: TaskView, isServed: boolean, cluster: ClusterView): void;
+  taskOver?(
+    task: TaskView,
+    isServed: boolean,
+    cluster: ClusterView,
+    seconds: number | undefined,
+  ): void;
+  /**
+   * Optional. Called after each stimulus. Tasks that have not begun are ordered anew by what it returns, also on their
+   * workers.
+   * @returns other generations for open tasks, by key; undefined: all keep theirs
+   */
+  revise?(
+    cluster: ClusterView,
+  ): readonly (readonly [key: string, generation: number])[] | undefined;
 }
 
 /** The slots whose policies the kernel asks, with what fills each. */

@@ -29,6 +29,7 @@ import {
   onReleaseTasks,
   onRetry,
   onSetPriority,
+  redate,
   onSetRestrictions,
   onSubmitAgain,
 } from './on-keys.ts';
@@ -196,6 +197,7 @@ export class SchedulerKernel {
     const { scope } = this;
     settle(scope);
     settleUnproven(scope);
+    if (scope.ports.fairness.policy.revise !== undefined) redate(scope);
     const { limits } = scope.cluster;
     if (limits.wakeAtMs !== undefined) limits.passTime();
     if (limits.open.size > 0) startLimited(scope);

@@ -1,3 +1,4 @@
+import type { Fairness } from '../api/policies.ts';
 import type {
   CancelKeys,
   ReleaseTasks,
@@ -10,7 +11,7 @@ import type {
 import type { ClientState, Priority, Restrictions, TaskState, WorkerState } from '../state/task.ts';
 import { IdSet } from '../util/collections.ts';
 import { begin, Pace } from './agenda.ts';
-import { askPolicy, type Question } from './ask-policy.ts';
+import { askPolicy, nameAnswer, type Question } from './ask-policy.ts';
 import { queueOf } from './queues.ts';
 import type { CancellationCause, KernelScope } from './scope.ts';
 import { releaseWants } from './task-effects.ts';
@@ -172,11 +173,33 @@ function move(
   moved: Set<TaskState>,
 ): void {
   if (task.negatedUserPriority === negatedUserPriority) return;
-  queueOf(scope, task).setUserPriority(task, negatedUserPriority);
-  if (task.state === 'queued' && task.limit === undefined) askPolicy(scope, PRIORITY_CHANGED, task);
+  reorder(scope, task, () => {
+    task.negatedUserPriority = negatedUserPriority;
+  });
   scope.story.record(scope.story.mark(), task.key, task.state, task.state, scope.nowMs);
   scope.story.endStep();
   moved.add(task);
+}
+
+function reorder(scope: KernelScope, task: TaskState, change: () => void): void {
+  queueOf(scope, task).reorder(task, change);
+  if (task.state === 'queued' && task.limit === undefined) askPolicy(scope, PRIORITY_CHANGED, task);
+}
+
+/** Gives tasks other generations, where the fairness policy expected something else when they were submitted. */
+export function redate(scope: KernelScope): void {
+  const dates = askPolicy(scope, REVISED, undefined);
+  if (dates === undefined) return;
+  const moved = new Set<TaskState>();
+  for (const [key, generation] of dates) {
+    const task = scope.cluster.tasks.get(key);
+    if (task === undefined || task.rank < 0 || task.generation === generation) continue;
+    reorder(scope, task, () => {
+      task.generation = generation;
+    });
+    moved.add(task);
+  }
+  tellWorkers(scope, moved);
 }
 
 /** Raises the inputs that are still to be computed, so that they come no later than the task itself. */
@@ -283,6 +306,22 @@ export function timeLimitOf(annotations: TaskState['annotations']): number {
   const limit = annotations?.['timeoutMs'];
   return typeof limit === 'number' && limit > 0 ? limit : Infinity;
 }
+
+const REVISED: Question<'fairness', undefined, ReturnType<NonNullable<Fairness['revise']>>> = {
+  slot: 'fairness',
+  ask: (policy, { cluster }) => policy.revise?.(cluster),
+  refuse: (dates) => {
+    if (dates === undefined) return undefined;
+    if (!Array.isArray(dates))
+      return `gave ${nameAnswer(dates)} instead of a list of keys and generations`;
+    const wrong = dates.find(
+      (each) => !Array.isArray(each) || !Number.isFinite(each[1]),
+    ) as unknown;
+    return wrong === undefined
+      ? undefined
+      : `gave ${nameAnswer(wrong)} as a key and its generation`;
+  },
+};
 
 const PRIORITY_CHANGED: Question<'queuing', TaskState, void> = {
   slot: 'queuing',

@@ -1,4 +1,5 @@
 import type { GraphLinks, Submission } from '../api/policies.ts';
+import type { ActionTiming } from '../state/groups.ts';
 import type { GraphTask, UpdateGraph } from '../messages/stimulus.ts';
 import { byPriority, type TaskState } from '../state/task.ts';
 import { isSteps, type Steps, withoutPauses } from '../util/steps.ts';
@@ -67,8 +68,14 @@ export function setGenerations(
 }
 
 /** Notifies the fairness policy that a task is no longer open. */
-export function reportTaskOver(scope: KernelScope, task: TaskState): void {
-  askPolicy(scope, TASK_OVER, task);
+export function reportTaskOver(
+  scope: KernelScope,
+  task: TaskState,
+  timings: readonly ActionTiming[] = [],
+): void {
+  const runs = timings.filter(({ action }) => action === 'compute');
+  const seconds = runs.reduce((sum, { startS, stopS }) => sum + (stopS - startS), 0);
+  askPolicy(scope, TASK_OVER, task, runs.length === 0 ? undefined : seconds);
 }
 
 const GENERATIONS: Question<'fairness', Submission, number | ArrayLike<number>> = {
@@ -77,12 +84,12 @@ const GENERATIONS: Question<'fairness', Submission, number | ArrayLike<number>> 
   refuse: (generations, _scope, { tasks }) => refuseGenerations(generations, tasks.length),
 };
 
-const TASK_OVER: Question<'fairness', TaskState, void> = {
+const TASK_OVER: Question<'fairness', TaskState, void, number | undefined> = {
   slot: 'fairness',
-  ask: (policy, { cluster }, task) => {
+  ask: (policy, { cluster }, task, seconds) => {
     const isServed =
       task.whoHas.size > 0 || (task.state === 'erred' && task.exceptionBlame === task);
-    policy.taskOver?.(task, isServed, cluster);
+    policy.taskOver?.(task, isServed, cluster, seconds);
   },
   refuse: () => undefined,
 };

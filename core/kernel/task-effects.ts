@@ -1,5 +1,6 @@
 import type { YardmasterError } from '../api/errors.ts';
 import type { TransitionDetails } from '../api/hooks.ts';
+import type { ActionTiming } from '../state/groups.ts';
 import { type ClusterState, FIRE_AND_FORGET } from '../state/cluster.ts';
 import {
   addReplica,
@@ -29,10 +30,17 @@ import type { KernelScope } from './scope.ts';
 // What a step of one task means for its dependencies, dependents, workers and clients.
 // Source: Dask's `_propagate_released`, `_propagate_forgotten`, `_add_to_memory`.
 
-/** The task no longer needs its dependencies; those that no other task needs are released. */
-export function becomeInactive(scope: KernelScope, task: TaskState): void {
+/**
+ * The task no longer needs its dependencies; those that no other task needs are released.
+ * @param timings - of its run
+ */
+export function becomeInactive(
+  scope: KernelScope,
+  task: TaskState,
+  timings?: readonly ActionTiming[],
+): void {
   if (!stopWaiting(task)) return;
-  if (scope.ports.fairness.policy.taskOver !== undefined) reportTaskOver(scope, task);
+  if (scope.ports.fairness.policy.taskOver !== undefined) reportTaskOver(scope, task, timings);
   for (const dependency of task.dependencies) {
     if (!removeWaiter(dependency)) continue;
     const { state } = dependency;
@@ -50,10 +58,11 @@ export function addToMemory(
   task: TaskState,
   worker: WorkerState,
   type: string | undefined,
+  timings?: readonly ActionTiming[],
 ): void {
   addReplica(scope.cluster, task, worker);
   recommendReadyDependents(scope, task);
-  becomeInactive(scope, task);
+  becomeInactive(scope, task, timings);
   setTaskState(task, 'memory');
   if (type !== undefined) {
     task.type = type;
@@ -110,7 +119,7 @@ export function propagateErred(
   if (details.worker !== undefined) task.erredOn = new Set([...task.erredOn, details.worker]);
   rememberErred(scope, task);
   scope.recommendAll(waitersOf(task), 'erred');
-  becomeInactive(scope, task);
+  becomeInactive(scope, task, details.timings);
   reportErred(scope, task);
   dropFireAndForget(scope, task);
 }

@@ -516,7 +516,7 @@ function processingToMemory(scope: KernelScope, task: TaskState, details: Transi
   }
   if (details.nbytes !== undefined) setNbytes(scope.cluster, task, details.nbytes);
   exitProcessing(scope, task);
-  addToMemory(scope, task, worker, details.type);
+  addToMemory(scope, task, worker, details.type, details.timings);
 }
 
 /** The task is taken back from its worker. */

@@ -109,7 +109,10 @@ const ROLES: { readonly [Role in RoleName]: RoleRow<NamesOf<PolicyRoles[Role]>> 
   },
   ordering: { members: { order: FUNCTION, ...MEMORY }, needs: [['order']] },
   fairness: {
-    members: { isPerTask: FLAG, generations: FUNCTION, taskOver: FUNCTION, ...MEMORY },
+    members: {
+      ...{ isPerTask: FLAG, generations: FUNCTION, taskOver: FUNCTION, revise: FUNCTION },
+      ...MEMORY,
+    },
     needs: [['generations']],
   },
   stealing: {

@@ -279,7 +279,7 @@ export class Session implements Peer, ChannelHandlers {
     return { name, access: this.host.commands.accessOf(name) };
   }
 
-  /** What has ended with the peer, such as its reservations, must not begin anew. */
+  /** Refused when the peer has left meanwhile: its reservations, which ended with it, must not begin anew. */
   private answerLater(method: Method, parameters: WireMessage): unknown {
     if (this.isOver)
       throw new YardmasterError('ERR_CLOSED', 'the peer left before it was answered');

@@ -59,14 +59,14 @@ export class TaskQueue implements Iterable<TaskState> {
   }
 
   /**
-   * Gives a task another user priority, wherever the task is; a queued one is queued anew. No task that
-   * this queue has ever had may get one in any other way: the last one that was appended is what later
+   * Changes the priority of a task, wherever the task is; a queued one is queued anew. No task that
+   * this queue has ever had may get another one in any other way: the last one that was appended is what later
    * ones are compared with. O(log n), and O(gaps at the end) for that one.
    */
-  setUserPriority(task: TaskState, negatedUserPriority: number): void {
+  reorder(task: TaskState, change: (task: TaskState) => void): void {
     const isQueued = this.delete(task);
     if (task === this.runEnd) this.trimRun();
-    task.negatedUserPriority = negatedUserPriority;
+    change(task);
     if (isQueued) this.add(task);
   }
 

@@ -129,8 +129,8 @@ export class TaskState {
   runSpec: unknown = undefined;
 
   /**
-   * Priority, filled in once: see {@link priority}. A rank of -1 means that it has none yet. The user's
-   * part may change, by `TaskQueue.setUserPriority` alone.
+   * Priority: see {@link priority}. A rank of -1 means that it has none yet. The user's part and the generation
+   * may change, by `TaskQueue.reorder` alone.
    */
   negatedUserPriority = 0;
   generation = 0;

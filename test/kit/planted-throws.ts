@@ -37,7 +37,7 @@ const MUTATORS: readonly (readonly [prototype: object, names: readonly string[]]
   [ReplicaList.prototype, ['addPlace', 'clearPlace']],
   [RefusedTasks.prototype, ['add', 'delete']],
   [RunTable.prototype, ['add', 'delete']],
-  [TaskQueue.prototype, ['add', 'delete', 'setUserPriority']],
+  [TaskQueue.prototype, ['add', 'delete', 'reorder']],
   [WorkerState.prototype, ['offer', 'occupyAll', 'occupy']],
   [LazySet.prototype, ['add', 'delete']],
   [RankedHeap.prototype, ['put', 'delete']],

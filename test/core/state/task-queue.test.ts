@@ -62,7 +62,10 @@ it('tasks leave by priority, however often they are moved', () => {
         } else if (what === 1) {
           expect(queue.delete(task)).toBe(model.delete(task));
         } else {
-          queue.setUserPriority(task, -priority);
+          queue.reorder(task, () => {
+            if (what === 2) task.negatedUserPriority = -priority;
+            else task.generation = priority;
+          });
         }
         expect(queue.size).toBe(model.size);
         expect(queue.has(task)).toBe(model.has(task));

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { GraphTask } from '../../../core/api/index.ts';
 import type { Queuing } from '../../../core/api/policies.ts';
 import { weightedFairShare } from '../../../policies/fairness/weighted-fair-share.ts';
 import { direct } from '../../../policies/queuing/direct.ts';
@@ -238,6 +239,83 @@ describe('with weighted-fair-share', () => {
     const [long, short] = [servedBy(cluster, 'long') - 4, servedBy(cluster, 'short') - 4];
     expect(short / long).toBeGreaterThan(2.5);
     expect(short / long).toBeLessThan(3.5);
+  });
+
+  it('what was submitted before anything was known has the share of what comes later', () => {
+    const cluster = new SimulatedCluster({
+      policies: { fairness: made(weightedFairShare), queuing: made(rootish) },
+      workers: [1],
+      durationMs: () => 10,
+    });
+    submit(cluster, 'a', 400);
+    cluster.run(200);
+    submit(cluster, 'b', 400);
+    const before = servedBy(cluster, 'a');
+    cluster.run(4200);
+    const [a, b] = [servedBy(cluster, 'a') - before, servedBy(cluster, 'b')];
+    expect(a / b).toBeGreaterThan(0.8);
+    expect(a / b).toBeLessThan(1.25);
+  });
+
+  it('tasks are paid for by what they take, when those of one function take more for one than for another', () => {
+    const cluster = new SimulatedCluster({
+      policies: { fairness: made(weightedFairShare), queuing: made(rootish) },
+      workers: [1],
+      durationMs: (key) => (key.startsWith('f-a') ? 100 : 10),
+    });
+    const call = (client: string): GraphTask[] =>
+      graphTasks(
+        Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`f-${client}${n}`, []])),
+      );
+    cluster.submit(call('a'), { client: 'a' });
+    cluster.submit(call('b'), { client: 'b' });
+    cluster.run(8000);
+    const times = { a: 100 * servedBy(cluster, 'f-a'), b: 10 * servedBy(cluster, 'f-b') };
+    expect(times.a / times.b).toBeGreaterThan(0.7);
+    expect(times.a / times.b).toBeLessThan(1.5);
+  });
+
+  it('a backlog that waits for a rate is no reason to begin anew', () => {
+    const env = new SchedulerEnv({ policies: { fairness: made(weightedFairShare, PER_TASK) } });
+    env.addWorkers(1);
+    const limited = { limit: { name: 'l', intervalMs: 1000 } };
+    env.submit(Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`a-${n}`, limited])));
+    env.finish('a-0');
+    env.submit({ b: limited }, { client: 'b' });
+    expect(env.task('b').generation).toBeLessThan(env.task('a-2').generation);
+  });
+
+  it('a backlog has its share when it takes over from another policy, and comes first when it is replaced', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    env.submit(Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`a-${n}`, []])));
+    const { kernel } = env;
+    const before = kernel['scope'].ports;
+    const fairness = { name: 'shares', policy: made(weightedFairShare, PER_TASK) };
+    kernel.replacePorts({ ...before, fairness });
+    env.submit(Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`b-${n}`, []])), {
+      client: 'b',
+    });
+    const dates = (client: string): number[] =>
+      Array.from({ length: 20 }, (_, n) => env.task(`${client}-${n}`).generation);
+    expect(dates('b')).toEqual(dates('a'));
+    kernel.replacePorts(before);
+    env.send({ op: 'policies-replaced' });
+    env.advance(1000).submit({ late: [] });
+    expect(env.task('late').generation).toBeGreaterThan(env.task('b-19').generation);
+  });
+
+  it('accounts of tenants that come once are forgotten on a cluster that is never idle', () => {
+    const policy = made(weightedFairShare, { by: 'tenant' });
+    const env = new SchedulerEnv({ policies: { fairness: policy } });
+    env.addWorkers(1, { threads: 2 });
+    env.submit({ long: {} });
+    for (let n = 0; n < 1000; n++) {
+      env.submit({ [`t-${n}`]: { annotations: { tenant: `t${n}` } } });
+      env.finish(`t-${n}`);
+    }
+    const { names } = policy.snapshot?.(env.cluster) as { names: readonly string[] };
+    expect(names.length).toBeLessThan(350);
   });
 
   it('the user’s own priority comes before all shares', () => {

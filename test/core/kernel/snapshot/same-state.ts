@@ -1,3 +1,4 @@
+import type { TaskLimits } from '../../../../core/state/task-limits.ts';
 import type { SchedulerKernel } from '../../../../core/kernel/kernel.ts';
 
 /**
@@ -36,11 +37,11 @@ const BY_CONTENT: Readonly<Record<string, (object: never) => unknown>> = {
   SteadySet: (set: Set<unknown>) => [...set],
   SteadyMap: (map: Map<unknown, unknown>) => [...map],
   // Runs that were taken back are looked up by their id; in which order they are there says nothing.
-  TaskLimits: (limits: { endingRuns: Map<number, object> } & Record<string, unknown>) => [
-    limits['byName'],
-    limits['queues'],
-    limits['open'],
-    [...limits.endingRuns].toSorted(([one], [other]) => one - other),
+  // A limit that no task has is there until its rate has recovered, and may be longer.
+  TaskLimits: (limits: TaskLimits) => [
+    [...limits].filter((limit) => !limits.isKept(limit)),
+    [...limits.open],
+    [...limits['endingRuns']].toSorted(([one], [other]) => one - other),
   ],
   // What a worker last said it executes may be forgotten; nothing looks there for a forgotten task.
   Map: (map: Map<unknown, unknown>) =>

@@ -38,9 +38,7 @@ const BUGS: Readonly<Record<string, Plant>> = {
     };
   },
   'a task that is moved keeps its place in the queue': ({ cluster }) => {
-    cluster.queued.setUserPriority = (task, negatedUserPriority) => {
-      task.negatedUserPriority = negatedUserPriority;
-    };
+    cluster.queued.reorder = (task, change) => change(task);
   },
   'a run id is used again': onMessages((message) =>
     message.op === 'compute-task' ? { ...message, runId: 0 } : message,

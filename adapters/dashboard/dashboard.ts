@@ -43,14 +43,22 @@ export class Dashboard {
     const feed = new Feed(context, parts);
     const metrics = new Metrics(context, () => feed.viewerCount);
     const answers = new Answers();
-    addFigures(app, answers, context, metrics);
-    await addPages(app, answers, context.cluster, access);
-    addFeed(app, feed);
-    addApi(app, answers, () => context);
-    addData(app, answers, '/api/profile', () => new ProfileReader(context).answer());
-    addData(app, answers, '/api/bandwidths', () => feed.bandwidths.answer());
-    addChanges(app, answers, context);
-    const server = await startServer(app, host, wanted);
+    let server: Listening;
+    try {
+      addFigures(app, answers, context, metrics);
+      await addPages(app, answers, context.cluster, access);
+      addFeed(app, feed);
+      addApi(app, answers, () => context);
+      addData(app, answers, '/api/profile', () => new ProfileReader(context).answer());
+      addData(app, answers, '/api/bandwidths', () => feed.bandwidths.answer());
+      addChanges(app, answers, context);
+      server = await startServer(app, host, wanted);
+    } catch (error) {
+      feed.close();
+      metrics.close();
+      await app.close();
+      throw error;
+    }
     const { port } = server;
     if (port !== wanted && wanted !== 0) {
       context.log.warn({ wanted, port }, `port ${wanted} is taken; the dashboard is at ${port}`);

@@ -164,6 +164,7 @@ export class Feed {
     this.process.rest();
     this.stopRecording?.();
     this.stopRecording = undefined;
+    this.failures.close();
     clearTimeout(this.windowTimer);
     this.windowRequests.clear();
     for (const viewer of this.viewers) viewer.drop();
@@ -264,6 +265,8 @@ export class Failures {
   readonly first: Failure[] = [];
   readonly newest: Failure[] = [];
   count = 0;
+  /** Nothing more is collected. */
+  close: () => void = () => undefined;
 
   /** Collects those of a scheduler that runs. */
   static of(context: PluginContext): Failures {
@@ -271,7 +274,7 @@ export class Failures {
     const { clock, cluster } = context;
     const nameOf = (address: string): string | undefined => cluster.workers.get(address)?.name;
     const taskErred = (task: TaskView): void => failures.add(task, clock.nowMs(), nameOf);
-    context.get(BRIDGE).observe({ taskErred });
+    failures.close = context.get(BRIDGE).observe({ taskErred });
     return failures;
   }
 

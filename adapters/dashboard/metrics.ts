@@ -113,6 +113,7 @@ export class Metrics {
   private readonly errors = new Map<string, number>();
   private readonly joined = { workers: 0, workersGone: 0, clients: 0, clientsGone: 0 };
   private delay: LoopDelay | undefined;
+  private readonly stopCounting: () => void;
   private utilization = performance.eventLoopUtilization();
 
   constructor(
@@ -120,7 +121,7 @@ export class Metrics {
     private readonly viewers: () => number,
   ) {
     this.totals = new PrefixTotals(context.cluster);
-    this.countEvents();
+    this.stopCounting = this.countEvents();
     this.addDask();
     this.addPrefixes();
     this.addOwn();
@@ -138,11 +139,13 @@ export class Metrics {
 
   close(): void {
     this.delay?.stop();
+    this.stopCounting();
   }
 
-  private countEvents(): void {
+  /** @returns what ends it */
+  private countEvents(): () => void {
     const { joined, errors } = this;
-    this.context.get(BRIDGE).observe({
+    return this.context.get(BRIDGE).observe({
       workerAdded: () => joined.workers++,
       workerRemoved: () => joined.workersGone++,
       clientAdded: () => joined.clients++,

@@ -1,7 +1,10 @@
 import { createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { definePlugin } from '../../../core/api/index.ts';
+import { definePlugin, type PluginContext } from '../../../core/api/index.ts';
+import { Dashboard } from '../../../adapters/dashboard/dashboard.ts';
+import { DASHBOARD_DEFAULTS } from '../../../adapters/dashboard/options.ts';
+import { startHost } from '../../kit/test-host.ts';
 import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { DaskBench } from '../dask/peers.ts';
 import { spin } from './fixtures/tasks.mjs';
@@ -324,4 +327,26 @@ describe('the dashboard for clients of Dask', () => {
       Number(new URL(String(scheduler.command('dashboard.url'))).port),
     );
   });
+});
+
+it('a dashboard that cannot listen leaves no hook behind', async () => {
+  let hooks = 0;
+  const observe = (): (() => void) => {
+    hooks++;
+    return () => {
+      hooks--;
+    };
+  };
+  const host = await startHost();
+  const opening = new Promise<unknown>((resolve) => {
+    const setup = (context: PluginContext): void => {
+      const observed = { ...context, get: () => ({ observe }) } as unknown as PluginContext;
+      const parts = { ...DASHBOARD_DEFAULTS, host: '203.0.113.1' };
+      Dashboard.open(observed, parts).then(resolve, resolve);
+    };
+    void host.scheduler.addPlugin(definePlugin({ name: 'pages', apiVersion: 1, setup }));
+  });
+  expect(await opening).toMatchObject({ code: 'EADDRNOTAVAIL' });
+  expect(hooks).toBe(0);
+  await host.scheduler.close();
 });

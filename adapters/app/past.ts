@@ -292,8 +292,8 @@ export interface ReplayOptions {
   readonly recordsDecisions?: boolean;
   /** Observers of what the kernel does. */
   readonly hooks?: Partial<SchedulerHooks>;
-  /** Called before each frame that the kernel is handed. */
-  readonly beforeFrame?: (frame: ReplayFrame) => void;
+  /** Called before each frame that the kernel is handed, the checkpoint with which it begins among them. */
+  readonly beforeFrame?: (frame: Pick<LogFrame, 'timeMs'>) => void;
   /** Called after each frame that the kernel was handed. */
   readonly onFrame?: (frame: ReplayFrame, kernel: SchedulerKernel) => void;
   /** As `onFrame`, and the replay waits for it: false ends it. `startMs` is when the recording began. */
@@ -371,6 +371,7 @@ class LogPlayer {
     const ports = await this.portsOf(frame.payload.policies);
     const { holds = 'all' } = header ?? {};
     const replay = new Replay(this.kernelOptions(), ports, frame.timeMs, holds);
+    this.options.beforeFrame?.(frame);
     try {
       replay.begin(parts, frame.payload);
     } catch (cause) {

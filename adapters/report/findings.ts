@@ -100,28 +100,30 @@ function contention({ hosts }: History, analysis: Analysis): Found | undefined {
   const [used, own] = [worst.busyCoreS / worst.fullS, worst.ownCoreS / worst.fullS];
   const others = Math.max(0, used - own);
   const areOthers = others >= Math.min(own, OTHERS * cores);
-  const areMany = own >= OTHERS * cores && threads > cores;
+  const areMany = threads > cores && (own >= OTHERS * cores || !areOthers);
   const machine = LOOPBACK.test(worst.host) ? 'the machine' : worst.host;
-  const causes = [
-    ...(areOthers
-      ? [
-          {
-            title: `other programs kept ${machine} busy`,
-            remedy:
-              'Stop the other programs, or give the workers a machine of their own; measure again before you change anything else.',
-          },
-        ]
-      : []),
-    ...(areMany || !areOthers
-      ? [
-          {
-            title: `${machine} has fewer processors than its workers have threads`,
-            remedy:
-              'Start as many threads as there are processors, or use more machines: more threads on this one gain nothing.',
-          },
-        ]
-      : []),
-  ];
+  const causes: { readonly title: string; readonly remedy: string }[] = [];
+  if (areOthers) {
+    causes.push({
+      title: `other programs kept ${machine} busy`,
+      remedy:
+        'Stop the other programs, or give the workers a machine of their own; measure again before you change anything else.',
+    });
+  }
+  if (areMany) {
+    causes.push({
+      title: `${machine} has fewer processors than its workers have threads`,
+      remedy:
+        'Start as many threads as there are processors, or use more machines: more threads on this one gain nothing.',
+    });
+  }
+  if (causes.length === 0) {
+    causes.push({
+      title: `the processors of ${machine} were busy`,
+      remedy:
+        'Tasks used more processors than they have threads, or other programs took the rest: look at what runs on that machine, or use more machines.',
+    });
+  }
   return {
     explainedS: Math.min(
       activeS,

@@ -243,14 +243,16 @@ export class RunCollector {
     this.failures.push({ key, text, atS: this.nowS });
   }
 
-  private noteStatus({ address, status }: WorkerView): void {
+  /** A worker that has told nothing of its memory is not short of it: one that a journal has, and that has not come back. */
+  private noteStatus({ address, status, memory }: WorkerView): void {
     const known = this.workers[this.workerNumbers.get(address) ?? -1];
     if (known === undefined) return;
     const { pausedS = [] } = known;
     const last = pausedS.at(-1);
     const sinceS = last?.length === 1 ? last[0] : undefined;
-    if (status === 'paused' && sinceS === undefined) known.pausedS = [...pausedS, [this.nowS]];
-    else if (status !== 'paused' && sinceS !== undefined) {
+    if (status === 'paused') {
+      if (sinceS === undefined && memory.process > 0) known.pausedS = [...pausedS, [this.nowS]];
+    } else if (sinceS !== undefined) {
       known.pausedS = [...pausedS.slice(0, -1), [sinceS, this.nowS]];
     }
   }

@@ -78,7 +78,8 @@ function* impairedWorkers({ workers }: ClusterView): Iterable<Sentence> {
     if (status !== 'paused') continue;
     if (paused++ > 0) continue;
     const share = Math.round((100 * memory.process) / memoryLimitBytes);
-    first = memoryLimitBytes > 0 ? `${name} uses ${share} % of its memory` : `${name} was paused`;
+    const isKnown = memoryLimitBytes > 0 && memory.process > 0;
+    first = isKnown ? `${name} uses ${share} % of its memory` : `${name} was paused`;
   }
   if (paused > 0)
     yield sentence(`${countOf(paused, 'worker takes', 'workers take')} no new tasks: ${first}.`);

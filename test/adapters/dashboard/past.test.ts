@@ -1,4 +1,5 @@
 import {
+  cpSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -12,6 +13,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { openPast, recordingHistory } from '../../../adapters/app/past.ts';
+import { openScheduler } from '../../../adapters/app/start-scheduler.ts';
 import type {
   BandwidthsAnswer,
   GraphAnswer,
@@ -196,6 +198,20 @@ it('what a killed scheduler knew is read from its journal, and what it lacks is 
   expect(known.tasks.get('broken-1')?.state).toBe('erred');
   expect(known.tasks.has('slow-1')).toBe(true);
   expect(past.samples.failures.first[0]?.key).toBe('broken-1');
+});
+
+it('a report of a journal begins when its scheduler began, and none of its workers lacks memory', async () => {
+  const [running, journal] = [join(folder, 'running'), join(folder, 'restarted')];
+  const { cluster } = await startCluster({}, { journal: running });
+  // A kill leaves what is on the disk while the scheduler runs.
+  cpSync(running, journal, { recursive: true, filter: (path) => !path.includes('lock.') });
+  await cluster.close();
+  const again = await openScheduler({ journal });
+  await again.close();
+  const { history } = await recordingHistory(journal);
+  expect(history.workers.length).toBeGreaterThan(0);
+  expect(history.toS - history.fromS).toBeLessThan(3600);
+  expect(history.workers.filter(({ pausedS }) => pausedS !== undefined)).toEqual([]);
 });
 
 it('a folder without a log is refused with what to give', async () => {

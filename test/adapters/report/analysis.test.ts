@@ -219,12 +219,18 @@ describe('what could be better', () => {
     const finding = ruleIn(others, 'contention');
     expect([finding?.title, finding?.explainedS]).toEqual(['Other programs kept here busy', 6]);
     expect(finding?.text).toContain('For 80 % of the time its 2 processors were busy: 0.3 of them');
-    const own = ruleIn(historyOf(runs, 1, { hosts: [{ ...host, ownCoreS: 15 }] }), 'contention');
+    const own = ruleIn(historyOf(runs, 3, { hosts: [{ ...host, ownCoreS: 15 }] }), 'contention');
     expect(own?.title).toBe('here has fewer processors than its workers have threads');
     const both = { hosts: [{ ...host, ownCoreS: 10 }] };
     expect(ruleIn(historyOf(runs, 3, both), 'contention')?.title).toBe(
       'Other programs kept here busy, and here has fewer processors than its workers have threads',
     );
+  });
+
+  it('processors that are busy although there are as many as threads', () => {
+    const host = { host: 'local', cores: 2, measuredS: 10, fullS: 8, busyCoreS: 16, lostS: 6 };
+    const history = historyOf(even(10, 1), 2, { hosts: [{ ...host, ownCoreS: 15 }] });
+    expect(ruleIn(history, 'contention')?.title).toBe('The processors of the machine were busy');
   });
 
   it('a straggler, by its key', () => {

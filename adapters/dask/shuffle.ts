@@ -65,6 +65,11 @@ class OutputRestrictions {
     if (changes.length > 0) this.context.plugin.enqueue({ op: 'set-restrictions', changes });
   }
 
+  /** The task is gone; another one of that key starts without restrictions of this one. */
+  forget(key: string): void {
+    this.originals.delete(key);
+  }
+
   clear(): void {
     this.originals.clear();
   }
@@ -261,6 +266,7 @@ class Shuffles {
     finish: TaskStateName,
     stimulusId: string,
   ): void {
+    if (finish === 'forgotten') this.outputs.forget(task.key);
     if (this.runs.active.size === 0 || start === finish) return;
     if (finish !== 'released' && finish !== 'erred' && finish !== 'forgotten') return;
     const id = barrierId(task.key);

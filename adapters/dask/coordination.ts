@@ -338,7 +338,7 @@ export const makeLocks: MakeExtension = (context): DaskExtension => {
       lock_acquire: async (request, _context, comm) => {
         const name = nameIn(request);
         const timeoutMs = timeoutIn(request);
-        const granted = await acquire(coordination, 'acquireLock', { name, timeoutMs }, comm);
+        const granted = await acquire(coordination, 'acquireLock', { name, timeoutMs }, { comm });
         if (granted === undefined) return false;
         renewal.add(granted);
         held.set(name, { id: request['id'], lease: granted.lease });
@@ -366,7 +366,8 @@ interface DaskSemaphore {
   /** By the id that Dask gave them. */
   readonly leases: Map<unknown, Lease>;
   /** Under way, by id: a request may be repeated. */
-  readonly pending: Map<unknown, Promise<boolean>>;
+  /** By id of the lease, with the connection of the newest of its requests. */
+  readonly pending: Map<unknown, { comm: Comm; readonly acquired: Promise<boolean> }>;
 }
 
 interface Lease {
@@ -438,11 +439,15 @@ class Semaphores {
     const id = request['lease_id'];
     if (semaphore.leases.has(id)) return Promise.resolve(true);
     const known = semaphore.pending.get(id);
-    if (known !== undefined) return known;
-    const acquired = this.wait(semaphore, id, timeoutIn(request), comm).finally(() => {
+    if (known !== undefined) {
+      known.comm = comm; // The one before may have broken.
+      return known.acquired;
+    }
+    const asking = { comm };
+    const acquired = this.wait(semaphore, id, timeoutIn(request), asking).finally(() => {
       semaphore.pending.delete(id);
     });
-    semaphore.pending.set(id, acquired);
+    semaphore.pending.set(id, Object.assign(asking, { acquired }));
     return acquired;
   }
 
@@ -493,11 +498,11 @@ class Semaphores {
     semaphore: DaskSemaphore,
     id: unknown,
     timeoutMs: number | undefined,
-    comm: Comm,
+    asking: { readonly comm: Comm },
   ): Promise<boolean> {
     const { name, leasesMax: leases } = semaphore;
     const wanted = { name, leases, timeoutMs };
-    const granted = await acquire(this.coordination, 'acquireLease', wanted, comm);
+    const granted = await acquire(this.coordination, 'acquireLease', wanted, asking);
     if (granted === undefined) return false;
     if (this.byName.get(name) !== semaphore) {
       await this.end(granted.lease);
@@ -559,7 +564,7 @@ async function acquire(
   coordination: Coordination,
   command: 'acquireLock' | 'acquireLease',
   parameters: Fields,
-  comm: Comm,
+  asking: { readonly comm: Comm },
 ): Promise<Granted | undefined> {
   let granted: Granted;
   try {
@@ -568,7 +573,7 @@ async function acquire(
     if (isTimeout(error)) return undefined;
     throw error;
   }
-  if (!comm.isClosed) return granted;
+  if (!asking.comm.isClosed) return granted;
   await coordination.call('release', { lease: granted.lease });
   return undefined;
 }
@@ -598,25 +603,26 @@ class MultiLocks {
 
   constructor(private readonly context: DaskContext) {}
 
-  async acquire(message: Fields): Promise<boolean> {
+  async acquire(message: Fields, comm: Comm): Promise<boolean> {
     const id = message['id'];
-    const names = (listIn(message, 'locks') ?? []).map((name) => nameIn({ name }));
-    const wantedCount = numberIn(message, 'num_locks') ?? names.length;
-    if (this.requests.has(id) || wantedCount < 1 || wantedCount > names.length) {
+    const listed = (listIn(message, 'locks') ?? []).map((name) => nameIn({ name }));
+    const names = [...new Set(listed)];
+    const wantedCount = numberIn(message, 'num_locks') ?? listed.length;
+    if (this.requests.has(id) || wantedCount < 1 || wantedCount > listed.length) {
       throw new PythonException(
         'ValueError',
-        `a MultiLock wants 1 to ${names.length} of its locks, each time after it has released them; got ${wantedCount}`,
+        `a MultiLock wants 1 to ${listed.length} of its locks, each time after it has released them; got ${wantedCount}`,
       );
     }
     const request: Request = {
       id,
       locks: new Set(),
-      leftCount: wantedCount,
+      leftCount: Math.min(wantedCount, names.length), // Dask counts a name that is there twice twice.
       grant: () => undefined,
     };
     this.requests.set(id, request);
     if (this.enterLines(request, names)) return true;
-    return this.wait(request, timeoutIn(message));
+    return this.wait(request, comm, timeoutIn(message));
   }
 
   release(id: unknown): void {
@@ -640,16 +646,19 @@ class MultiLocks {
     return false;
   }
 
-  private wait(request: Request, timeoutMs = Infinity): Promise<boolean> {
+  private wait(request: Request, comm: Comm, timeoutMs = Infinity): Promise<boolean> {
     return new Promise((resolve) => {
-      const timer = this.context.clock.setTimer(timeoutMs, () => {
-        this.leave(request);
-        resolve(false);
-      });
-      request.grant = () => {
+      let isWaiting = true;
+      const end = (isGranted: boolean): void => {
+        if (!isWaiting) return;
+        isWaiting = false;
         timer.cancel();
-        resolve(true);
+        if (!isGranted) this.leave(request);
+        resolve(isGranted);
       };
+      const timer = this.context.clock.setTimer(timeoutMs, () => end(false));
+      void comm.closed.then(() => end(false));
+      request.grant = () => end(true);
     });
   }
 
@@ -674,7 +683,7 @@ export const makeMultiLocks: MakeExtension = (context): DaskExtension => {
   const locks = new MultiLocks(context);
   return {
     rpc: {
-      multi_lock_acquire: (request) => locks.acquire(request),
+      multi_lock_acquire: (request, _context, comm) => locks.acquire(request, comm),
       multi_lock_release: ({ id }) => locks.release(id),
     },
   };

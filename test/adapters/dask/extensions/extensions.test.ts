@@ -199,6 +199,28 @@ describe('locks', () => {
     expect(await waiting).toBe(true);
     expect(await errorOf('multi_lock_release', { id: 'a' })).toMatch(/^KeyError/);
   });
+
+  it('of several names are not given to a client that left while it waited', async () => {
+    const one = { locks: ['x'], num_locks: 1, timeout: null };
+    await bench.call('multi_lock_acquire', { id: 'a', ...one });
+    const comm = await bench.connect();
+    comm.write({ op: 'multi_lock_acquire', id: 'gone', ...one, reply: true });
+    await until(() => comm.bufferedBytes === 0);
+    await bench.call('echo', { data: 1 });
+    comm.abort(new Error('gone'));
+    await comm.closed;
+    await bench.call('echo', { data: 1 });
+    await bench.call('multi_lock_release', { id: 'a' });
+    expect(await bench.call('multi_lock_acquire', { id: 'b', ...one, timeout: 5 })).toBe(true);
+  });
+
+  it('of several names may be there twice', async () => {
+    const twice = { locks: ['x', 'x'], num_locks: 2, timeout: 0.05 };
+    expect(await bench.call('multi_lock_acquire', { id: 'a', ...twice })).toBe(true);
+    await bench.call('multi_lock_release', { id: 'a' });
+    const one = { id: 'b', locks: ['x'], num_locks: 1, timeout: 5 };
+    expect(await bench.call('multi_lock_acquire', one)).toBe(true);
+  });
 });
 
 describe('semaphores', () => {
@@ -214,6 +236,23 @@ describe('semaphores', () => {
     expect(await bench.call('semaphore_acquire', { ...acquire, lease_id: '2' })).toBe(false);
     await bench.call('semaphore_release', { name: 's', lease_id: '1' });
     expect(await bench.call('semaphore_acquire', { ...acquire, lease_id: '2' })).toBe(true);
+  });
+
+  it('are taken by the newest connection of a request that was repeated', async () => {
+    await bench.call('semaphore_register', { name: 's', max_leases: 1, lease_timeout: 30 });
+    const acquire = { name: 's', lease_id: '2', timeout: null };
+    await bench.call('semaphore_acquire', { ...acquire, lease_id: '1' });
+    const comm = await bench.connect();
+    comm.write({ op: 'semaphore_acquire', ...acquire, reply: true });
+    const waiting = (): number =>
+      (bench.scheduler.command('coordination.semaphoreState', { name: 's' }) as never)['waiting'];
+    await until(() => waiting() === 1);
+    comm.abort(new Error('broke'));
+    await comm.closed;
+    const again = bench.call('semaphore_acquire', acquire);
+    await bench.call('echo', { data: 1 });
+    await bench.call('semaphore_release', { name: 's', lease_id: '1' });
+    expect(await again).toBe(true);
   });
 
   it('take leases back that are not refreshed', async () => {
@@ -335,5 +374,53 @@ describe('what a client says without waiting for an answer', () => {
     client.send({ op: 'queue-future-release', name: 'q', key: 'k' });
     expect(await bench.call('echo', { data: 1 })).toBe(1);
     expect(client.closed).toBe(false);
+  });
+});
+
+describe('a shuffle', () => {
+  it('restricts an output again after the task of that key was cancelled', async () => {
+    const version = '2023.3.2';
+    const worker = await bench.runningWorker(4001, {}, version);
+    await bench.runningWorker(4002, {}, version);
+    const spec = { function: new Uint8Array([1]), args: new Uint8Array([2]) };
+    const layer = {
+      __module__: 'dask.highlevelgraph',
+      __name__: 'MaterializedLayer',
+      annotations: null,
+      state: {
+        dsk: { in: spec, 'shuffle-barrier-s': spec, out: spec },
+        dependencies: { in: [], 'shuffle-barrier-s': ['in'], out: ['shuffle-barrier-s'] },
+      },
+    };
+    const client = await bench.client('Client-1', '2022.12.1');
+    const { tasks } = bench.scheduler.cluster;
+    const restrictedTo = async (): Promise<readonly string[]> => {
+      client.send({
+        op: 'update-graph-hlg',
+        hlg: { layers: [layer] },
+        keys: ['out'],
+        priority: { in: 0, 'shuffle-barrier-s': 1, out: 2 },
+        submitting_task: null,
+        fifo_timeout: '60s',
+        actors: false,
+        code: null,
+      });
+      await until(() => tasks.get('in')?.state === 'processing');
+      const run = (await bench.call('shuffle_get_or_create', {
+        id: 's',
+        type: 'DataFrameShuffle',
+        spec: { npartitions: 1 },
+        worker: worker.address,
+      })) as { readonly run_id: number };
+      const output = { id: 's', run_id: run.run_id, key: 'out', worker: worker.address };
+      await bench.call('shuffle_restrict_task', output);
+      await bench.call('echo', { data: 1 });
+      const { workers = [] } = tasks.get('out')?.restrictions ?? {};
+      client.send({ op: 'client-releases-keys', keys: ['out'] });
+      await until(() => !tasks.has('out') && !tasks.has('in'));
+      return [...workers];
+    };
+    expect(await restrictedTo()).toEqual([worker.address]);
+    expect(await restrictedTo()).toEqual([worker.address]);
   });
 });

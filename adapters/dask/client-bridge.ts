@@ -189,6 +189,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
   }
 
   private take(message: Fields): Promise<void> | undefined {
+    if (this.isOver) return undefined; // It has left while an earlier message was unpacked.
     const op = String(message['op']);
     try {
       checkParameters('stream', op, message);

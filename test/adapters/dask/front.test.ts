@@ -1,4 +1,8 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
@@ -250,6 +254,45 @@ describe('clients', () => {
     client.comm.abort(new Error('gone'));
     await until(() => !bench.scheduler.cluster.clients.has('Client-1'));
     expect(await bench.call('ncores')).toEqual({});
+  });
+
+  it('that leave while their graph is unpacked want nothing any more', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'yardmaster-front-'));
+    const python = join(folder, 'python');
+    writeFileSync(python, '#!/bin/sh\nsleep 0.5\nexit 1\n', { mode: 0o755 });
+    const slow = await DaskBench.start({}, python);
+    const worker = await slow.runningWorker(4001);
+    const keeper = await slow.client('Client-k');
+    keeper.submit('inc-1');
+    await worker.next('compute-task');
+    worker.finish('inc-1');
+    await keeper.next('key-in-memory');
+    const client = await slow.client('Client-g', '2024.12.1');
+    const { tasks, clients } = slow.scheduler.cluster;
+    client.send(
+      {
+        op: 'update-graph',
+        graph_header: {},
+        graph_frames: [],
+        expr_ser: new Uint8Array([1]),
+        keys: ['zz'],
+        code: [],
+        annotations: {},
+        fifo_timeout: '60s',
+        internal_priority: null,
+        span_metadata: {},
+        submitting_task: null,
+      },
+      { op: 'client-desires-keys', keys: ['inc-1'], client: 'Client-g' },
+    );
+    await sleep(100);
+    client.comm.abort(new Error('killed'));
+    await until(() => !clients.has('Client-g'));
+    await sleep(2000);
+    expect([...clients.keys()]).not.toContain('Client-g');
+    expect([...(tasks.get('inc-1')?.whoWants ?? [])].map(({ key }) => key)).toEqual(['Client-k']);
+    await slow.close();
+    rmSync(folder, { recursive: true });
   });
 
   it('whose graph does not unpack get the reason for each key', async () => {

@@ -11,6 +11,8 @@ import {
 
 /** Characters of the error stream that are kept for the message about a process that died. */
 const STDERR_KEPT = 4000;
+/** For which streams are read that are still open when the process is gone. */
+const STREAMS_AFTER_EXIT_MS = 1000;
 
 /**
  * Freed memory shall go back to the system, so that the worker's resident set shows what it uses.
@@ -101,6 +103,15 @@ export class WorkerProcess {
       const end = (how: Partial<ProcessEnd>): void => resolve(this.onEnd(how));
       this.child.once('error', (failure) => {
         if (this.child.pid === undefined) end({ failure });
+      });
+      // A process that a task has started may keep the streams open long after the worker is gone.
+      this.child.once('exit', () => {
+        this.watch.cancel();
+        const timer = clock.setTimer(STREAMS_AFTER_EXIT_MS, () => {
+          this.child.stdout?.destroy();
+          this.child.stderr?.destroy();
+        });
+        this.child.once('close', () => timer.cancel());
       });
       // Unlike `exit`, when the streams are read as well.
       this.child.once('close', (code, signal) => {

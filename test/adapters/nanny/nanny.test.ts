@@ -98,6 +98,15 @@ describe('a nanny', () => {
     expect(gone.error).toMatchObject({ code: 'ERR_CLOSED' });
   });
 
+  test('replaces a process whose streams are kept open by one that it has started', async () => {
+    const rules = { stableAfterMs: 0, attemptsMax: 1, firstDelayMs: 1 };
+    const { lines, registrations } = look('parent', { rules, stuckAfterMs: 2500 });
+    const startMs = Date.now();
+    await registrations(2);
+    expect(lines[0]).toMatch(/ended with exit code 3/);
+    expect(Date.now() - startMs).toBeLessThan(5000);
+  });
+
   test('replaces a process that gives no sign of life', async () => {
     const { nanny, lines, registrations } = look('silent', { stuckAfterMs: 1000 });
     await registrations(2);

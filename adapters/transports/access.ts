@@ -215,10 +215,21 @@ export class AccessFile {
     temporary.add(this);
   }
 
-  /** Its keys; a file that does not exist is made with new ones. @throws YardmasterError `ERR_ACCESS` */
+  /**
+   * Its keys; a file that does not exist is made with new ones, and one that was temporary stays from now on.
+   * @throws YardmasterError `ERR_ACCESS`
+   */
   ensure(): Access {
     if (!this.exists) this.write(newAccess());
-    return this.read();
+    const { owner, ...access } = this.read();
+    if (owner !== undefined) this.write(access);
+    return access;
+  }
+
+  /** A process of this machine that is no more had it for as long as it lived. */
+  get isAbandoned(): boolean {
+    const owner = ownerOf(this);
+    return owner?.host === hostname() && !isAlive(owner.pid);
   }
 
   /** Notes where the scheduler listens. Returns what the file said before, if that was another address. */
@@ -247,8 +258,7 @@ export class AccessFile {
 function removeAbandoned(folder: string): void {
   for (const name of readdirSync(folder)) {
     const file = new AccessFile(join(folder, name));
-    const owner = name.endsWith('.json') ? ownerOf(file) : undefined;
-    if (owner?.host === hostname() && !isAlive(owner.pid)) file.remove();
+    if (name.endsWith('.json') && file.isAbandoned) file.remove();
   }
 }
 

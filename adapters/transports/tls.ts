@@ -170,7 +170,8 @@ class TlsLayer implements SocketLayer {
     }
     const file = this.served ?? this.fileFor(address);
     // Nothing finds the file of a port that the system has chosen when the scheduler is gone.
-    this.isTemporary &&= !file.exists && dirname(file.path) === accessFolder();
+    this.isTemporary &&=
+      (!file.exists || file.isAbandoned) && dirname(file.path) === accessFolder();
     if (this.isTemporary) file.makeTemporary();
     else file.ensure();
     const before = file.announce(address);

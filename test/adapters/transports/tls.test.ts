@@ -1,7 +1,8 @@
+import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect as connectPlain, Socket } from 'node:net';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls, TLSSocket } from 'node:tls';
 
@@ -278,6 +279,29 @@ describe('an access file', () => {
     expect(await client.submit(square, 2).result()).toBe(4);
     await client.close();
     expect(readFileSync(file.path, 'utf8')).not.toContain(new AccessFile(old).read().keys.admin);
+  });
+});
+
+describe('the access file of a scheduler that was killed', () => {
+  const clock = new SystemClock();
+  const listen = (address: string) =>
+    new TlsTransport(clock, { environment: false }).listen(address, () => ({
+      onMessages: () => undefined,
+      onClose: () => undefined,
+    }));
+
+  it('stays when another scheduler at its port has taken it over', async () => {
+    const probe = await listen('tls://127.0.0.1:0');
+    await probe.close();
+    const { address } = probe;
+    const left = new AccessFile(join(home, 'access', `${new URL(address).port}.json`));
+    const { pid } = spawnSync(process.execPath, ['-e', '']);
+    left.write({ ...newAccess(address), owner: { pid, host: hostname() } });
+    const next = await listen(address);
+    const other = await listen('tls://127.0.0.1:0');
+    expect(left.exists).toBe(true);
+    expect(left.read().owner).toBe(undefined);
+    await Promise.all([next.close(), other.close()]);
   });
 });
 

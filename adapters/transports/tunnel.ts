@@ -92,13 +92,19 @@ export function relayConnection(
 ): void {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//.exec(address)?.[1];
   const transport = transports.find((candidate) => candidate.scheme === scheme);
+  let hasEnded = false;
+  port.once('close', () => {
+    hasEnded = true;
+  });
+  const open = (connection: Connection): Relay => {
+    const relay = new Relay(connection, port);
+    if (hasEnded) relay.onPortClosed();
+    return relay;
+  };
   const connecting =
     transport === undefined
       ? Promise.reject(noTransport(address, transports))
-      : transport.connect(address, (connection) => new Relay(connection, port), {
-          timeoutMs,
-          role,
-        });
+      : transport.connect(address, open, { timeoutMs, role });
   connecting.catch((error: unknown) => {
     port.postMessage({ op: 'failed', error: toErrorPayload(error) } satisfies OutOfTunnel);
     port.close();
@@ -171,7 +177,7 @@ class Relay {
     if (nbytes > 0 && !this.isOver) this.post({ op: 'taken', nbytes });
   }
 
-  private onPortClosed(): void {
+  onPortClosed(): void {
     if (this.isOver) return;
     this.connection.abort(new YardmasterError('ERR_CLOSED', 'the thread of the task ended'));
   }

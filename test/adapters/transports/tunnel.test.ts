@@ -58,6 +58,27 @@ describe('a tunnel', () => {
     expect(await closed).toMatchObject({ code: 'ERR_CLOSED' });
   });
 
+  test('whose thread ends while it connects takes its connection along', async () => {
+    const inner = new InMemoryTransport(new SystemClock());
+    const closed = new Promise<Error | undefined>((resolve) => {
+      void inner.listen('inmemory://node:2', () => ({ ...DEAF, onClose: resolve }));
+    });
+    const { port1, port2 } = new MessageChannel();
+    const portClosed = new Promise((resolve) => port2.once('close', resolve));
+    const late: Transport = {
+      scheme: inner.scheme,
+      listen: (address, accept) => inner.listen(address, accept),
+      connect: async (...parameters) => {
+        await portClosed;
+        return inner.connect(...parameters);
+      },
+    };
+    const address = 'inmemory://node:2';
+    relayConnection({ address, role: 'client', timeoutMs: 1000, port: port2 }, [late]);
+    port1.close();
+    expect(await closed).toMatchObject({ code: 'ERR_CLOSED' });
+  });
+
   test('to what the worker cannot reach fails, and names what it can', async () => {
     const inner = new InMemoryTransport(new SystemClock());
     const tunnel = new TunnelTransport('quic', (request) => relayConnection(request, [inner]));

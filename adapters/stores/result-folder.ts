@@ -520,6 +520,13 @@ interface Place {
   readonly older: Place | undefined;
 }
 
+/** The place and its older ones, without those in other packs. */
+function placesIn(packs: ReadonlySet<Pack>, place: Place | undefined): Place | undefined {
+  const left: Place[] = [];
+  for (let at = place; at !== undefined; at = at.older) if (packs.has(at.pack)) left.push(at);
+  return left.reduceRight<Place | undefined>((older, at) => ({ ...at, older }), undefined);
+}
+
 /**
  * Small results of a folder, one after the other in few files. A file has one writer: a thread of a process. Records are
  * appended, and forgotten in place; each has checksums, so that what was not written to its end does not count.
@@ -629,6 +636,7 @@ class ResultPacks {
   /** Reads what was written since the last time. */
   private async scanAll(): Promise<void> {
     this.folderNames = new Set(ifThereNow(() => readdirSync(this.folder)));
+    this.dropRemoved();
     let startMs = performance.now();
     for (const name of this.folderNames) {
       if (!isPack(name)) continue;
@@ -641,6 +649,19 @@ class ResultPacks {
         await nextTurn();
         startMs = performance.now();
       }
+    }
+  }
+
+  /** Forgets packs that another process has removed, and what was in them. */
+  private dropRemoved(): void {
+    const before = this.packs.size;
+    for (const name of this.packs.keys()) if (!this.folderNames.has(name)) this.packs.delete(name);
+    if (this.packs.size === before) return;
+    const kept = new Set(this.packs.values());
+    for (const [key, place] of this.index) {
+      const left = placesIn(kept, place);
+      if (left === undefined) this.index.delete(key);
+      else this.index.set(key, left);
     }
   }
 

@@ -56,6 +56,17 @@ async function present(count: number, results = new ResultFolder(folder)): Promi
 }
 
 describe('small results of a folder', () => {
+  test('are forgotten by all when one removes their file', async () => {
+    const reader = new ResultFolder(folder);
+    await filled(3);
+    expect(await present(3, reader)).toEqual([0, 1, 2]);
+    rmSync(onlyPack());
+    await reader.has(keyOf(9));
+    const { index, packs: known } = (reader as unknown as { packs: Record<string, Set<string>> })
+      .packs as unknown as Record<string, Map<string, unknown>>;
+    expect([index?.size, known?.size]).toEqual([0, 0]);
+  });
+
   test('are in one file for each writer, and read by all', async () => {
     const one = await filled(3);
     const other = new ResultFolder(folder);

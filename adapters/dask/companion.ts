@@ -170,11 +170,13 @@ export class Companion implements AddedOperations {
   }
 
   private started(): Promise<CompanionProcess> {
-    this.starting ??= this.start().catch((error: unknown) => {
-      this.starting = undefined;
+    if (this.starting !== undefined) return this.starting;
+    const starting = this.start().catch((error: unknown) => {
+      if (this.starting === starting) this.starting = undefined;
       throw error;
     });
-    return this.starting;
+    this.starting = starting;
+    return starting;
   }
 
   private async start(): Promise<CompanionProcess> {
@@ -187,9 +189,24 @@ export class Companion implements AddedOperations {
       log,
       answer: (op, fields) => this.answer(op, fields),
       holdPeers: (isHeld) => host.holdPeers(isHeld),
-      ended: (reason) => this.onEnded(reason),
+      ended: (reason) => {
+        if (this.process === process) this.onEnded(reason);
+      },
     });
     this.process = process;
+    try {
+      await this.configure(process, folder);
+    } catch (error) {
+      process.kill(
+        new YardmasterError('ERR_CLOSED', `it did not start: ${(error as Error).message}`),
+      );
+      throw error;
+    }
+    return process;
+  }
+
+  private async configure(process: CompanionProcess, folder: string): Promise<void> {
+    const { host } = this;
     const { address, id, services } = host;
     await process.request('configure', {
       fields: {
@@ -204,7 +221,6 @@ export class Companion implements AddedOperations {
     });
     const { preload: modules, preloadArgv: argv } = host.options;
     if (modules.length > 0) await process.request('preload', { modules, argv });
-    return process;
   }
 
   private onEnded(reason: YardmasterError): void {

@@ -657,7 +657,10 @@ class MultiLocks {
         resolve(isGranted);
       };
       const timer = this.context.clock.setTimer(timeoutMs, () => end(false));
-      void comm.closed.then(() => end(false));
+      comm.closed.then(
+        () => end(false),
+        () => end(false),
+      );
       request.grant = () => end(true);
     });
   }

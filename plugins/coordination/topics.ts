@@ -74,7 +74,12 @@ export class Topics {
   subscribe(client: string, topic: string): void {
     const subscriber = this.subscribers.get(client) ?? this.add(client);
     if (subscriber.topics.has(topic)) return;
-    this.scope.budget.charge(entryBytes(topic), `a subscription to "${topic}"`);
+    try {
+      this.scope.budget.charge(entryBytes(topic), `a subscription to "${topic}"`);
+    } catch (error) {
+      if (subscriber.topics.size === 0) this.remove(client, subscriber);
+      throw error;
+    }
     subscriber.topics.add(topic);
     const others = this.byTopic.get(topic);
     if (others === undefined) this.byTopic.set(topic, new Set([subscriber]));

@@ -59,8 +59,8 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
   diedMs = Infinity;
   /** The number of times that it paused for lack of memory. */
   pauseCount = 0;
-  /** Milliseconds by which messages to and from the scheduler are later. */
-  extraDelayMs = 0;
+  /** Milliseconds by which messages to and from the scheduler are later, of each fault that lasts: the newest counts. */
+  readonly extraDelaysMs: number[] = [];
   /** Its process stands still until then. */
   pausedUntilMs = 0;
   private readonly memory: MemoryWatch | undefined;
@@ -276,7 +276,9 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
   /** The time of a message to or from the scheduler, over this direction of the link. */
   private messageMs(link: Link): number {
     const { world } = this;
-    return world.messageMs(this.name) + world.network.waitMs(link) + this.extraDelayMs;
+    return (
+      world.messageMs(this.name) + world.network.waitMs(link) + (this.extraDelaysMs.at(-1) ?? 0)
+    );
   }
 }
 

@@ -61,7 +61,8 @@ export class SimulatedWorld implements WorkerWorld {
   private readonly startsOfPlace: number[] = [];
   private readonly models: WorkerModel[];
   private readonly runsOfKey = new Map<string, number>();
-  private readonly slowdowns = new Map<string, number>();
+  /** Those that last, by the name of the worker: the newest counts. */
+  private readonly slowdowns = new Map<string, number[]>();
   private readonly heartbeatMs: number | undefined;
   private readonly net: NetworkModel;
   private readonly durations: DurationModel;
@@ -137,7 +138,7 @@ export class SimulatedWorld implements WorkerWorld {
 
   durationMs(worker: RunOwner, key: string, runSpec: unknown, attempt: number): number {
     const { spread, overheadMs } = this.durations;
-    const speed = worker.speed / (this.slowdowns.get(worker.name) ?? 1);
+    const speed = worker.speed / (this.slowdowns.get(worker.name)?.at(-1) ?? 1);
     return (
       overheadMs + (this.costs.durationMs(runSpec) * this.draw.factor(spread, key, attempt)) / speed
     );
@@ -232,6 +233,12 @@ export class SimulatedWorld implements WorkerWorld {
     });
   }
 
+  /** Adds what a fault does to what others do, until its own end. */
+  private lastUntil(untilMs: number, lasting: number[], effect: number): void {
+    lasting.push(effect);
+    this.plan(untilMs, () => lasting.splice(lasting.indexOf(effect), 1));
+  }
+
   private inflict(fault: Fault): void {
     if (fault.kind === 'join') {
       this.join({
@@ -254,13 +261,14 @@ export class SimulatedWorld implements WorkerWorld {
         worker.pausedUntilMs = Math.max(worker.pausedUntilMs, untilMs);
         this.plan(untilMs, () => undefined);
         return;
-      case 'straggle':
-        this.slowdowns.set(worker.name, fault.factor);
-        this.plan(untilMs, () => this.slowdowns.delete(worker.name));
+      case 'straggle': {
+        const factors = this.slowdowns.get(worker.name) ?? [];
+        this.slowdowns.set(worker.name, factors);
+        this.lastUntil(untilMs, factors, fault.factor);
         return;
+      }
       case 'delay':
-        worker.extraDelayMs = fault.byMs;
-        this.plan(untilMs, () => (worker.extraDelayMs = 0));
+        this.lastUntil(untilMs, worker.extraDelaysMs, fault.byMs);
         return;
     }
   }

@@ -70,6 +70,18 @@ describe('the same seed', () => {
 });
 
 it.each([
+  { kind: 'straggle', worker: 0, factor: 5 },
+  { kind: 'delay', worker: 0, byMs: 20 },
+] as const)('a fault that is over does not end one of its kind that lasts: %j', async (fault) => {
+  const lasting = { ...fault, atMs: 0, forMs: 5000 };
+  const short = { ...fault, atMs: 5, forMs: 10 };
+  const options = { workers: 1, worker: { threads: 1 }, seed: 1 };
+  const alone = await simulate(map(20), { ...options, faults: [lasting] });
+  const both = await simulate(map(20), { ...options, faults: [lasting, short] });
+  expect(both.makespanS).toBe(alone.makespanS);
+});
+
+it.each([
   [{ workers: 2, thread: 4 }, 'thread is not known'],
   [{ workers: 2.5 }, 'workers must be'],
   [{ worker: { threads: 0 } }, 'worker.threads must be a whole number of at least 1'],

@@ -116,7 +116,11 @@ export async function runWorker(
   await preloads?.setUp();
   let context: WorkerContext | undefined;
   let executor: Executor | undefined;
+  // The process of a guest is not its own.
+  const loopDelay = parts.isGuest === true ? undefined : new LoopDelay();
+  loopDelay?.start();
   const close = async (): Promise<void> => {
+    loopDelay?.stop();
     context?.close();
     await preloads?.close();
   };
@@ -151,7 +155,7 @@ export async function runWorker(
       localDirectory: new SpillFolder(config.memory.spillFolder).parent,
       // The process of a guest is not its own, and in virtual time nobody uses CPU.
       ...(parts.isGuest === true ? {} : { measureMemory: () => process.memoryUsage.rss() }),
-      ...(parts.isGuest === true ? {} : { takeLoopDelayMs: loopDelay() }),
+      ...(loopDelay === undefined ? {} : { takeLoopDelayMs: () => latestDelayMs(loopDelay) }),
       ...(clock instanceof SystemClock ? { measureCpu } : {}),
       ...(clock instanceof SystemClock && parts.isGuest !== true ? { speed: threadSpeed() } : {}),
       sharesProcess: parts.isGuest === true,
@@ -188,11 +192,9 @@ function measureCpuWait(): number | undefined {
   }
 }
 
-/** Begins to measure how late timers of this process are, and tells it in milliseconds since the call before. */
-function loopDelay(): () => number {
-  const delay = new LoopDelay();
-  delay.start();
-  return () => Math.round(delay.take(1)[0] ?? 0);
+/** How late timers of this process were at most since the call before, in milliseconds. */
+function latestDelayMs(delay: LoopDelay): number {
+  return Math.round(delay.take(1)[0] ?? 0);
 }
 
 /** The store of results for the clients of tasks; that of a module is tried. */

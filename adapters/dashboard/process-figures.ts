@@ -9,6 +9,7 @@ export class LoopDelay {
   private readonly intervals = monitorEventLoopDelay({ resolution: INTERVAL_MS });
 
   start(): void {
+    this.intervals.reset();
     this.intervals.enable();
   }
 

@@ -101,7 +101,7 @@ function firstAddress(child: ChildProcess): Promise<string> {
     child.stderr?.on('data', (chunk: Buffer) => (said = (said + chunk.toString()).slice(-4000)));
     if (child.stdout !== null) {
       createInterface({ input: child.stdout }).on('line', (line) => {
-        const address = /tcp:\/\/\S+:\d+/.exec(line)?.[0];
+        const address = /(?:tcp|tls):\/\/\S+:\d+/.exec(line)?.[0];
         if (address !== undefined) resolve(address);
       });
     }

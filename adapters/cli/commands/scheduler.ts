@@ -66,7 +66,7 @@ function journalOf({ journal: folder, ...flags }: SchedulerFlags): { journal?: J
     };
     return { journal };
   }
-  if (durability ?? onJournalError ?? journalWait) {
+  if ((durability ?? onJournalError ?? journalWait) !== undefined) {
     throw new YardmasterError(
       'ERR_CONFIG',
       '--durability, --on-journal-error and --journal-wait need --journal with a folder',

@@ -263,7 +263,7 @@ export class Metrics {
     );
     this.counter(
       `${at}plugin_hook_seconds_total`,
-      'Time in the hooks of plugins, estimated from every 64th call',
+      'Time in the hooks of plugins; of those that are built in, estimated from every 64th call',
       () => this.hooks(({ totalMs }) => totalMs / 1000),
     );
     this.gauge(`${at}dashboard_viewers`, 'Open pages of the dashboard', () => [[this.viewers()]]);

@@ -73,7 +73,7 @@ interface Share {
 export class BalanceMemory extends ActiveMemoryManagerPolicy<BalanceMemoryOptions> {
   static override readonly optionsSchema = optionsSchema;
 
-  /** StartedRuns: the copy was asked for, the original is still there. */
+  /** Moves that have begun: the copy was asked for, the original is still there. */
   private readonly moves = new Map<TaskView, Move>();
   private bytesUnderWay = 0;
 

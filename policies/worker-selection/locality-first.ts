@@ -21,8 +21,8 @@ const LATENCY_S = 0.001;
 /**
  * The worker on which the task ends first if it could begin at once: where the inputs are, unless a faster worker gains more
  * than twice what it takes to fetch them. Waiting does not count: moving tasks that wait is left to stealing, which knows
- * more by then. What would not fit into a worker's memory costs as much as to move it away. Ties go to the least busy worker. The sources of a graph are divided beforehand, so that neighbours share a
- * worker. After Mars' assigner.
+ * more by then. What would not fit into a worker's memory costs as much as to move it away. Ties go to the least busy worker.
+ * With `sources: ranges` the sources of a graph are divided beforehand, so that neighbours share a worker. After Mars' assigner.
  */
 export const localityFirst = definePolicy('workerSelection', {
   name: 'locality-first',
@@ -50,7 +50,7 @@ type IntendedMemory = readonly (readonly [task: number, worker: string])[];
 class LocalityFirst implements ScoringSelection {
   readonly reach = REACH;
   readonly placesRootish = false;
-  /** Worker of each source that is not placed yet, by id of the task. */
+  /** Worker for which each source was meant, by id of the task; only with ranges. */
   private readonly intended: (WorkerView | undefined)[] = [];
 
   constructor(private readonly hasRanges: boolean) {}

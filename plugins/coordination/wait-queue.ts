@@ -195,10 +195,6 @@ export class Budget {
 
   constructor(private readonly limitBytes: number) {}
 
-  get usedBytes(): number {
-    return this.used;
-  }
-
   /**
    * @param what - for people: `an item for the queue "q"`
    * @throws YardmasterError `ERR_COORDINATION` when the limit would be exceeded; then nothing is

@@ -29,8 +29,6 @@ interface SpreadReplicasOptions {
 export class SpreadReplicas extends ActiveMemoryManagerPolicy<SpreadReplicasOptions> {
   /** Results whose copies have not arrived yet. */
   readonly open: Set<TaskView>;
-  /** Results that are gone. */
-  readonly lost: TaskView[] = [];
 
   constructor(options: SpreadReplicasOptions) {
     super(options);
@@ -41,13 +39,8 @@ export class SpreadReplicas extends ActiveMemoryManagerPolicy<SpreadReplicasOpti
     const workers = this.workers(amm);
     for (const task of this.open) {
       if (task.state === 'memory') yield* this.spread(task, workers, amm);
-      else this.leave(task);
+      else this.open.delete(task); // It is gone.
     }
-  }
-
-  private leave(task: TaskView): void {
-    this.open.delete(task);
-    this.lost.push(task);
   }
 
   private workers({ cluster }: AmmView): readonly WorkerView[] {

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { type Clock, elapsedMs, every, type Timer } from '../api/clock.ts';
 import { messageOf, YardmasterError } from '../api/errors.ts';
 import type { HookName } from '../api/hooks.ts';
@@ -21,7 +20,7 @@ import type { RemotePlugin } from '../messages/protocol.ts';
 import type { ModuleLimit } from '../shared/limits.ts';
 import { hint, show } from '../shared/words.ts';
 import { InTurn } from '../util/steps.ts';
-import { isPlainObject, isPromise } from '../util/values.ts';
+import { isEqual, isPlainObject, isPromise } from '../util/values.ts';
 import type { PluginKind } from './contracts.ts';
 import { AT_RUN_TIME, UniqueNames } from './extension-options.ts';
 import {
@@ -689,7 +688,7 @@ export class RemotePlugins {
       if (!names.has(name)) await this.attempt(() => this.remove(name));
     }
     for (const plugin of wanted) {
-      const isThere = isDeepStrictEqual(this.added.get(plugin.name), plugin);
+      const isThere = isEqual(this.added.get(plugin.name), plugin);
       if (!isThere) await this.attempt(() => this.add(plugin));
     }
   }

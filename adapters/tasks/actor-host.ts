@@ -26,6 +26,8 @@ interface Hosted {
 /** The actors of one thread. */
 export class ActorHost {
   private readonly actors = new Map<string, Hosted>();
+  /** Aborted when an actor is released before it is made. */
+  private readonly making = new Map<string, AbortController>();
 
   /** @param nowMs - times the calls */
   constructor(
@@ -40,6 +42,7 @@ export class ActorHost {
     const released = new AbortController();
     const context = contextOf(key, { signal: released.signal, surroundings });
     const startMs = nowMs();
+    this.making.set(key, released);
     try {
       const spec = functionSpec(task);
       const found = loadFunction(spec, surroundings);
@@ -48,6 +51,7 @@ export class ActorHost {
       const callerFor = callerIn(context);
       const args = unpackArguments(spec.args, task.inputs, (bytes) => readResult(bytes, callerFor));
       const object = callInTask(context, () => new made(...(args as never[])));
+      if (released.signal.aborted) throw actorLost(key);
       const actor = new ActorObject(object, { context, nowMs, callerFor });
       this.actors.set(key, { actor, context, released });
       const { type, methods } = actor;
@@ -56,6 +60,8 @@ export class ActorHost {
     } catch (thrown) {
       endRun(context);
       return { kind: 'failure', error: describeFailure(thrown) };
+    } finally {
+      if (this.making.get(key) === released) this.making.delete(key);
     }
   }
 
@@ -68,6 +74,7 @@ export class ActorHost {
 
   /** The actor is needed no more. No-op when it is not here. */
   release(key: string): void {
+    this.making.get(key)?.abort();
     const hosted = this.actors.get(key);
     if (hosted === undefined) return;
     this.actors.delete(key);
@@ -76,7 +83,7 @@ export class ActorHost {
   }
 
   close(): void {
-    for (const key of [...this.actors.keys()]) this.release(key);
+    for (const key of [...this.making.keys(), ...this.actors.keys()]) this.release(key);
   }
 }
 

@@ -101,7 +101,8 @@ export class ThreadExecutor implements Executor {
           resolve(result);
         });
         const onGivenUp = (): void => abort();
-        signal.addEventListener('abort', onGivenUp, { once: true });
+        if (signal.aborted) onGivenUp();
+        else signal.addEventListener('abort', onGivenUp, { once: true });
         return;
       }
       const onAbort = (): void => {

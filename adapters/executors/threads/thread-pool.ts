@@ -272,6 +272,11 @@ class ActorThread {
     this.ready = started(this.worker);
     this.worker.on('message', (message: FromThread) => this.onMessage(message));
     this.worker.on('error', (error) => (this.uncaught = error));
+    // The answer in it is lost, and nothing says whose it was.
+    this.worker.on('messageerror', (error) => {
+      this.uncaught ??= error;
+      inBackground(this.close(), 'a thread of actors did not close');
+    });
     this.worker.on('exit', (code) => {
       this.isClosed = true;
       const error = this.death(code);

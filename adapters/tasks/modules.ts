@@ -309,8 +309,8 @@ function packageVersion(name: string, folder: string): string | undefined {
       readFileSync(join(at, 'node_modules', name, 'package.json'), 'utf8'),
     );
     if (text !== undefined) {
-      const { version = '' } = JSON.parse(text) as { readonly version?: string };
-      return `${name}@${version}`;
+      const manifest = ifReadable(() => JSON.parse(text) as { readonly version?: string } | null);
+      return `${name}@${manifest?.version ?? ''}`;
     }
     if (at === dirname(at)) return undefined;
   }

@@ -62,6 +62,7 @@ async function show(
   comm: Comm,
 ): Promise<void> {
   while (!comm.isClosed) {
+    await comm.drained();
     comm.write(progress.describe());
     if (progress.isOver) return;
     await pauseMs(context, intervalMs);
@@ -84,6 +85,7 @@ async function showPython(
   );
   try {
     while (!comm.isClosed) {
+      await comm.drained();
       comm.write(await python.ask('feed.look', { feed }, 'a feed'));
       await pauseMs(context, intervalIn(request));
     }

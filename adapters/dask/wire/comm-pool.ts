@@ -17,6 +17,8 @@ interface Peer {
   readonly idle: Comm[];
   readonly busy: Set<Comm>;
   readonly connecting: AbortController;
+  /** Calls that wait for their comm. */
+  borrowers: number;
 }
 
 /**
@@ -59,8 +61,15 @@ export class CommPool {
    */
   async use<T>(address: string, work: (comm: Comm) => Promise<T>): Promise<T> {
     const peer = this.peerAt(address);
-    const comm = await this.borrow(address, peer);
-    peer.busy.add(comm);
+    peer.borrowers++;
+    let comm: Comm;
+    try {
+      comm = await this.borrow(address, peer);
+      peer.busy.add(comm);
+    } finally {
+      peer.borrowers--;
+      this.forgetIfUnused(address, peer);
+    }
     try {
       const result = await work(comm);
       this.giveBack(peer, comm);
@@ -71,6 +80,7 @@ export class CommPool {
       throw error;
     } finally {
       peer.busy.delete(comm);
+      this.forgetIfUnused(address, peer);
     }
   }
 
@@ -94,7 +104,7 @@ export class CommPool {
     if (this.isClosed) throw new YardmasterError('ERR_CLOSED', 'the scheduler closes');
     let peer = this.peers.get(address);
     if (peer === undefined) {
-      peer = { idle: [], busy: new Set(), connecting: new AbortController() };
+      peer = { idle: [], busy: new Set(), connecting: new AbortController(), borrowers: 0 };
       this.peers.set(address, peer);
     }
     return peer;
@@ -107,12 +117,27 @@ export class CommPool {
     const { signal } = peer.connecting;
     try {
       const comm = await Comm.connect(address, { ...this.options, signal });
-      if (!signal.aborted) return comm;
+      if (!signal.aborted) {
+        const ended = comm.closed.then(() => this.onEnded(address, peer, comm));
+        inBackground(ended, 'the end of a connection could not be noted');
+        return comm;
+      }
       comm.abort(signal.reason as Error);
     } catch (error) {
       if (!signal.aborted) throw error;
     }
     throw signal.reason as Error;
+  }
+
+  private onEnded(address: string, peer: Peer, comm: Comm): void {
+    const place = peer.idle.indexOf(comm);
+    if (place >= 0) peer.idle.splice(place, 1);
+    this.forgetIfUnused(address, peer);
+  }
+
+  private forgetIfUnused(address: string, peer: Peer): void {
+    if (peer.idle.length + peer.busy.size + peer.borrowers > 0) return;
+    if (this.peers.get(address) === peer) this.peers.delete(address);
   }
 
   private giveBack(peer: Peer, comm: Comm): void {

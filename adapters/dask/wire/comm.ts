@@ -54,7 +54,12 @@ export interface CommOptions {
   readonly closeTimeoutMs?: number;
   /** `drained` waits while more than this is buffered, in bytes. Default 16 MiB. */
   readonly highWaterBytes?: number;
+  /** A peer that has more than this to read is disconnected. Default 1 GiB. */
+  readonly unreadBytesMax?: number;
 }
+
+/** The same as for peers of Yardmaster. */
+const UNREAD_BYTES_MAX = 1024 * 1024 * 1024;
 
 /** The time for which a message of a registered peer may stand still: they send large ones, and many at once over one link. */
 const TRUSTED_STALL_MS = 5 * 60_000;
@@ -138,7 +143,14 @@ export class Comm {
     const socket = await openSocket(address, options);
     const { scheme } = parseDaskAddress(address);
     const comm = new Comm(socket, address, localAddressOf(socket, scheme), options);
-    await comm.introduce(false);
+    const { signal } = options;
+    const onAbort = (): void => comm.abort(asError(signal?.reason));
+    signal?.addEventListener('abort', onAbort, { once: true });
+    try {
+      await comm.introduce(false);
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+    }
     comm.trust();
     return comm;
   }
@@ -262,7 +274,7 @@ export class Comm {
    * @throws YardmasterError `ERR_NOT_SERIALISABLE`
    */
   write(message: unknown): void {
-    if (this.state === 'open') this.outgoing.write(message);
+    if (this.admits()) this.outgoing.write(message);
   }
 
   /**
@@ -270,7 +282,7 @@ export class Comm {
    * @throws YardmasterError `ERR_NOT_SERIALISABLE`; the messages before that one are sent
    */
   send(...messages: readonly unknown[]): void {
-    if (this.state !== 'open') return;
+    if (!this.admits()) return;
     for (const message of messages) this.outgoing.add(message);
   }
 
@@ -388,6 +400,18 @@ export class Comm {
   private limitsNow(): FrameLimits {
     if (!this.isIntroduced) return HANDSHAKE_LIMITS;
     return this.isTrusted() ? FRAME_LIMITS : CALLER_LIMITS;
+  }
+
+  /** False when it is not open, or its peer does not read, for which it ends. */
+  private admits(): boolean {
+    if (this.state !== 'open') return false;
+    const { unreadBytesMax = UNREAD_BYTES_MAX } = this.options;
+    const nbytes = this.bufferedBytes;
+    if (nbytes <= unreadBytesMax) return true;
+    const peer = this.peerAddress;
+    const message = `${peer} was disconnected: it has ${nbytes} bytes to read`;
+    this.fail(new YardmasterError('ERR_TIMEOUT', message, { peer }));
+    return false;
   }
 
   private failIfThrows(run: () => void): void {

@@ -46,9 +46,43 @@ export function refusalsTo(log: Logger): (error: Error) => void {
   };
 }
 
+/** Time for a caller to introduce itself. */
+const HELLO_TIMEOUT_MS = 5000;
+
+/** Callers that have not introduced themselves; one more ends the oldest of the host that has the most of them. */
+const STRANGERS_MAX = 1024;
+
+class Strangers {
+  private readonly byHost = new Map<string, Set<Socket>>();
+  private count = 0;
+
+  /** Returns what is to be called when the caller has introduced itself, or is gone. */
+  begin(socket: Socket): () => void {
+    const host = socket.remoteAddress ?? '';
+    const ofHost = this.byHost.get(host) ?? new Set();
+    this.byHost.set(host, ofHost);
+    ofHost.add(socket);
+    if (++this.count > STRANGERS_MAX) this.endOldest();
+    return () => {
+      ofHost.delete(socket);
+      this.count--;
+      if (ofHost.size === 0 && this.byHost.get(host) === ofHost) this.byHost.delete(host);
+    };
+  }
+
+  /** O(hosts). */
+  private endOldest(): void {
+    let most: ReadonlySet<Socket> = new Set();
+    for (const ofHost of this.byHost.values()) if (ofHost.size > most.size) most = ofHost;
+    const [oldest] = most;
+    oldest?.destroy();
+  }
+}
+
 /** Listens for Dask workers, nannies and clients. */
 export class DaskListener {
   private readonly sockets = new Set<Socket>();
+  private readonly strangers = new Strangers();
 
   private constructor(
     private readonly server: Server,
@@ -80,7 +114,13 @@ export class DaskListener {
     server.on(scheme === 'tls' ? 'secureConnection' : 'connection', (accepted: Socket) => {
       const socket = (scheme === 'tls' ? undefined : DirectSocket.of(accepted)) ?? accepted;
       listener.track(socket);
-      Comm.accept(socket, options, scheme).then(onComm, (error: unknown) => {
+      const end = listener.strangers.begin(socket);
+      const introduced = Comm.accept(
+        socket,
+        { handshakeTimeoutMs: HELLO_TIMEOUT_MS, ...options },
+        scheme,
+      ).finally(end);
+      introduced.then(onComm, (error: unknown) => {
         options.onRefused?.(asError(error));
       });
       socket.resume();

@@ -231,6 +231,33 @@ async function start(server: ReturnType<typeof createServer>): Promise<string> {
   return `tcp://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
+describe('a peer', () => {
+  test('that does not read is disconnected when much waits for it', async () => {
+    const { ours, peer } = await pair({ unreadBytesMax: 1024 * 1024 });
+    peer.pause();
+    for (let count = 0; count < 300 && !ours.isClosed; count++) {
+      ours.write({ bytes: new Uint8Array(1024 * 1024) });
+    }
+    expect(await ours.closed).toMatchObject({ code: 'ERR_TIMEOUT' });
+  });
+
+  test('that has not introduced itself is ended when more than 1024 others have not', async () => {
+    const listener = await listen(() => undefined, { handshakeTimeoutMs: 600_000 });
+    const { port } = new URL(listener.address.replace('tcp:', 'http:'));
+    const call = (): Promise<Socket> =>
+      new Promise((resolve) => {
+        const socket = connect(Number(port), '127.0.0.1');
+        socket.on('error', () => undefined);
+        ends.push(() => socket.destroy());
+        socket.once('data', () => resolve(socket));
+      });
+    const oldest = await call();
+    const closed = new Promise<boolean>((resolve) => oldest.once('close', () => resolve(true)));
+    await Promise.all(Array.from({ length: 1024 }, call));
+    expect(await closed).toBe(true);
+  });
+});
+
 describe('peers of another protocol', () => {
   test.each([
     ['an HTTP client', Buffer.from('GET / HTTP/1.1\r\n\r\n'), 'ERR_FRAME'],
@@ -389,6 +416,31 @@ describe('a pool', () => {
     await Promise.all(['a', 'b', 'c'].map((op) => calls.call(address, op)));
     expect(comms).toHaveLength(3);
     expect(calls.openCount).toBe(2);
+  });
+
+  test('forgets a peer that has left', async () => {
+    const { address, comms } = await echo();
+    const calls = pool();
+    await calls.call(address, 'a');
+    const { peers } = calls as unknown as { readonly peers: ReadonlyMap<string, unknown> };
+    expect(peers.size).toBe(1);
+    await comms[0]?.close();
+    await expect.poll(() => peers.size).toBe(0);
+  });
+
+  test('ends the introduction to a peer that says nothing when it closes', async () => {
+    const server = createServer(() => undefined);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    ends.push(() => server.close());
+    const connected = new Promise((resolve) => server.once('connection', resolve));
+    const calls = pool();
+    const { port } = server.address() as AddressInfo;
+    const call = calls.call(`tcp://127.0.0.1:${port}`, 'a');
+    const refused = expect(call).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+    await connected;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    calls.close();
+    await refused;
   });
 
   test('ends calls to a peer that is dropped', async () => {

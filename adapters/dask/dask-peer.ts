@@ -278,6 +278,11 @@ export class Relay {
     if (ofWorker.size === 0) this.waiting.delete(worker);
   }
 
+  /** The worker has left. */
+  dropWorker(address: string): void {
+    this.waiting.delete(address);
+  }
+
   /** Fails what waits there for results that cannot come. */
   refuse(worker: WaitingWorker, refused: ReadonlyMap<string, YardmasterError>): void {
     for (const [key, error] of refused) {

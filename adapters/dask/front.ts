@@ -280,6 +280,7 @@ export class Front implements BridgeHost, CompanionHost {
       worker: worker.address,
     });
     this.pool.drop(worker.address, gone);
+    this.relay.dropWorker(worker.address);
   }
 
   forgetWorker(address: string): void {

@@ -13,7 +13,7 @@ class Publish {
   /** Names as Dask knows them, by text. */
   private readonly names = new Map<string, unknown>();
   /** Requests that wait for the stream of their client, and streams that came first. */
-  private readonly flushes = new Map<string, (() => void) | 'flushed'>();
+  private readonly flushes = new Map<string, (() => void) | { readonly flushedBy: string }>();
   private readonly coordination: Coordination;
 
   constructor(private readonly context: DaskContext) {
@@ -56,11 +56,17 @@ class Publish {
     }
   }
 
-  flushed(uid: unknown): void {
+  forgetClient(client: string): void {
+    for (const [id, flush] of this.flushes) {
+      if (typeof flush === 'object' && flush.flushedBy === client) this.flushes.delete(id);
+    }
+  }
+
+  flushed(uid: unknown, client: string): void {
     const id = flushId(uid);
     const waiting = this.flushes.get(id);
     if (typeof waiting === 'function') waiting();
-    else this.flushes.set(id, 'flushed');
+    else this.flushes.set(id, { flushedBy: client });
   }
 
   private async putOne(
@@ -110,7 +116,7 @@ class Publish {
   async streamOf({ uid, client }: Fields): Promise<void> {
     if (uid === undefined) return;
     const id = flushId(uid);
-    if (this.flushes.get(id) !== 'flushed') {
+    if (typeof this.flushes.get(id) !== 'object') {
       const { clock } = this.context;
       await new Promise<void>((resolve) => {
         const look = (): void => {
@@ -140,8 +146,9 @@ export const makePublish: MakeExtension = (context): DaskExtension => {
       publish_delete: (request) => publish.delete(request),
     },
     clientOps: {
-      publish_flush_batched_send: ({ uid }) => publish.flushed(uid),
+      publish_flush_batched_send: ({ uid }, client) => publish.flushed(uid, client.id),
     },
+    clientGone: ({ id }) => publish.forgetClient(id),
   };
 };
 

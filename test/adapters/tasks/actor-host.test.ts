@@ -16,7 +16,7 @@ test('an actor that is released while it is made does not stay', async () => {
   const host = new ActorHost(() => performance.now(), undefined);
   const { bytes: args } = packArguments([], () => undefined);
   const runSpec = { module, name: 'A', version: sourceVersion(module), args };
-  const making = host.make({ key: 'a', actorAt: 'w', inputs: new Map(), runSpec } as never);
+  const making = host.make({ key: 'a', actorAt: 'w', inputs: new Map(), runSpec });
   host.release('a');
   expect(await making).toMatchObject({ kind: 'failure', error: { code: 'ERR_ACTOR_LOST' } });
   expect(await host.call({ key: 'a' } as never)).toMatchObject({ kind: 'failure' });

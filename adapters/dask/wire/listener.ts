@@ -46,9 +46,6 @@ export function refusalsTo(log: Logger): (error: Error) => void {
   };
 }
 
-/** Time for a caller to introduce itself. */
-const HELLO_TIMEOUT_MS = 5000;
-
 /** Callers that have not introduced themselves; one more ends the oldest of the host that has the most of them. */
 const STRANGERS_MAX = 1024;
 
@@ -115,11 +112,7 @@ export class DaskListener {
       const socket = (scheme === 'tls' ? undefined : DirectSocket.of(accepted)) ?? accepted;
       listener.track(socket);
       const end = listener.strangers.begin(socket);
-      const introduced = Comm.accept(
-        socket,
-        { handshakeTimeoutMs: HELLO_TIMEOUT_MS, ...options },
-        scheme,
-      ).finally(end);
+      const introduced = Comm.accept(socket, options, scheme).finally(end);
       introduced.then(onComm, (error: unknown) => {
         options.onRefused?.(asError(error));
       });

@@ -100,6 +100,7 @@ function computeTask(scope: KernelScope, task: TaskState, isRepeated: boolean): 
     stimulusId: scope.stimulusId,
     ...(sendAlongBytes === 0 ? undefined : { sendAlongBytes }),
     ...(resources === undefined ? undefined : { resources: Object.fromEntries(resources) }),
+    ...(task.limit === undefined ? undefined : { limit: task.limit.name }),
     ...(task.isActor ? { actor: true } : undefined),
     ...(annotations === undefined ? undefined : { annotations }),
     ...(isRepeated ? { isRepeated } : undefined),

@@ -1,5 +1,5 @@
 import type { WorkerLoss } from '../api/hooks.ts';
-import type { HeldResults, HeldRuns } from '../messages/protocol.ts';
+import type { EndingRuns, HeldResults, HeldRuns } from '../messages/protocol.ts';
 import type {
   HeartbeatWorker,
   RegisterWorker,
@@ -374,6 +374,7 @@ function onReturn(
   else if (unwanted.keys.length > 0) recovery.unclaimed.set(worker, [unwanted]);
   settle(scope);
   if (runs === undefined) return;
+  if (runs.ending !== undefined) countEnding(scope, worker, runs.ending);
   if (recovery === undefined) adoptRuns(scope, worker, runs);
   else recovery.runs.set(worker, new Map(runsByKey(runs)));
 }
@@ -441,6 +442,23 @@ function dropSuperfluous(scope: KernelScope, task: TaskState): void {
 export function freeKeys(scope: KernelScope, worker: WorkerState, keys: readonly string[]): void {
   if (keys.length === 0) return;
   scope.outbox.toWorker(worker, { op: 'free-keys', keys, stimulusId: scope.stimulusId });
+}
+
+/** Code that nobody wants any more counts here as it did where the run was taken back. */
+function countEnding(
+  scope: KernelScope,
+  worker: WorkerState,
+  { runIds, limits: names, seceded }: EndingRuns,
+): void {
+  const { limits } = scope.cluster;
+  for (const [index, runId] of runIds.entries()) {
+    if (worker.endingRuns.has(runId) || worker.lingeringRuns.has(runId)) continue;
+    (seceded[index] === true ? worker.lingeringRuns : worker.endingRuns).add(runId);
+    const name = names[index] ?? '';
+    // The terms come with the next task.
+    if (name !== '') limits.addEndingRun(limits.get(name) ?? limits.add({ name }), runId);
+  }
+  checkIdleSaturated(scope, worker);
 }
 
 /** Runs whose tasks are still to be computed continue as theirs; the others are taken back. */

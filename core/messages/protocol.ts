@@ -45,6 +45,16 @@ export interface HeldRuns {
   readonly runIds: readonly Integer[];
   /** True when each continues without a thread of the worker. */
   readonly seceded: readonly boolean[];
+  readonly ending?: EndingRuns;
+}
+
+/** Runs that were taken back or are overdue, and whose code goes on; `runs-over` follows. Parallel arrays. */
+export interface EndingRuns {
+  readonly runIds: readonly Integer[];
+  /** Names of the limits for which they count; empty: none. */
+  readonly limits: readonly string[];
+  /** False when each occupies a thread of the worker. */
+  readonly seceded: readonly boolean[];
 }
 
 /** A worker introduces itself. */

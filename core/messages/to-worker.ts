@@ -28,6 +28,8 @@ export interface ComputeTask extends Caused {
   /** Seconds that it is expected to take. */
   readonly durationS: number;
   readonly resources?: Readonly<Record<string, number>>;
+  /** Name of its limit, to be repeated when the worker comes back to another scheduler. */
+  readonly limit?: string;
   readonly actor?: boolean;
   readonly annotations?: Readonly<Record<string, unknown>>;
   /** The task was assigned before, so a store of results may have its result by now. Default false. */

@@ -60,7 +60,7 @@ export function onExecuteFailure(scope: WorkerScope, event: ExecuteFailure): voi
 
 export function onExecuteOver(scope: WorkerScope, { runId }: ExecuteOver): void {
   const { overdueRuns } = scope.tables;
-  const owed = overdueRuns.get(runId) ?? [];
+  const owed = overdueRuns.get(runId)?.owed ?? [];
   overdueRuns.delete(runId);
   if (owed.length > 0) scope.reportRunsOver(owed);
 }
@@ -98,7 +98,7 @@ function endRun(scope: WorkerScope, key: string, overdueRun?: number): WorkerTas
   tables.executedCount++;
   if (overdueRun !== undefined) {
     const own = task.state === 'executing' ? [task.runId] : [];
-    tables.overdueRuns.set(overdueRun, [...task.owedRunIds, ...own]);
+    tables.overdueRuns.set(overdueRun, { owed: [...task.owedRunIds, ...own], limit: task.limit });
     task.owedRunIds = [];
   }
   scope.settleRuns(task);

@@ -32,6 +32,7 @@ export function onComputeTask(scope: WorkerScope, event: ComputeTask): void {
   const isResult = task.state === 'memory' && resultRunId(task) >= 0;
   task.runId = event.runId;
   task.sendAlongBytes = event.sendAlongBytes ?? 0;
+  task.limit = event.limit ?? '';
   scope.settleRuns(task); // A run that continues belongs to the new assignment.
   if (task.state === 'executing' || task.isToBeComputed) return;
   if (isResult) {
@@ -221,13 +222,25 @@ function isResultOrRun({ state }: WorkerTask): boolean {
   return state === 'memory' || state === 'executing';
 }
 
-/** Runs that continue, for the report to a scheduler that has come back. O(runs). */
-export function heldRuns({ executing, seceded }: WorkerTables): HeldRuns {
+/** Runs whose code continues, for the report to a scheduler that has come back. O(runs). */
+export function heldRuns({ executing, seceded, overdueRuns }: WorkerTables): HeldRuns {
   const running = [...executing].filter(({ state }) => state === 'executing');
+  const takenBack = [...executing].map((task) => {
+    return { owed: task.owedRunIds, limit: task.limit, isSeceded: seceded.has(task) };
+  });
+  const overdue = [...overdueRuns.values()].map((run) => ({ ...run, isSeceded: true }));
+  const ending = [...takenBack, ...overdue].flatMap(({ owed, limit, isSeceded }) =>
+    owed.map((runId) => ({ runId, limit, isSeceded })),
+  );
   return {
     keys: running.map(({ key }) => key),
     runIds: running.map(({ runId }) => runId),
     seceded: running.map((task) => seceded.has(task)),
+    ending: {
+      runIds: ending.map(({ runId }) => runId),
+      limits: ending.map(({ limit }) => limit),
+      seceded: ending.map(({ isSeceded }) => isSeceded),
+    },
   };
 }
 

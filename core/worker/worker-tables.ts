@@ -31,7 +31,10 @@ export class WorkerTables {
   /** Tasks that run, cancelled ones included. */
   readonly executing: Set<WorkerTask>;
   /** Runs that have failed by their time, and whose code has not ended: by their id, the ids to report when it has. */
-  readonly overdueRuns = new Map<number, readonly number[]>();
+  readonly overdueRuns = new Map<
+    number,
+    { readonly owed: readonly number[]; readonly limit: string }
+  >();
   /** The part of `executing` that continues without a thread of the worker. */
   readonly seceded = new Set<WorkerTask>();
   /** The part of `seceded` that waits for a thread, in the order in which it asked. */
@@ -76,7 +79,7 @@ export class WorkerTables {
 
   /** True for the id of a run whose end is reported when its code has ended. */
   isOverdue(runId: number): boolean {
-    for (const owed of this.overdueRuns.values()) if (owed.includes(runId)) return true;
+    for (const { owed } of this.overdueRuns.values()) if (owed.includes(runId)) return true;
     return false;
   }
 

@@ -50,6 +50,8 @@ export class WorkerTask {
    * Ids of assignments that were taken back while their run continued; reported when it has ended.
    */
   owedRunIds: readonly number[] = NO_RUNS;
+  /** Name of the limit for which its runs count; empty: none. */
+  limit = '';
   /** Its run makes an object that stays here; its result is what others reach that by. */
   isActor = false;
   /** The task was assigned before, to this worker or another one. */

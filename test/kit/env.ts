@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { KernelOptions, PolicyFailure } from '../../core/kernel/ports.ts';
 import type { LoggedEvent, Outbox } from '../../core/kernel/outbox.ts';
 import { SchedulerKernel } from '../../core/kernel/kernel.ts';
-import type { HeldResults } from '../../core/messages/protocol.ts';
+import type { HeldResults, HeldRuns } from '../../core/messages/protocol.ts';
 import type { Stimulus, UpdateGraph } from '../../core/messages/stimulus.ts';
 import type { ToClientMessage } from '../../core/messages/to-client.ts';
 import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
@@ -37,6 +37,8 @@ export interface WorkerSpec extends Partial<Omit<WorkerIdentity, 'address' | 'th
   readonly metrics?: WorkerMetrics;
   /** It comes back with these results of 100 bytes: keys and run ids. */
   readonly held?: Readonly<Record<string, number>>;
+  /** With `held`: and with these runs. */
+  readonly runs?: HeldRuns;
 }
 
 export interface FinishSpec {
@@ -98,7 +100,7 @@ export class SchedulerEnv {
 
   /** Registers a worker; returns its address. */
   addWorker(name: string, spec: WorkerSpec = {}): string {
-    const { threads = 1, status = 'running', metrics, held, ...identity } = spec;
+    const { threads = 1, status = 'running', metrics, held, runs, ...identity } = spec;
     const address = addressOf(name);
     this.send({
       op: 'register-worker',
@@ -114,7 +116,7 @@ export class SchedulerEnv {
       },
       status,
       metrics,
-      ...(held === undefined ? {} : { held: heldOf(held) }),
+      ...(held === undefined ? {} : { held: heldOf(held), runs }),
     });
     return address;
   }

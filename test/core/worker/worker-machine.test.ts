@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
+import { heldRuns } from '../../../core/worker/on-scheduler.ts';
 import type { Execute, Send } from '../../../core/worker/events.ts';
 import {
   computeTask,
@@ -61,6 +62,23 @@ describe('a run that was taken back', () => {
     expect(free(bench, 'late')).toEqual([]);
     expect(told(bench.instructions({ op: 'execute-over', runId: 1 }))).toEqual([[late]]);
     expect(told(bench.instructions({ op: 'execute-over', runId: 2 }))).toEqual([[cancelled]]);
+  });
+
+  it('is told to a scheduler that comes back, with its limit, while its code goes on', () => {
+    const bench = new WorkerBench({ threadCount: 3 });
+    for (const key of ['cancelled', 'late', 'wanted']) bench.compute(key, {}, { limit: 'host' });
+    const [cancelled, late, wanted] = ['cancelled', 'late', 'wanted'].map(
+      (key) => bench.kernel.tables.tasks.get(key)!.runId,
+    );
+    free(bench, 'cancelled');
+    const end = { op: 'execute-failure', key: 'late', failure: FAILURE, overdueRun: 1 } as const;
+    bench.instructions(end);
+    expect(heldRuns(bench.kernel.tables)).toEqual({
+      ...{ keys: ['wanted'], runIds: [wanted], seceded: [false] },
+      ending: {
+        ...{ runIds: [cancelled, late], limits: ['host', 'host'], seceded: [false, true] },
+      },
+    });
   });
 
   it('is over when it becomes a part of the next assignment', () => {

@@ -91,6 +91,20 @@ it('a run that was taken back before it is known to have seceded gives its slot 
   expect(env.state('b')).toMatch('processing');
 });
 
+it('code that nobody wants any more counts again when its worker comes back, until it has ended', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1, { tellsRunEnds: true });
+  const ending = { runIds: [71, 72], limits: ['host', ''], seceded: [true, false] };
+  const runs = { keys: [], runIds: [], seceded: [], ending };
+  const back = env.addWorker('back', { threads: 2, tellsRunEnds: true, held: {}, runs });
+  env.submit({ a: one, b: one });
+  expect(env.states).toEqual({ a: 'queued', b: 'queued' });
+  expect(env.worker('back').endingRuns.size).toBe(1);
+  env.send({ op: 'runs-over', worker: back, runIds: [71, 72] });
+  expect([env.state('a'), env.state('b')].filter((state) => state === 'queued')).toHaveLength(1);
+  expect(env.worker('back').endingRuns.size).toBe(0);
+});
+
 it('failures, cancellations and lost workers give the place to the next one', () => {
   const env = new SchedulerEnv();
   env.addWorkers(2);

@@ -192,7 +192,7 @@ function measureCpuWait(): number | undefined {
   }
 }
 
-/** How late timers of this process were at most since the call before, in milliseconds. */
+/** The most that timers of this process were late since the call before, in milliseconds. */
 function latestDelayMs(delay: LoopDelay): number {
   return Math.round(delay.take(1)[0] ?? 0);
 }

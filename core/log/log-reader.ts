@@ -31,7 +31,7 @@ type LogDamage =
  */
 export class LogReader {
   private pending: Buffer = Buffer.alloc(0);
-  /** What comes after it, in pieces that are joined when a frame is complete. */
+  /** The bytes after it, in pieces that are joined when a frame is complete. */
   private later: Uint8Array[] = [];
   private laterBytes = 0;
   /** From the first pending byte to the end of its frame, once that is known. */

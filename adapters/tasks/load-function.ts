@@ -151,11 +151,13 @@ function checkVersion(spec: FunctionSpec, { fn, version }: LoadedFunction): AnyF
 }
 
 function versionMismatch(spec: FunctionSpec, actual: string): YardmasterError {
-  const { module, name, version: expected } = spec;
+  const { name, version: expected } = spec;
+  const module = urlOf(spec.module);
   return new YardmasterError(
     'ERR_FUNCTION_VERSION',
     `"${name}" was submitted from version ${short(expected)} of ${module}, but this worker has ` +
-      `version ${short(actual)}: deploy the same source to both, then restart the worker`,
+      `version ${short(actual)}. If the file was changed after the program was started, restart the program, or import ` +
+      'the module anew there (import("./tasks.js?v=2")); otherwise deploy the source of the program here, and restart the worker',
     { module, name, expected, actual },
   );
 }

@@ -20,6 +20,8 @@ export interface TaskContext {
    * then.
    */
   readonly signal: AbortSignal;
+  /** 1 for the first call of this run, 2 for the first retry by rules; in a chunk that of the item. */
+  readonly attempt: number;
   /** Gives the task back: the scheduler places it anew, perhaps on another worker. Not a failure. */
   reschedule(): never;
   /**
@@ -68,6 +70,7 @@ export interface RunSlot extends TaskSlot {
 
 /** The context with what is not for its task, but for the package. */
 export interface RunContext extends TaskContext {
+  attempt: number;
   /** As `secede`, for a run that only waits until it calls `rejoin`. */
   park(): void;
   readonly surroundings: TaskSurroundings | undefined;
@@ -118,6 +121,7 @@ export function contextOf(key: string, run: TaskRun): RunContext {
 /** Most tasks ask nothing, so that nothing is made before they do. */
 class RunningTask implements RunContext {
   readonly reschedule = reschedule;
+  attempt = 1;
   client: Promise<unknown> | undefined = undefined;
   onEnd: (() => void) | undefined = undefined;
 
@@ -190,11 +194,25 @@ function reschedule(): never {
   throw new RescheduleRequest('the task asks to be placed anew');
 }
 
+/** A failure by rules for retries, with the number of calls. Only {@link describeFailure} sees it. */
+export class RetriesFailed extends Error {
+  constructor(
+    readonly thrown: unknown,
+    readonly attempts: number,
+  ) {
+    super();
+  }
+}
+
 /**
  * The payload of anything that was thrown, made of nothing but plain data: it passes every boundary
  * between threads and processes, whatever the error carried.
  */
 export function describeFailure(thrown: unknown): ErrorPayload {
+  if (thrown instanceof RetriesFailed) {
+    const error = describeFailure(thrown.thrown);
+    return { ...error, data: { ...error.data, attempts: thrown.attempts } };
+  }
   return folded(JSON.parse(JSON.stringify(toErrorPayload(thrown))) as ErrorPayload);
 }
 

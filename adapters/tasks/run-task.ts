@@ -22,6 +22,7 @@ import {
   describeFailure,
   endRun,
   isReschedule,
+  RetriesFailed,
   type RunContext,
   type TaskRun,
   type TaskSurroundings,
@@ -176,11 +177,13 @@ async function withRetries<T>(
 ): Promise<T> {
   const { signal } = context;
   for (let attempt = 1; ; attempt++) {
+    context.attempt = attempt;
     try {
       return await call();
     } catch (thrown) {
-      if (attempt > rules.times || signal.aborted || isReschedule(thrown)) throw thrown;
-      if (!(await isWorthRetry(rules, thrown, context))) throw thrown;
+      if (signal.aborted || isReschedule(thrown)) throw thrown;
+      const mayRetry = attempt <= rules.times && (await isWorthRetry(rules, thrown, context));
+      if (!mayRetry) throw new RetriesFailed(thrown, attempt);
       const isAborted = await parkedFor(retryDelayMs(rules, context.key, attempt), context);
       if (isAborted) throw thrown;
     }

@@ -2,7 +2,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { retryDelayMs } from '../../../adapters/tasks/run-task.ts';
 import { waiting } from '../executors/fixtures/waiting-tasks.mjs';
-import { aborted, calledMs, failsFor, isTransient, waitsForAbort, watch } from './retry-tasks.ts';
+import {
+  aborted,
+  attemptsOf,
+  calledMs,
+  failsFor,
+  isTransient,
+  waitsForAbort,
+  watch,
+} from './retry-tasks.ts';
 import { inc } from './tasks.ts';
 import { VirtualCluster } from '../../kit/virtual-cluster.ts';
 
@@ -30,6 +38,39 @@ describe('retries by rules', () => {
     const future = client.submit(failsFor, 'gives up', 9, 'E_BUSY');
     await expect(cluster.passing(future.result())).rejects.toThrow('failure 3');
     expect(waits('gives up')).toEqual([10, 10]);
+  });
+
+  test('the error says how often the task was called, beside its own data', async () => {
+    const rules = { times: 2, backoffMs: 10, retryIf: isTransient };
+    const client = cluster.client.with({ retries: rules });
+    const busy = client.submit(failsFor, 'counted', 9, 'E_BUSY');
+    const expected = { code: 'E_BUSY', message: 'failure 3', data: { attempts: 3, times: 9 } };
+    await expect(cluster.passing(busy.result())).rejects.toMatchObject(expected);
+    const broken = client.submit(failsFor, 'counted once', 9, 'E_BROKEN');
+    await expect(cluster.passing(broken.result())).rejects.toMatchObject({ data: { attempts: 1 } });
+    const plain = cluster.client.submit(failsFor, 'not counted', 9, 'E_BUSY');
+    const error: unknown = await cluster.passing(plain.result()).catch((thrown: unknown) => thrown);
+    expect(error).not.toHaveProperty('data.attempts');
+  });
+
+  test('a task knows which attempt it is, and each item of a chunk its own', async () => {
+    const client = cluster.client.with({ retries: { times: 3, backoffMs: 10 } });
+    expect(await cluster.passing(client.submit(attemptsOf, 'alone', 3).result())).toEqual([
+      1, 2, 3,
+    ]);
+    const items = client.map(attemptsOf, ['first', 'second'], [2, 3], { chunk: 2 });
+    const all = async (): Promise<number[][]> => {
+      const found: number[][] = [];
+      for await (const item of items) found.push(item);
+      return found;
+    };
+    expect(await cluster.passing(all())).toEqual([
+      [1, 2],
+      [1, 2, 3],
+    ]);
+    expect(await cluster.passing(cluster.client.submit(attemptsOf, 'once', 1).result())).toEqual([
+      1,
+    ]);
   });
 
   test('retryIf decides in the worker which errors are worth a retry', async () => {

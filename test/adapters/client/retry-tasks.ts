@@ -7,15 +7,25 @@ export const calledMs = new Map<string, number[]>();
 export const watch = { nowMs: () => 0 };
 /** Labels of the runs that were aborted. */
 export const aborted: string[] = [];
+const attempts = new Map<string, number[]>();
 
-export const { failsFor, isTransient, waitsForAbort } = defineTasks(import.meta.url, {
+export const { attemptsOf, failsFor, isTransient, waitsForAbort } = defineTasks(import.meta.url, {
   /** Fails the first `times` times, with this code. */
   failsFor(label: string, times: number, code: string): string {
     const calls = calledMs.get(label) ?? [];
     calls.push(watch.nowMs());
     calledMs.set(label, calls);
-    if (calls.length <= times) throw Object.assign(new Error(`failure ${calls.length}`), { code });
+    if (calls.length <= times) {
+      throw Object.assign(new Error(`failure ${calls.length}`), { code, times });
+    }
     return `after ${calls.length}`;
+  },
+  /** The numbers of its attempts, of which the last one succeeds. */
+  attemptsOf(label: string, count: number): number[] {
+    const seen = [...(attempts.get(label) ?? []), currentTask().attempt];
+    attempts.set(label, seen);
+    if (seen.length < count) throw new Error(`attempt ${seen.length}`);
+    return seen;
   },
   isTransient: (error: Error): boolean => (error as { code?: string }).code === 'E_BUSY',
   async waitsForAbort(label: string): Promise<never> {

@@ -9,6 +9,7 @@ import {
   RunAborted,
   type TaskSlot,
 } from '../api/executor.ts';
+import type { ErrorPayload } from '../messages/protocol.ts';
 import { fetchData } from '../shared/fetch-data.ts';
 import { type Logger } from '../api/plugin.ts';
 import { checkedResult, executorName, thrownResult } from '../plugin-host/contracts.ts';
@@ -40,6 +41,9 @@ const ANSWER_TIMEOUT_MS = 60_000;
 
 /** Sources and types of transfers that a heartbeat tells. */
 const TRANSFERS_MAX = 100;
+
+/** Modules of another version that the log tells of. */
+const OTHER_VERSIONS_MAX = 100;
 
 /** Sums over transfers of one source or type, or all. */
 interface Transfers {
@@ -114,6 +118,8 @@ export class WorkerActivities {
     secede: (run) => this.secede(run),
     rejoin: (run) => this.rejoin(run),
   };
+  /** Versions of modules that tasks asked for and that are not here. */
+  private readonly otherVersions = new Set<string>();
   private isClosed = false;
 
   private readonly address: string;
@@ -384,6 +390,16 @@ export class WorkerActivities {
     return { op: 'execute-over', runId, stimulusId: this.link.nameEvent('execute-over') };
   }
 
+  /** Once for each: all tasks of a program fail alike. */
+  private warnOtherVersion(key: string, error: ErrorPayload): void {
+    const { module, expected } = error.data ?? {};
+    const version = `${String(module)} ${String(expected)}`;
+    if (this.otherVersions.has(version) || this.otherVersions.size >= OTHER_VERSIONS_MAX) return;
+    this.otherVersions.add(version);
+    const err = new RemoteError(error);
+    this.log.warn({ err, key }, 'this worker has another version of a module, so tasks fail');
+  }
+
   private runEnd(run: Run, result: ExecutionResult): WorkerEvent {
     const { key, startedMs } = run;
     if (result.kind === 'reschedule') {
@@ -394,6 +410,7 @@ export class WorkerActivities {
     }
     if (result.kind === 'failure') {
       this.actors.delete(key); // There is none.
+      if (result.error.code === 'ERR_FUNCTION_VERSION') this.warnOtherVersion(key, result.error);
       const failure = toTaskFailure(result.error);
       const stimulusId = this.link.nameEvent('task-erred');
       const timings = [this.timing('compute', startedMs)];

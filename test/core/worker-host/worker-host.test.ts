@@ -195,6 +195,19 @@ describe('tasks', () => {
     expect(byKey('v')).toMatchObject({ failure: { exception: { code: 'ERR_FUNCTION_VERSION' } } });
   });
 
+  it('another version of a module is logged once, however many tasks fail by it', async () => {
+    const world = await bench();
+    const worker = await world.startWorker('alice');
+    const other = (key: string, digit: string): ReturnType<typeof world.compute> => {
+      const compute = world.compute(key, 'add', []);
+      (compute as unknown as { runSpec: { version: string } }).runSpec.version = digit.repeat(64);
+      return compute;
+    };
+    await world.send(worker, other('a', '0'), other('b', '0'), other('c', '1'));
+    const warning = 'this worker has another version of a module, so tasks fail';
+    expect(world.logged.filter((line) => line === warning)).toHaveLength(2);
+  });
+
   it('a freed task that runs is aborted, and its result is not reported', async () => {
     const world = await bench();
     const worker = await world.startWorker('alice');

@@ -45,6 +45,7 @@ export const rootish = definePolicy('queuing', {
     const limits = { dependencyGroupsMax, dependencyTasksMax };
     const runs = new CoAssignment();
     return {
+      runs,
       holdsBack: saturation !== Infinity,
       leavesPlacement: true,
       slotLimit: (worker) => slotLimit(saturation, worker.threadCount),

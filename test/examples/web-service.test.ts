@@ -71,8 +71,11 @@ describe.each(['with-fastify.js', 'with-express.js'])('%s', (program) => {
     expect(other).toEqual({ status: 200, body: { digest: hashed('a') } });
     const refused = answers.filter(({ status }) => status !== 200);
     expect(refused.length).toBeGreaterThan(10);
-    for (const { status, body, retryAfter } of refused)
-      expect([status, body['code'], retryAfter]).toEqual([429, 'ERR_QUEUE_FULL', '1']);
+    for (const { status, body, retryAfter } of refused) {
+      expect([status, body['code']]).toEqual([429, 'ERR_QUEUE_FULL']);
+      // Seconds, by what such calls take here.
+      expect(retryAfter).toMatch(/^[1-9]\d?$/);
+    }
   });
 
   test.each([

@@ -194,6 +194,9 @@ function reschedule(): never {
   throw new RescheduleRequest('the task asks to be placed anew');
 }
 
+/** All that there are: nothing can be asked of what tasks throw, such as a revoked proxy. */
+const retriesFailed = new WeakSet<object>();
+
 /** A failure by rules for retries, with the number of calls. Only {@link describeFailure} sees it. */
 export class RetriesFailed extends Error {
   constructor(
@@ -201,6 +204,11 @@ export class RetriesFailed extends Error {
     readonly attempts: number,
   ) {
     super();
+    retriesFailed.add(this);
+  }
+
+  static is(thrown: unknown): thrown is RetriesFailed {
+    return retriesFailed.has(thrown as object);
   }
 }
 
@@ -209,7 +217,7 @@ export class RetriesFailed extends Error {
  * between threads and processes, whatever the error carried.
  */
 export function describeFailure(thrown: unknown): ErrorPayload {
-  if (thrown instanceof RetriesFailed) {
+  if (RetriesFailed.is(thrown)) {
     const error = describeFailure(thrown.thrown);
     return { ...error, data: { ...error.data, attempts: thrown.attempts } };
   }

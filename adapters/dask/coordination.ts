@@ -365,8 +365,7 @@ interface DaskSemaphore {
   readonly leaseTimeoutMs: number;
   /** By the id that Dask gave them. */
   readonly leases: Map<unknown, Lease>;
-  /** Under way, by id: a request may be repeated. */
-  /** By id of the lease, with the connection of the newest of its requests. */
+  /** Under way, by id of the lease: a request may be repeated, and the connection of the newest one counts. */
   readonly pending: Map<unknown, { comm: Comm; readonly acquired: Promise<boolean> }>;
 }
 

@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import { VERSION } from '../api/plugin.ts';
 import type { Connection, IncomingLimits } from '../api/transport.ts';
+import { Strangers, STRANGERS_MAX } from '../shared/strangers.ts';
 import { setAwakeTimer } from '../shared/timers.ts';
 
 /** The limits for a peer that has not introduced itself. */
@@ -10,16 +11,15 @@ const LIMITS: IncomingLimits = { frameBytesMax: 64 * 1024, valuesMax: 512 };
 /** Time for a peer to introduce itself. */
 const HELLO_TIMEOUT_MS = 5000;
 
-/**
- * Connections without a hello; one more ends the oldest of the host that has the most of them, which is the least
- * likely to be in order.
- */
-const OPEN_MAX = 1024;
-
 /** The connections whose peers have not introduced themselves: few, short-lived, and tightly limited. */
 export class Handshakes {
   private readonly timers = new Map<Connection, Timer>();
-  private readonly byHost = new Map<string, Set<Connection>>();
+  private readonly strangers = new Strangers<Connection>((oldest) => {
+    this.refuse(
+      oldest,
+      `was the oldest of its host, and ${STRANGERS_MAX} had not introduced themselves`,
+    );
+  });
 
   constructor(private readonly clock: Clock) {}
 
@@ -35,8 +35,7 @@ export class Handshakes {
       this.refuse(connection, `did not introduce itself within ${HELLO_TIMEOUT_MS} ms`);
     });
     this.timers.set(connection, timer);
-    this.ofHost(connection).add(connection);
-    if (this.timers.size > OPEN_MAX) this.refuseOldest();
+    this.strangers.add(connection, hostIn(connection));
   }
 
   /** The peer has introduced itself. @param limits - of what it may send from now on; default: those of the transport */
@@ -48,29 +47,8 @@ export class Handshakes {
   /** The connection is over, or was accepted. Does nothing the second time. */
   end(connection: Connection): void {
     this.timers.get(connection)?.cancel();
-    if (!this.timers.delete(connection)) return;
-    const ofHost = this.ofHost(connection);
-    ofHost.delete(connection);
-    if (ofHost.size === 0) this.byHost.delete(hostIn(connection));
-  }
-
-  private ofHost(connection: Connection): Set<Connection> {
-    const host = hostIn(connection);
-    const known = this.byHost.get(host) ?? new Set();
-    this.byHost.set(host, known);
-    return known;
-  }
-
-  /** O(hosts). */
-  private refuseOldest(): void {
-    let most: ReadonlySet<Connection> = new Set();
-    for (const ofHost of this.byHost.values()) if (ofHost.size > most.size) most = ofHost;
-    const [oldest] = most;
-    if (oldest === undefined) return;
-    this.refuse(
-      oldest,
-      `was the oldest of its host, and ${OPEN_MAX} had not introduced themselves`,
-    );
+    this.timers.delete(connection);
+    this.strangers.delete(connection, hostIn(connection));
   }
 
   private refuse(connection: Connection, why: string): void {

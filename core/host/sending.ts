@@ -4,6 +4,7 @@ import type { ValueReader } from '../api/executor.ts';
 import type { Connection, MemoryFiles, WireMessage } from '../api/transport.ts';
 import type { GetPartReply } from '../messages/protocol.ts';
 import { PART_BYTES } from '../shared/fetch-data.ts';
+import { UNREAD_BYTES_MAX } from '../shared/limits.ts';
 import { inBackground, setAwakeTimer } from '../shared/timers.ts';
 
 interface Offer {
@@ -81,9 +82,6 @@ function violation(what: string): YardmasterError {
 
 /** While more than this waits to be read by a client, its next messages are not handled. */
 const ANSWERS_BYTES_MAX = 64 * 1024 * 1024;
-
-/** A client that has more than this to read is disconnected. */
-const UNREAD_BYTES_MAX = 1024 * 1024 * 1024;
 
 /** A client that reads nothing for this long, though much waits for it, is disconnected. */
 const STALLED_MS = 60_000;

@@ -136,11 +136,7 @@ export function offerRefused(scope: KernelScope): void {
  * best first, and then what is queued, as after every stimulus. O(tasks that wait).
  */
 export function offerAll(scope: KernelScope): void {
-  const { unrunnable, queued, tasks } = scope.cluster;
-  // One that dates by submissions comes after what another one has dated.
-  for (const { generation } of tasks.values()) {
-    scope.cluster.generation = Math.max(scope.cluster.generation, Math.ceil(generation));
-  }
+  const { unrunnable, queued } = scope.cluster;
   for (const task of unrunnable.keys()) noteRefusal(scope, task);
   const waiting = [...unrunnable.keys()].filter((task) => isSuited(scope.cluster, task));
   // The last recommendation is followed first.

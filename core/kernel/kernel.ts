@@ -29,9 +29,9 @@ import {
   onReleaseTasks,
   onRetry,
   onSetPriority,
-  redate,
   onSetRestrictions,
   onSubmitAgain,
+  redate,
 } from './on-keys.ts';
 import {
   onCheckNoWorkersTimeout,
@@ -69,6 +69,7 @@ import {
   type KernelPorts,
 } from './ports.ts';
 import { forgetPlacements, repair } from './repair.ts';
+import { numberBehindAll } from './priorities.ts';
 import { KernelScope } from './scope.ts';
 import { restoreSnapshot, type StatePart, takeSnapshot } from './snapshot.ts';
 import type { TransitionRecord } from './story.ts';
@@ -284,7 +285,10 @@ const HANDLERS: {
   'set-restrictions': onSetRestrictions,
   'release-tasks': onReleaseTasks,
   'refuse-graph': onRefuseGraph,
-  'policies-replaced': offerAll,
+  'policies-replaced': (scope: KernelScope) => {
+    numberBehindAll(scope);
+    offerAll(scope);
+  },
   'scheduler-stalled': onSchedulerStalled,
   'check-worker-ttl': onCheckWorkerTtl,
   'check-no-workers-timeout': onCheckNoWorkersTimeout,

@@ -32,6 +32,13 @@ export function submissionOf(scope: KernelScope, stimulus: UpdateGraph): Submiss
   return { client, tasks: [], generation, parent, nowMs };
 }
 
+/** The next submissions are numbered behind all tasks, whichever policy has dated those. O(tasks). */
+export function numberBehindAll({ cluster }: KernelScope): void {
+  for (const { generation } of cluster.tasks.values()) {
+    cluster.generation = Math.max(cluster.generation, Math.ceil(generation));
+  }
+}
+
 /** The generation that all tasks of a submission begin with. */
 export function generationOf(scope: KernelScope, submission: Submission): number {
   const { isPerTask } = scope.ports.fairness.policy;

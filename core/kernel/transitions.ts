@@ -521,24 +521,25 @@ function processingToMemory(scope: KernelScope, task: TaskState, details: Transi
 
 /** The task is taken back from its worker. */
 function processingToReleased(scope: KernelScope, task: TaskState): void {
-  const isSeceded = task.processingOn?.longRunning.has(task) === true;
-  const worker = exitProcessing(scope, task);
-  if (worker !== undefined) {
-    worker.actors.delete(task);
-    takeBackRun(scope, task, worker, isSeceded);
-  }
+  task.processingOn?.actors.delete(task);
+  takeBack(scope, task);
   propagateReleased(scope, task);
 }
 
 /** The task failed on its worker, its worker died once too often, or an actor that it uses is lost. */
 function processingToErred(scope: KernelScope, task: TaskState, details: TransitionDetails): void {
   task.processingOn?.actors.delete(task);
+  // A worker that did not report the failure itself continues with the task until it is notified.
+  if (details.worker === undefined && task.exceptionBlame !== task) takeBack(scope, task);
+  else exitProcessing(scope, task);
+  propagateErred(scope, task, details);
+}
+
+/** The task leaves its worker, which gives up the run. */
+function takeBack(scope: KernelScope, task: TaskState): void {
   const isSeceded = task.processingOn?.longRunning.has(task) === true;
   const worker = exitProcessing(scope, task);
-  // A worker that did not report the failure itself continues with the task until it is notified.
-  const mustCancelRun = details.worker === undefined && task.exceptionBlame !== task;
-  if (mustCancelRun && worker !== undefined) takeBackRun(scope, task, worker, isSeceded);
-  propagateErred(scope, task, details);
+  if (worker !== undefined) takeBackRun(scope, task, worker, isSeceded);
 }
 
 /** The task leaves its worker. Returns the worker unless it is not registered any more. */

@@ -100,7 +100,6 @@ export class PluginHost<Plugin extends HostedPlugin> {
     checkRequired(blueprint, [...this.plugins.keys()]);
     const plugin = this.owner.make(blueprint);
     let settingUp: unknown;
-    let isSetUp = false;
     try {
       plugin.observer.instance = await this.runPhase(plugin, 'setup', () => {
         // The kind of the blueprint was checked: it wants this context.
@@ -108,14 +107,14 @@ export class PluginHost<Plugin extends HostedPlugin> {
         settingUp = begun;
         return begun;
       });
-      isSetUp = true;
+      settingUp = undefined;
       const replaced = this.plugins.get(plugin.name);
       this.attach(plugin, replaced);
       if (replaced !== undefined) await this.end(replaced);
     } catch (error) {
       plugin.stop();
       await this.end(plugin);
-      if (!isSetUp && isPromise(settingUp)) this.closeLate(plugin, settingUp);
+      if (isPromise(settingUp)) this.closeLate(plugin, settingUp);
       throw error;
     }
     return plugin;

@@ -23,3 +23,6 @@ export const EVENT_BYTES_MAX = 1024 * 1024;
 
 /** Bytes from which on a transfer tells of the bandwidth. Dask: the same. */
 export const MEASURED_BYTES_MIN = 1_000_000;
+
+/** A client, or a peer of Dask, that has more than this to read is disconnected. */
+export const UNREAD_BYTES_MAX = 1024 * 1024 * 1024;

@@ -92,7 +92,7 @@ interface Account {
 /** An open task. */
 interface Dated {
   readonly account: Account;
-  /** With {@link aged}. */
+  /** The date that the task has, with {@link aged}. */
   date: number;
   /** Divided by the weight. */
   cost: number;

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { MessageChannel } from 'node:worker_threads';
 import { type Clock, type Timer, YardmasterError } from '../../../core/api/index.ts';
+import { UNREAD_BYTES_MAX } from '../../../core/shared/limits.ts';
 import { TurnBudget } from '../../../core/shared/turn.ts';
 import { PacedReads } from '../../transports/tcp/connection.ts';
 import {
@@ -57,9 +58,6 @@ export interface CommOptions {
   /** A peer that has more than this to read is disconnected. Default 1 GiB. */
   readonly unreadBytesMax?: number;
 }
-
-/** The same as for peers of Yardmaster. */
-const UNREAD_BYTES_MAX = 1024 * 1024 * 1024;
 
 /** The time for which a message of a registered peer may stand still: they send large ones, and many at once over one link. */
 const TRUSTED_STALL_MS = 5 * 60_000;

@@ -7,6 +7,7 @@ import {
 import { networkInterfaces } from 'node:os';
 import { createServer as createTlsServer } from 'node:tls';
 import { type Logger, YardmasterError } from '../../../core/api/index.ts';
+import { Strangers } from '../../../core/shared/strangers.ts';
 import { countText, FailureCount, isReported } from '../../../core/util/failure-count.ts';
 import { asError, listenError } from '../../transports/tcp/errors.ts';
 import {
@@ -46,40 +47,10 @@ export function refusalsTo(log: Logger): (error: Error) => void {
   };
 }
 
-/** Callers that have not introduced themselves; one more ends the oldest of the host that has the most of them. */
-const STRANGERS_MAX = 1024;
-
-class Strangers {
-  private readonly byHost = new Map<string, Set<Socket>>();
-  private count = 0;
-
-  /** Returns what is to be called when the caller has introduced itself, or is gone. */
-  begin(socket: Socket): () => void {
-    const host = socket.remoteAddress ?? '';
-    const ofHost = this.byHost.get(host) ?? new Set();
-    this.byHost.set(host, ofHost);
-    ofHost.add(socket);
-    if (++this.count > STRANGERS_MAX) this.endOldest();
-    return () => {
-      ofHost.delete(socket);
-      this.count--;
-      if (ofHost.size === 0 && this.byHost.get(host) === ofHost) this.byHost.delete(host);
-    };
-  }
-
-  /** O(hosts). */
-  private endOldest(): void {
-    let most: ReadonlySet<Socket> = new Set();
-    for (const ofHost of this.byHost.values()) if (ofHost.size > most.size) most = ofHost;
-    const [oldest] = most;
-    oldest?.destroy();
-  }
-}
-
 /** Listens for Dask workers, nannies and clients. */
 export class DaskListener {
   private readonly sockets = new Set<Socket>();
-  private readonly strangers = new Strangers();
+  private readonly strangers = new Strangers<Socket>((oldest) => void oldest.destroy());
 
   private constructor(
     private readonly server: Server,
@@ -111,8 +82,11 @@ export class DaskListener {
     server.on(scheme === 'tls' ? 'secureConnection' : 'connection', (accepted: Socket) => {
       const socket = (scheme === 'tls' ? undefined : DirectSocket.of(accepted)) ?? accepted;
       listener.track(socket);
-      const end = listener.strangers.begin(socket);
-      const introduced = Comm.accept(socket, options, scheme).finally(end);
+      const host = socket.remoteAddress ?? '';
+      listener.strangers.add(socket, host);
+      const introduced = Comm.accept(socket, options, scheme).finally(() =>
+        listener.strangers.delete(socket, host),
+      );
       introduced.then(onComm, (error: unknown) => {
         options.onRefused?.(asError(error));
       });

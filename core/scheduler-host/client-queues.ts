@@ -16,7 +16,7 @@ const BURST = 100;
  */
 @collaborator
 export class ClientQueues implements Stimuli {
-  /** By client; the oldest line that may move does, the others wait. */
+  /** By client; the first line that may move does, and then goes behind the others. */
   private readonly lines = new Map<string, Line>();
   private isScheduled = false;
   /** The time at which the kernel is to continue, because something waits for it; undefined: at no time. */
@@ -79,7 +79,7 @@ export class ClientQueues implements Stimuli {
   private lineOf(client: string): Line {
     let line = this.lines.get(client);
     if (line === undefined) {
-      line = new Line();
+      line = { stimuli: [], waiters: [] };
       this.lines.set(client, line);
       this.schedule();
     }
@@ -110,16 +110,17 @@ export class ClientQueues implements Stimuli {
   }
 
   private step(client: string, line: Line): void {
-    for (let count = 0; count < BURST; count++) {
-      const stimulus = line.next();
-      if (stimulus === undefined) {
-        // Whatever was handled may have ended it.
-        if (this.lines.get(client) === line) this.end(client);
-        return;
-      }
-      this.queue.put(stimulus);
-      if (this.kernel.isBusyFor(client)) return;
+    const { stimuli } = line;
+    let handled = 0;
+    while (handled < BURST && handled < stimuli.length && !this.kernel.isBusyFor(client)) {
+      this.queue.put(stimuli[handled++] as IncomingStimulus);
     }
+    stimuli.splice(0, handled);
+    // What was handled may have ended it.
+    if (this.lines.get(client) !== line) return;
+    this.lines.delete(client);
+    this.lines.set(client, line);
+    if (stimuli.length === 0 && !this.kernel.isBusyFor(client)) this.end(client);
   }
 
   private end(client: string): void {
@@ -129,13 +130,8 @@ export class ClientQueues implements Stimuli {
   }
 }
 
-/** The messages of one client that have not been handled. */
-class Line {
-  readonly stimuli: IncomingStimulus[] = [];
-  readonly waiters: (() => void)[] = [];
-  private handled = 0;
-
-  next(): IncomingStimulus | undefined {
-    return this.handled === this.stimuli.length ? undefined : this.stimuli[this.handled++];
-  }
+/** What one client has said and what has not been handled, and who waits until it is. */
+interface Line {
+  readonly stimuli: IncomingStimulus[];
+  readonly waiters: (() => void)[];
 }

@@ -100,6 +100,23 @@ describe('a large graph', () => {
   });
 });
 
+it('a client that has said very much has its turns with the others', async () => {
+  const host = await start();
+  const [talker, other] = [await host.client('talker'), await host.client('other')];
+  const many = Array.from({ length: 8000 }, (_, index) => graphOf(`t${index}`, 1));
+  talker.channel.send(graphOf('x', LARGE), ...many);
+  other.channel.send(graphOf('y', LARGE), graphOf('z', 1));
+  const { tasks } = host.scheduler.cluster;
+  for (let left = 5000; !tasks.has('z-0') && left > 0; left--) {
+    host.clock.runNext();
+    await Promise.resolve();
+  }
+  expect(tasks.has('z-0')).toBe(true);
+  expect(tasks.has('t7999-0')).toBe(false);
+  await settleFor(host);
+  expect(tasks.has('t7999-0')).toBe(true);
+});
+
 describe('very many keys', () => {
   async function finished(host: TestHost, client: RawPeer): Promise<readonly string[]> {
     const graph = graphOf('x', LARGE);

@@ -67,8 +67,8 @@ export class TaskThread {
     this.worker = spawnThread('yardmaster-tasks', settings, this.begun.memory);
     this.ready = started(this.worker);
     this.worker.on('message', (message: FromThread) => this.onMessage(message));
-    this.worker.on('messageerror', (error) => this.failAll(error));
     this.worker.on('error', (error) => (this.uncaught = error));
+    this.worker.on('messageerror', (error) => this.onUnreadable(error));
     this.worker.on('exit', (code) => this.onExit(code));
   }
 
@@ -411,6 +411,12 @@ export class TaskThread {
     inBackground(this.worker.terminate(), 'a thread could not be terminated');
   }
 
+  /** Nobody knows which of its runs it spoke of: it dies of it, and what it ran ends as with any other death. */
+  private onUnreadable(error: Error): void {
+    this.uncaught ??= error;
+    inBackground(this.worker.terminate(), 'a thread could not be terminated');
+  }
+
   private onExit(code: number): void {
     const { line, isClosed, uncaught } = this;
     const hasAbandoned = this.abandoned.size > 0;
@@ -442,18 +448,6 @@ export class TaskThread {
       left: line.filter((job) => job !== cause),
       interrupted,
     });
-  }
-
-  private failAll(cause: unknown): void {
-    const jobs = [...this.line];
-    this.takeBack();
-    this.line = [];
-    for (const job of jobs) {
-      const { key } = job;
-      const message = `the thread of "${key}" sent something that cannot be read`;
-      job.end(failed(new YardmasterError('ERR_TASK', message, { key }, { cause })));
-    }
-    this.settings.onProgress(this);
   }
 }
 

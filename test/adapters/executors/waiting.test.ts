@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import type { Client } from '../../../adapters/client/index.ts';
@@ -65,6 +66,23 @@ describe('tasks that wait on a thread', () => {
       expect(await client.gather(innocent)).toEqual(['a', 'b']);
     },
   );
+
+  test('a thread that sends something unreadable dies of it, and those that waited there run again', async () => {
+    const threads: Worker[] = [];
+    const note = (thread: Worker): void => void threads.push(thread);
+    process.on('worker', note);
+    await start(1);
+    const innocent = ['a', 'b'].map((flag) => client.submit(waiting.waitsFor, flag, file));
+    await untilNoted('start a', 'start b');
+    const spinning = client.submit(waiting.spin, file);
+    await untilNoted('spin');
+    process.off('worker', note);
+    threads.at(-1)?.emit('messageerror', new Error('it cannot be cloned'));
+    await expect(spinning.result()).rejects.toThrow('it cannot be cloned');
+    for (const flag of ['a', 'b']) await client.event(flag).set();
+    expect(await client.gather(innocent)).toEqual(['a', 'b']);
+    expect(notes().filter((line) => line === 'start a')).toHaveLength(2);
+  });
 
   test('a waiting task that ignores its cancellation is given up, and the others wait on', async () => {
     await start(1);

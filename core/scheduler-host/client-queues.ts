@@ -130,7 +130,7 @@ export class ClientQueues implements Stimuli {
   }
 }
 
-/** What one client has said and what has not been handled, and who waits until it is. */
+/** The messages of one client that have not been handled, and those who wait until they are. */
 interface Line {
   readonly stimuli: IncomingStimulus[];
   readonly waiters: (() => void)[];

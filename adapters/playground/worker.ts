@@ -142,7 +142,7 @@ function watching(collector: RunCollector): object {
 }
 
 function workloadOf(text: string): ReturnType<typeof withCost> {
-  const [name = '', cost] = text.trim().split('@');
+  const [name = '', cost] = text.trim().split(/@(.*)/s);
   const made = shaped(name);
   if (made === undefined) {
     const choices = `a shape with its size, such as tree:8, of ${SHAPES.join(', ')}`;

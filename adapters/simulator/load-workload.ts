@@ -70,7 +70,7 @@ export async function loadWorkloads(text: string): Promise<SimulatedWorkload[]> 
     for (const path of paths) loaded.push(...(await loadWorkloads(path)));
     return loaded;
   }
-  const [name = '', cost] = text.split('@');
+  const [name = '', cost] = text.split(/@(.*)/s);
   const workload = named(name);
   return [cost === undefined ? workload : graphs.withCost(workload, text, cost)];
 }

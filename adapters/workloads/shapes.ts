@@ -27,9 +27,9 @@ const SIZED: Readonly<Record<string, Sized>> = {
   shuffle: { make: (n) => synthetic.shuffle(n), sizes: 1, count: (n) => n * n },
   overlap: { make: (width, steps) => synthetic.overlap(width, steps), sizes: 2 },
   vectorizer: { make: (batches) => synthetic.vectorizer(batches), sizes: 1 },
-  wordbag: { make: (batches) => synthetic.wordbag(batches), sizes: 1 },
+  wordbag: { make: (batches) => synthetic.wordbag(batches), sizes: 1, count: (n) => 5 * n },
   mapreduce: { make: (n) => synthetic.mapreduce(n), sizes: 1, count: (n) => n * n },
-  crossv: { make: (candidates) => synthetic.crossv(candidates), sizes: 1 },
+  crossv: { make: (n) => synthetic.crossv(n), sizes: 1, count: (n) => 11 * n },
 };
 
 /** Names of the graphs that are made in any size. */
@@ -40,7 +40,7 @@ export const SHAPES: readonly string[] = Object.keys(SIZED);
  * @throws YardmasterError `ERR_GRAPH_INVALID` when its size is wrong
  */
 export function shaped(name: string): Workload | undefined {
-  const [shape = '', sizesText = ''] = name.split(':');
+  const [shape = '', sizesText = ''] = name.split(/:(.*)/s);
   const sized = Object.hasOwn(SIZED, shape) ? SIZED[shape] : undefined;
   if (sized === undefined) return undefined;
   const sizes = sizesText.split(',').map(Number);
@@ -76,18 +76,18 @@ export function withCost(
   text: string,
   cost: string,
 ): SimulatedWorkload {
-  const [duration = '', size] = cost.split(',');
-  const ms = parseDurationMs(duration);
-  const bytes = size === undefined ? undefined : parseBytes(size);
+  const [duration = '', size, ...others] = cost.split(',');
+  const ms = parseDurationMs(duration) ?? NaN;
+  const bytes = size === undefined ? undefined : (parseBytes(size) ?? NaN);
+  const isWithin = (amount: number, most: number): boolean => amount >= 0 && amount <= most;
   if (
-    ms === undefined ||
-    !(ms >= 0) ||
-    ms > COST_MAX.durationS * 1000 ||
-    (size !== undefined && bytes === undefined)
+    others.length > 0 ||
+    !isWithin(ms, COST_MAX.durationS * 1000) ||
+    !isWithin(bytes ?? 0, COST_MAX.nbytes)
   ) {
     throw invalidWorkload(
       text,
-      'has a wrong cost: write a duration (thirty years at most) and a size after the @, as in tree:8@100ms,10MB',
+      'has a wrong cost: write a duration (thirty years at most) and a size (8 PiB at most) after the @, as in tree:8@100ms,10MB',
     );
   }
   return {

@@ -71,6 +71,12 @@ describe('a workload on the command line', () => {
     ['chains:3', '"chains:3" needs 2 whole numbers'],
     ['tree:3@fast', 'has a wrong cost'],
     ['tree:3@1e300s', 'has a wrong cost'],
+    ['tree:3@1ms,-5MB', 'has a wrong cost'],
+    ['tree:3@1ms,1e30', 'has a wrong cost'],
+    ['tree:3@1ms,1MB,2MB', 'has a wrong cost'],
+    ['tree:3@1ms@2ms', 'has a wrong cost'],
+    ['tree:3:4', '"tree:3:4" needs 1 whole number'],
+    ['crossv:2000000', '"crossv:2000000" has more than 20000000 tasks'],
     ['tree:40', '"tree:40" has more than 20000000 tasks'],
     ['missing.json', 'missing.json cannot be read'],
   ])('that is wrong is refused: %s', async (text, message) => {

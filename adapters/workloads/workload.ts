@@ -117,13 +117,13 @@ export interface CostedTask {
 
 /**
  * Makes a workload of any graph. The tasks may come in any order. `wanted` are the keys whose results a client asks
- * for, by default those that no task needs; `source` is what messages name, a file for example.
+ * for, by default and without any those that no task needs; `source` is what messages name, a file for example.
  * @throws YardmasterError `ERR_GRAPH_INVALID`, `ERR_GRAPH_CYCLE` with source and task
  */
 export function graphWorkload(
   name: string,
   tasks: readonly CostedTask[],
-  { wanted, source = name }: { readonly wanted?: readonly string[]; readonly source?: string } = {},
+  { wanted = [], source = name }: { readonly wanted?: readonly string[]; readonly source?: string } = {},
 ): Workload {
   const byKey = new Map<string, CostedTask>();
   for (const task of tasks) {
@@ -144,7 +144,7 @@ export function graphWorkload(
     const before = unique.map((need) => numbers.get(need) as number);
     numbers.set(key, builder.add(key, before, { durationS, nbytes }, kind));
   }
-  const keys = wanted ?? [...byKey.keys()].filter((key) => !needed.has(key));
+  const keys = wanted.length > 0 ? wanted : [...byKey.keys()].filter((key) => !needed.has(key));
   const numbersWanted = keys.map((key) => {
     const number = numbers.get(key);
     if (number === undefined) throw invalid(source, key, 'is wanted, and is no task of the graph');

@@ -14,6 +14,11 @@ describe("a graph of one's own", () => {
     expect(counts).toEqual({ tasks: 3, dependencies: 3, longestPath: 2 });
   });
 
+  it('of which nothing is wanted by name is computed to its end', () => {
+    const tasks = [{ key: 'a' }, { key: 'b', needs: ['a'] }];
+    expect(graphWorkload('mine', tasks, { wanted: [] }).keys).toEqual(['b']);
+  });
+
   it('with a cycle is refused, and the message has the cycle', () => {
     const tasks = [
       { key: 'a', needs: ['c'] },

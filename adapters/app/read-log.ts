@@ -143,6 +143,32 @@ export async function* readRecording(
   }
 }
 
+/**
+ * As {@link readRecording}, for what is of no use without the whole.
+ * @throws YardmasterError `ERR_LOG`, which says how to keep the readable part of a damaged file
+ */
+export async function* wholeRecording(path: string): AsyncGenerator<LogFrame, void, undefined> {
+  try {
+    yield* readRecording(path);
+  } catch (error) {
+    const { file } = YardmasterError.is(error, 'ERR_LOG') ? error.data : {};
+    if (typeof file !== 'string' || damageOf(file) === undefined) throw error;
+    const { message, data } = error as YardmasterError;
+    throw new YardmasterError(
+      'ERR_LOG',
+      `${message}; once its scheduler has ended, ${keptBy(file)}`,
+      data,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+function keptBy(file: string): string {
+  return `"yardmaster log repair ${file}" keeps what is before that place`;
+}
+
 function firstFrame(file: string): LogFrame {
   const reader = new LogReader(logCodec(), file);
   for (const bytes of bytesOf(file)) for (const frame of reader.read(bytes)) return frame;
@@ -295,7 +321,7 @@ function read(path: string, fd: number, files: FileSystem, onChunk: () => void):
       const remedy =
         checkpoint === undefined
           ? `it lies before the end of the first part, without which nothing can be restored: ${RESTORE}`
-          : `"yardmaster log repair ${path}" keeps what is before that place`;
+          : keptBy(path);
       const data = { file: path, offset, damage };
       throw new YardmasterError('ERR_JOURNAL', `${error.message}; ${remedy}`, data, {
         cause: error,

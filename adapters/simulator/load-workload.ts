@@ -8,7 +8,7 @@ import type { TaskFinished } from '../../core/messages/stimulus.ts';
 import { hint } from '../../core/shared/words.ts';
 import { TASK_STATE_NAMES } from '../../core/state/state-names.ts';
 import { countOf } from '../../core/util/values.ts';
-import { readRecording } from '../app/read-log.ts';
+import { wholeRecording } from '../app/read-log.ts';
 import * as graphs from '../workloads/index.ts';
 import {
   type CostedTask,
@@ -238,7 +238,7 @@ export class RecordedGraphs {
  */
 export async function recordedWorkload(file: string): Promise<Workload> {
   const graphs = new RecordedGraphs();
-  for await (const frame of readRecording(file)) graphs.add(frame);
+  for await (const frame of wholeRecording(file)) graphs.add(frame);
   return graphs.workload(file);
 }
 

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { YardmasterError } from '../../../core/api/index.ts';
 import type { LogFrame, LogHeader } from '../../../core/log/format.ts';
-import { logFiles, readRecording, repairLog } from '../../app/read-log.ts';
+import { logFiles, repairLog, wholeRecording } from '../../app/read-log.ts';
 import { sizeText } from '../../../core/util/units.ts';
 import { printableLines } from '../../../core/util/values.ts';
 import { say, textTable } from '../terminal.ts';
@@ -65,7 +65,7 @@ export async function exportCommand(
   file: string,
   { format, output }: ExportFlags,
 ): Promise<number> {
-  const frames = readRecording(file);
+  const frames = wholeRecording(file);
   const text = Readable.from(shown(format === 'ndjson' ? ndjson(frames) : chromeTrace(frames)));
   if (output === undefined) await toStandardOutput(text);
   else await toFile(text, output);
@@ -107,7 +107,7 @@ async function summarise(file: string): Promise<Summary> {
   const stimuli: Record<string, number> = {};
   let damage: YardmasterError | undefined;
   try {
-    for await (const frame of readRecording(file)) {
+    for await (const frame of wholeRecording(file)) {
       frames++;
       startMs ??= frame.timeMs;
       endMs = frame.timeMs;

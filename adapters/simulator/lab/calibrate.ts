@@ -4,7 +4,7 @@ import type { LogFrame, LogHeader } from '../../../core/log/format.ts';
 import type { RegisterWorker } from '../../../core/messages/from-worker.ts';
 import type { TaskFinished, UpdateGraph } from '../../../core/messages/stimulus.ts';
 import type { ConfigInput } from '../../app/config.ts';
-import { readRecording } from '../../app/read-log.ts';
+import { wholeRecording } from '../../app/read-log.ts';
 import { isOpen, RecordedGraphs } from '../load-workload.ts';
 import { DEFAULT_NETWORK, type SimulationOptions, type WorkerModel } from '../options.ts';
 import { simulate } from '../simulation.ts';
@@ -48,7 +48,7 @@ export interface Calibration {
 export async function calibrate(file: string): Promise<Calibration> {
   const graphs = new RecordedGraphs();
   const cluster = new RecordedCluster();
-  for await (const frame of readRecording(file)) {
+  for await (const frame of wholeRecording(file)) {
     graphs.add(frame);
     cluster.add(frame);
   }

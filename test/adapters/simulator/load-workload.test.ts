@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -33,6 +33,15 @@ describe('a workload on the command line', () => {
     const report = await simulate(workload, { workers: 4, validate: true });
     expect(report).toMatchObject({ tasks: 63, failed: 0 });
     expect(report.makespanS).toBeGreaterThan(1);
+  });
+
+  it('is a whole recording: a torn one is refused with what repairs it', async () => {
+    const torn = join(folder, 'torn.ylog');
+    writeFileSync(
+      torn,
+      readFileSync(join(HISTORIES, 'tree-whose-worker-dies.ylog')).subarray(0, -7),
+    );
+    await expect(loadWorkload(torn)).rejects.toThrow(`"yardmaster log repair ${torn}" keeps`);
   });
 
   it('is a module that makes one', async () => {

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { YardmasterError } from '../../../core/api/index.ts';
@@ -48,10 +48,22 @@ export function showAccess(
   given: string | undefined,
   { role, output }: { readonly role: (typeof ACCESS_ROLES)[number]; readonly output?: string },
 ): number {
-  const access = accessOfRole(existing(given).read(), role);
+  const file = existing(given);
+  const access = accessOfRole(file.read(), role);
+  if (output !== undefined && existsSync(output) && isSame(output, file.path)) {
+    throw new YardmasterError(
+      'ERR_ACCESS',
+      `${output} is the file that has all keys, which would be lost; name another one`,
+      { file: output },
+    );
+  }
   if (output !== undefined) new AccessFile(output).write(access);
   process.stdout.write(output === undefined ? formatAccess(access) : `${output}\n`);
   return 0;
+}
+
+function isSame(one: string, other: string): boolean {
+  return realpathSync(one) === realpathSync(other);
 }
 
 /** The named file, that of the environment, or the newest one that a scheduler has left. */

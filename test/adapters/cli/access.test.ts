@@ -58,6 +58,15 @@ test('the keys of a role are written to a file of its owner, whose keys are not 
   expect(readFileSync(worker, 'utf8')).toBe(before);
 });
 
+test('a file with all keys is not replaced by a part of them', async () => {
+  const access = path('all.json');
+  await runs.command('access', 'new', access);
+  const before = readFileSync(access, 'utf8');
+  const run = await runs.command('access', 'show', access, '--role', 'worker', '-o', access);
+  expect([run.code, run.err]).toEqual([1, expect.stringContaining('name another one')]);
+  expect(readFileSync(access, 'utf8')).toBe(before);
+});
+
 test('processes with an access file make a cluster, and a process without one is refused', async () => {
   const access = path('cluster.json');
   expect((await runs.command('access', 'new', access)).code).toBe(0);

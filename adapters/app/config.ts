@@ -15,6 +15,15 @@ import { marsPart } from '../mars/settings.ts';
 /** Collects what reports are about; it has no settings. */
 const reportPart: ConfigPart = { plugin: () => ({ use: 'report', section: 'plugins' }) };
 
+/** Of every transport: what comes after the last colon is a port, if it is a number. */
+const addressPart: ConfigPart = {
+  problems: ({ scheduler }) => {
+    const [, port = 0] = /:(\d+)\/?$/.exec(String(scheduler?.['address'])) ?? [];
+    const message = `must have a port up to 65535 (got ${port})`;
+    return Number(port) > 65_535 ? [{ at: ['scheduler', 'address'], message }] : [];
+  },
+};
+
 /** In the order in which their plugins are set up. */
 const PARTS: readonly ConfigPart[] = [
   ammPart,
@@ -22,6 +31,7 @@ const PARTS: readonly ConfigPart[] = [
   coordinationPart,
   reportPart,
   marsPart,
+  addressPart,
 ];
 
 export const configuration = configReader<Config, ConfigInput>(PARTS);

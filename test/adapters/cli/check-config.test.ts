@@ -48,6 +48,13 @@ async function messageOf(promise: Promise<unknown>): Promise<string> {
 }
 
 describe('check-config', () => {
+  it('refuses an address at which nothing can listen', async () => {
+    const config = write('scheduler: { address: tls://127.0.0.1:99999 }\n');
+    expect(await messageOf(checkConfig({ config, log: new MemoryLog() }))).toContain(
+      'scheduler.address must have a port up to 65535 (got 99999)',
+    );
+  });
+
   it.each<[string, boolean]>([
     ['10 MB', true],
     ['50 MB', true],

@@ -451,6 +451,7 @@ function shrink(found: Map<string, HeldResult>): number {
  * proxy may put the dashboard below another path; the pages themselves have one level for the same reason.
  */
 const REDIRECTS: readonly (readonly [from: string, to: (name: string) => string])[] = [
+  ['/json/index.html', () => 'identity.json'],
   ['/info', () => 'workers'],
   ['/info/main/workers.html', () => '../../workers'],
   ['/info/main/exceptions.html', () => '../../status'],
@@ -500,9 +501,10 @@ export async function addPages(
     });
   }
   for (const [from, to] of REDIRECTS) {
-    app.get(from, figures, ({ params }, reply) => {
+    app.get(from, figures, ({ params, url }, reply) => {
       const { '*': name = '' } = params as { '*'?: string };
-      return reply.redirect(to(encodeURIComponent(name.replace(/\.html$/, ''))));
+      const up = /\/(?:\?|$)/.test(url) ? '../' : '';
+      return reply.redirect(up + to(encodeURIComponent(name.replace(/\.html$/, ''))));
     });
   }
   app.get('/individual-plots.json', figures, () => plotsForJupyter());

@@ -8,7 +8,9 @@ const WORKER = 'tcp://10.0.0.1:4001';
 
 /** Pages of Dask's dashboard, as its tools and people's bookmarks have them, and ours. */
 const LINKS = {
+  '/json/index.html': '/json/identity.json',
   '/info': '/workers',
+  '/info/': '/workers',
   '/info/main/workers.html': '/workers',
   '/info/main/exceptions.html': '/status',
   '/info/main/logs.html': '/log',

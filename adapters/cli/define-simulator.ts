@@ -74,7 +74,11 @@ function defineCorpus(lab: Command): void {
     .option('--seeds <n>', 'runs of each graph in each setting', positive, 3)
     .option('-j, --jobs <n>', 'simulations at once (default: as many as there are cores)', positive)
     .option('--quick', 'graphs of up to 200 tasks, on 8x2 with 1Gbit')
-    .option('--full', 'all clusters, links, memory and durations')
+    .addOption(
+      new Option('--full', 'all clusters, links, memory and durations').conflicts([
+        ...['quick', 'clusters', 'links', 'memory', 'durations'],
+      ]),
+    )
     .option('--clusters <a,b>', '8x2, 32x4, 4x16, unequal')
     .option('--links <a,b>', '100Mbit, 1Gbit, 10Gbit')
     .option('--memory <a,b>', 'ample, tight (0.6 of the peak of the baseline)')

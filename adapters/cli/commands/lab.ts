@@ -118,12 +118,8 @@ export async function corpusCommand(names: readonly string[], flags: CorpusFlags
   const wanted = flags.policies?.split(',') ?? SINGLE_POLICIES;
   const others = wanted.filter((name) => name !== baseline);
   const variants = await Promise.all([baseline, ...others].map(readVariant));
-  const loaded = await loadAll([...names, ...(corpus === undefined ? [] : [corpus])]);
-  const workloads = loaded.filter(({ tasks }) => tasks.length <= maxTasks);
-  if (workloads.length === 0) {
-    const message = 'there is no graph to run; name a folder of graphs, or workloads';
-    throw new YardmasterError('ERR_GRAPH_INVALID', message, { maxTasks });
-  }
+  const all = [...names, ...(corpus === undefined ? [] : [corpus])];
+  const workloads = await loadAll(all, maxTasks);
   if (output !== undefined) mkdirSync(output, { recursive: true });
   const known = new KnownRuns(output === undefined ? undefined : join(output, 'runs.jsonl'));
   const options = { settings: settingsIn(flags), offline, known, ...measuring(flags) };
@@ -135,10 +131,17 @@ export async function corpusCommand(names: readonly string[], flags: CorpusFlags
   return print(comparison, flags, [summaryTable(comparison), settingTable(comparison)]);
 }
 
-async function loadAll(names: readonly string[]): Promise<SimulatedWorkload[]> {
-  const workloads: SimulatedWorkload[] = [];
-  for (const name of names) workloads.push(...(await loadWorkloads(name)));
-  return workloads;
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when none has so few tasks */
+async function loadAll(
+  names: readonly string[],
+  maxTasks = Infinity,
+): Promise<SimulatedWorkload[]> {
+  const loaded: SimulatedWorkload[] = [];
+  for (const name of names) loaded.push(...(await loadWorkloads(name)));
+  const workloads = loaded.filter(({ tasks }) => tasks.length <= maxTasks);
+  if (workloads.length > 0) return workloads;
+  const message = 'there is no graph to run; name a folder of graphs, or workloads';
+  throw new YardmasterError('ERR_GRAPH_INVALID', message, { maxTasks });
 }
 
 /** Those of the preset, or all combinations of what is listed. */
@@ -254,8 +257,13 @@ function again(
   { instance }: WorstCase,
   first: string,
   second: string,
-  { workers, threads }: ClusterFlags,
+  { workers, threads, memory, latency, spread = 0 }: ClusterFlags,
   file: string,
 ): string {
-  return `yardmaster lab compare ${file} --policies ${second},${first} --workers ${workers} --threads ${threads} --bandwidth ${instance.bandwidth} --spread 0 --seeds 1`;
+  const { bandwidth } = instance;
+  const given = Object.entries({ workers, threads, memory, bandwidth, latency, spread });
+  const cluster = given.flatMap(([flag, value]) =>
+    value === undefined ? [] : `--${flag} ${value}`,
+  );
+  return `yardmaster lab compare ${file} --policies ${second},${first} ${cluster.join(' ')} --seeds 1`;
 }

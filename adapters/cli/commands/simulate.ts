@@ -1,3 +1,4 @@
+import { YardmasterError } from '../../../core/api/index.ts';
 import { sizeText } from '../../../core/util/units.ts';
 import { countOf } from '../../../core/util/values.ts';
 import {
@@ -25,6 +26,10 @@ export async function simulateCommand(name: string, flags: SimulateFlags): Promi
   const variant = policies === undefined ? undefined : await readVariant(policies);
   const workload = await loadWorkload(name);
   const { config = flags.config, overrides } = variant ?? {};
+  if (flags.config !== undefined && config !== flags.config) {
+    const message = `--policies ${String(policies)} is a configuration, and --config names another one; leave one out`;
+    throw new YardmasterError('ERR_CONFIG', message);
+  }
   const options = { config, overrides, ...clusterOptions(flags), seed };
   const begunMs = performance.now();
   const simulation = await Simulation.start(options);

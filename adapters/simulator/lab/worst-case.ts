@@ -53,7 +53,8 @@ export async function worstCase(
     const ratio = secondS === Infinity ? 0 : firstS / secondS;
     return { instance, firstS, secondS, ratio, step };
   };
-  let current = await measure(firstInstance(draw, limits), 0);
+  const { bandwidth } = { ...DEFAULT_NETWORK, ...options.network };
+  let current = await measure({ tasks: firstTasks(draw, limits), bandwidth }, 0);
   let worst = current;
   for (let step = 1; step <= steps; step++) {
     const next = await measure(changed(current.instance, draw, step, limits), step);
@@ -137,8 +138,8 @@ const CHANGES: readonly Change[] = [
   removeTask,
 ];
 
-/** The instance that a search begins with. */
-function firstInstance(draw: Draw, { fewestTasks, mostTasks }: InstanceLimits): Instance {
+/** The tasks that a search begins with. */
+function firstTasks(draw: Draw, { fewestTasks, mostTasks }: InstanceLimits): CostedTask[] {
   const count = Math.ceil((fewestTasks + mostTasks) / 2);
   const tasks: CostedTask[] = [];
   for (let number = 0; number < count; number++) {
@@ -147,7 +148,7 @@ function firstInstance(draw: Draw, { fewestTasks, mostTasks }: InstanceLimits): 
       .map(({ key }) => key);
     tasks.push({ ...newTask(draw, number, `t${number}`), needs });
   }
-  return { tasks, bandwidth: DEFAULT_NETWORK.bandwidth };
+  return tasks;
 }
 
 /** The same instance with one change. `step` tells the changes of a search apart. */

@@ -366,27 +366,44 @@ it('a recording in which nothing was computed cannot be calibrated', async () =>
   await expect(calibrate(file)).rejects.toThrow(/ERR_|no graph|header/);
 });
 
-it('the worst case that the command writes can be compared again as it says', async () => {
-  symlinkSync(
-    ROOT,
-    join(mkdirSync(join(folder, 'node_modules'), { recursive: true })!, 'yardmaster'),
+it.each(['', '--latency 300 --spread 0.4 --memory 3GB --workers 3'])(
+  'the worst case that the command writes can be compared again as it says: %s',
+  async (cluster) => {
+    const modules = mkdirSync(join(folder, 'node_modules'), { recursive: true });
+    if (modules !== undefined) symlinkSync(ROOT, join(modules, 'yardmaster'));
+    const search = `worst-case balanced default --steps 30 --tasks 8 -o worst.mjs ${cluster}`;
+    const found = await lab(...search.trim().split(' '));
+    const [, ratio] = /: ([\d.]+) times as long/.exec(found)!;
+    const [, command] = /yardmaster lab (compare .*)$/m.exec(found)!;
+    const again = await lab(...command!.split(' '));
+    expect(again).toMatch(
+      new RegExp(`balanced +[\\d.]+ s \\(${ratio!.replace('.', '\\.')}(?: ±.*)?\\)`),
+    );
+  },
+);
+
+it('a search for a worst case begins with the bandwidth that is given', async () => {
+  const { instance } = await worstCase(FIRST, SECOND, {
+    ...{ workers: 2, steps: 0, network: { bandwidth: 7e6 } },
+  });
+  expect(instance.bandwidth).toBe(7e6);
+});
+
+it.each([
+  ['compare empty --policies default', 'there is no graph to run'],
+  ['corpus tree:3 --full --clusters 8x2', "option '--full' cannot be used with option '--clusters"],
+])('the command refuses what would be nothing, or would be ignored: %s', async (flags, message) => {
+  mkdirSync(join(folder, 'empty'), { recursive: true });
+  await expect(lab(...flags.split(' '))).rejects.toThrow(message);
+});
+
+it('a simulation has one configuration', async () => {
+  const simulated = run(
+    process.execPath,
+    [CLI, 'simulate', 'tree:3', '--policies', 'mine.yaml', '--config', 'other.yaml'],
+    { cwd: folder },
   );
-  const search = [
-    'worst-case',
-    'balanced',
-    'default',
-    '--steps',
-    '30',
-    '--tasks',
-    '8',
-    '-o',
-    'worst.mjs',
-  ];
-  const found = await lab(...search);
-  const [, ratio] = /: ([\d.]+) times as long/.exec(found)!;
-  const [, command] = /yardmaster lab (compare .*)$/m.exec(found)!;
-  const again = await lab(...command!.split(' '));
-  expect(again).toMatch(new RegExp(`balanced +[\\d.]+ s \\(${ratio!.replace('.', '\\.')}\\)`));
+  await expect(simulated).rejects.toThrow('--config names another one; leave one out');
 });
 
 it('the command says how well a recording is simulated', async () => {

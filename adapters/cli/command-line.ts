@@ -138,6 +138,8 @@ export const size = reading({ unit: 'bytes', minimum: 0 });
 /** Bytes per second. */
 export const rate = reading({ unit: 'bytes', minimum: 1 });
 export const time = reading({ unit: 'ms', minimum: 0, infinite: true });
+/** Between two looks; a timer of Node waits no longer than this, and would not wait at all. */
+export const pauseTime = reading({ unit: 'ms', minimum: 1, maximum: 2 ** 31 - 1 });
 
 /** Names and values, as `pause=0.9 maxSpill=20GiB`; they are checked later, with everything else about them. */
 export function pairs(text: string): Record<string, number | string | boolean> {

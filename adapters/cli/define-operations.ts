@@ -10,6 +10,7 @@ import {
   type CommonOptions,
   count,
   jsonObject,
+  pauseTime,
   positive,
   run,
   running,
@@ -68,7 +69,7 @@ function defineTasks(program: Command): void {
 function defineTop(program: Command): void {
   asking(program.command('top'))
     .description('Show workers, prefixes, throughput and what waits, again and again. q ends it.')
-    .option('--interval <time>', 'pause between two looks, as 2s (default: 1s)', time)
+    .option('--interval <time>', 'pause between two looks, as 2s (default: 1s)', pauseTime)
     .addOption(
       new Option(
         '--sort <column>',

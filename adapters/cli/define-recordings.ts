@@ -33,7 +33,12 @@ function defineReplay(program: Command): void {
     .description('Run a recording through the scheduler again, and compare every decision.')
     .argument('<file>', 'made by `yardmaster scheduler --record`')
     .option('--until <frame>', 'stop after this frame', count)
-    .option('--step', 'show each stimulus and what it caused; with --until from that frame on')
+    .addOption(
+      new Option(
+        '--step',
+        'show each stimulus and what it caused; with --until from that frame on',
+      ).conflicts(['why', 'json']),
+    )
     .option('--why <key>', 'say why the task is where it is at that moment')
     .option('--validate', 'check every invariant after each stimulus (slow)')
     .option(...ALLOW_POLICIES)

@@ -20,6 +20,10 @@ interface DaskFlags {
   readonly dashboardPrefix?: string;
   readonly useXheaders?: string;
   readonly jupyter?: boolean;
+  readonly daskPort?: number;
+  readonly python?: string;
+  /** False: Dask's clients may not run Python of theirs beside the scheduler. */
+  readonly schedulerPython?: boolean;
 }
 
 /** The address to listen at, from the flags `--host`, `--port`, `--interface` and `--protocol`. */
@@ -36,6 +40,9 @@ const ONLY_DASK: readonly (readonly [flag: keyof DaskFlags, spelled: string])[] 
   ['dashboardPrefix', '--dashboard-prefix'],
   ['useXheaders', '--use-xheaders'],
   ['show', '--show and --no-show'],
+  ['daskPort', '--dask-port'],
+  ['python', '--python'],
+  ['schedulerPython', '--no-scheduler-python'],
 ];
 
 /**
@@ -48,10 +55,14 @@ export function checkDaskFlags(flags: DaskFlags, isDask: boolean): readonly stri
       "--jupyter runs a Jupyter server inside the Python process of Dask's scheduler, and this scheduler is not a Python process; start a Jupyter server beside it",
     );
   }
-  const found = ONLY_DASK.find(([flag]) => flags[flag] !== undefined);
+  const { schedulerPython, ...others } = flags;
+  const given: DaskFlags = schedulerPython === false ? flags : others;
+  const found = ONLY_DASK.find(([flag]) => given[flag] !== undefined);
   if (!isDask && found !== undefined) {
-    const verb = found[1].includes(' and ') ? 'are flags' : 'is a flag';
-    throw refused(`${found[1]} ${verb} of \`dask scheduler\`; add --dask`);
+    const [flag, spelled] = found;
+    const isOurs = ['daskPort', 'python', 'schedulerPython'].includes(flag);
+    const verb = spelled.includes(' and ') ? 'are flags' : 'is a flag';
+    throw refused(`${spelled} ${verb} ${isOurs ? 'for Dask' : 'of `dask scheduler`'}; add --dask`);
   }
   const without = [
     ...(flags.show === true ? ['--show'] : []),
@@ -186,10 +197,6 @@ export interface SchedulerFlags extends LogFlags, DaskFlags {
   readonly journalWait?: number;
   /** Also listen for Dask. */
   readonly dask?: boolean;
-  readonly daskPort?: number;
-  readonly python?: string;
-  /** True when Dask's clients may run Python of theirs beside the scheduler. */
-  readonly schedulerPython?: boolean;
   /** Certificates for Dask; with any of them its address is encrypted. */
   readonly tlsCaFile?: string;
   readonly tlsCert?: string;

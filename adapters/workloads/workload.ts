@@ -123,7 +123,10 @@ export interface CostedTask {
 export function graphWorkload(
   name: string,
   tasks: readonly CostedTask[],
-  { wanted = [], source = name }: { readonly wanted?: readonly string[]; readonly source?: string } = {},
+  {
+    wanted = [],
+    source = name,
+  }: { readonly wanted?: readonly string[]; readonly source?: string } = {},
 ): Workload {
   const byKey = new Map<string, CostedTask>();
   for (const task of tasks) {

@@ -170,6 +170,13 @@ const UNKNOWN_CODE = 1;
 /** `yardmaster tasks`: counts by prefix; with keys or a selection, the tasks themselves. */
 export function tasksCommand(keys: readonly string[], flags: TasksFlags): Promise<number> {
   const { state, prefix, limit } = flags;
+  const isSelected = (state ?? prefix ?? limit) !== undefined;
+  if (keys.length > 0 && isSelected) {
+    throw new YardmasterError(
+      'ERR_CONFIG',
+      'say which tasks: by their keys, or by --state, --prefix and --limit',
+    );
+  }
   return withClient(flags, 'tasks', async (client) => {
     if (keys.length > 0) {
       const tasks = await client.command<readonly TaskSummary[]>('tasks', { keys });
@@ -180,7 +187,7 @@ export function tasksCommand(keys: readonly string[], flags: TasksFlags): Promis
       say(`the scheduler does not know ${unknown.join(', ')}\n`, process.stderr);
       return UNKNOWN_CODE;
     }
-    if (state === undefined && prefix === undefined && limit === undefined) {
+    if (!isSelected) {
       const counts = await client.command<readonly PrefixCounts[]>('task-counts');
       print(counts, countsText(counts), flags);
       return 0;

@@ -219,6 +219,12 @@ async function showDashboard(
 ): Promise<void> {
   const { dashboard, dashboardAddress } = flags;
   const names = new Set(scheduler.plugins.map(({ name }) => name));
+  if (names.has('dashboard') && ((dashboard ?? true) !== true || dashboardAddress !== undefined)) {
+    log.warn(
+      {},
+      'the configuration names the plugin "dashboard", so that its options count, and the flags for the dashboard do not',
+    );
+  }
   if (dashboard === false) return;
   try {
     if (!names.has('dashboard') && !names.has('dask')) await addDashboard(scheduler, flags);

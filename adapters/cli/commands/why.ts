@@ -17,6 +17,7 @@ export interface WhyFlags {
 /** Without a key: why the work that is under way takes as long as it does. */
 export async function whyCommand(key: string | undefined, flags: WhyFlags): Promise<number> {
   return withClient(flags, 'why', async (client) => {
+    if (flags.record !== undefined) await client.policies.recordDecisions(flags.record);
     if (key === undefined) {
       const found = await client.command<Explanation>('report.explain');
       say(
@@ -24,7 +25,6 @@ export async function whyCommand(key: string | undefined, flags: WhyFlags): Prom
       );
       return 0;
     }
-    if (flags.record !== undefined) await client.policies.recordDecisions(flags.record);
     const why = await client.why(key);
     say(flags.json === true ? `${JSON.stringify(why, undefined, 2)}\n` : whyText(why));
     return why.state === 'unknown' ? UNKNOWN_CODE : 0;

@@ -83,7 +83,17 @@ describe('yardmaster tasks', () => {
   });
 });
 
+test('tasks are chosen by their keys, or by what they have in common', async () => {
+  const { code, err } = await cli('tasks', failed.key, '--state', 'erred');
+  expect([code, err]).toEqual([1, expect.stringContaining('by their keys, or by --state')]);
+});
+
 describe('yardmaster top', () => {
+  test.each(['inf', '60d', '0'])('does not look without a pause: --interval %s', async (pause) => {
+    const { code, err } = await cli('top', '--interval', pause);
+    expect([code, err]).toEqual([1, expect.stringContaining('It must be a time')]);
+  });
+
   test('looks once where there is no terminal', async () => {
     const { out, code } = await cli('top');
     expect(code).toBe(0);
@@ -94,6 +104,12 @@ describe('yardmaster top', () => {
 });
 
 describe('yardmaster why', () => {
+  test('without a key records decisions all the same', async () => {
+    expect((await cli('why', '--record', '5')).code).toBe(0);
+    expect(await json('why', failed.key)).toMatchObject({ isRecording: true });
+    expect((await cli('why', failed.key, '--record', '0')).out).toContain('not being recorded');
+  });
+
   test('without a key says why work is slow, also as JSON', async () => {
     const [{ code, out }, found] = await Promise.all([cli('why'), json('why')]);
     expect(code).toBe(0);

@@ -99,6 +99,11 @@ interface Frame {
   readonly payload: { readonly op?: string; readonly key?: string };
 }
 
+test('a replay by steps is asked for the story of a task on the way, and not beforehand', async () => {
+  const { code, err } = await cli('replay', record, '--step', '--why', 'square');
+  expect([code, err]).toEqual([1, expect.stringContaining("'--step' cannot be used with")]);
+});
+
 test('inspect shows what it holds', async () => {
   const { out, code } = await cli('log', 'inspect', record);
   expect(code).toBe(0);

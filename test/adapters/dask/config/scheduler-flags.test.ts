@@ -189,6 +189,12 @@ describe('flags that name addresses', () => {
     expect(() => listeningOf({ protocol: 'ucx' })).toThrow('it can be tcp or tls');
     expect(() => statusOptionsOf({ dashboardAddress: 'a:b' })).toThrow('is not of the form');
     expect(() => checkDaskFlags({ protocol: 'tcp' }, false)).toThrow('add --dask');
+    expect(() => checkDaskFlags({ daskPort: 1 }, false)).toThrow(
+      '--dask-port is a flag for Dask; add --dask',
+    );
+    expect(() => checkDaskFlags({ python: 'python3' }, false)).toThrow('add --dask');
+    expect(() => checkDaskFlags({ schedulerPython: false }, false)).toThrow('add --dask');
+    expect(checkDaskFlags({ schedulerPython: true }, false)).toEqual([]);
     expect(statusOptionsOf({ dashboard: 9000, dashboardAddress: '127.0.0.2:80' })).toEqual({
       statusHost: '127.0.0.2',
       statusPort: 9000,

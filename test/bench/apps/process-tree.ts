@@ -22,15 +22,15 @@ export interface Cost {
 /**
  * Runs a program of Node to its end.
  * @param use - calls the program, which is a service and prints its address first; the time is that of the calls. The service
- *   is asked to end then.
+ *   is asked to end then. With the call of `begin` time and CPU begin anew
  */
 export async function costOf(
   args: readonly string[],
   cwd: string,
-  use?: (address: string) => Promise<string>,
+  use?: (address: string, begin: () => void) => Promise<string>,
 ): Promise<Cost> {
   const startMs = performance.now();
-  const cpuMs = childrenCpuMs();
+  let cpuMs = endedCpuMs();
   const child = spawn(process.execPath, args, { cwd, stdio: ['ignore', 'pipe', 'inherit'] });
   const { pid } = child;
   let peakBytes = 0;
@@ -44,8 +44,11 @@ export async function costOf(
   const called = async (): Promise<Called | undefined> => {
     if (use === undefined) return undefined;
     const [address] = (await once(child.stdout, 'data')) as [Buffer];
-    const usedMs = performance.now();
-    const output = await use(String(address).trim());
+    let usedMs = performance.now();
+    const output = await use(String(address).trim(), () => {
+      usedMs = performance.now();
+      cpuMs += ownCpuMs(pid);
+    });
     child.kill('SIGTERM');
     return { output, wallMs: performance.now() - usedMs };
   };
@@ -53,7 +56,7 @@ export async function costOf(
     const [calls, printed, code] = await Promise.all([called(), text(child.stdout), ended]);
     if (code !== 0) throw new Error(`${args.join(' ')} ended with code ${code ?? 'none'}`);
     const { output, wallMs } = calls ?? { output: printed, wallMs: performance.now() - startMs };
-    return { wallMs, cpuMs: childrenCpuMs() - cpuMs, peakBytes, output };
+    return { wallMs, cpuMs: endedCpuMs() - cpuMs, peakBytes, output };
   } finally {
     clearInterval(sample);
   }
@@ -100,11 +103,21 @@ function childrenOf(pid: number): readonly number[] {
 }
 
 /** CPU of the children of this process that have ended, and of theirs. */
-function childrenCpuMs(): number {
-  const stat = readFileSync('/proc/self/stat', 'utf8');
-  // The name of the program is in parentheses and may contain spaces; `cutime` and `cstime` are the 14th and 15th after it.
+function endedCpuMs(): number {
+  return statTicks('self', 13) * TICK_MS;
+}
+
+/** CPU of a process that runs. */
+function ownCpuMs(pid = 0): number {
+  return statTicks(String(pid), 11) * TICK_MS;
+}
+
+/** Two neighbours among the numbers that Linux gives of a process, user and system: their sum. */
+function statTicks(process: string, field: number): number {
+  const stat = readFileSync(`/proc/${process}/stat`, 'utf8');
+  // The name of the program is in parentheses and may contain spaces. The fields are counted from the one after it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[13]) + Number(fields[14])) * TICK_MS;
+  return Number(fields[field]) + Number(fields[field + 1]);
 }
 
 function treeBytes(pid: number): number {

@@ -16,10 +16,10 @@ export interface Program {
   /** Makes what it finds when it starts, of which the cost does not count. */
   readonly before?: () => Promise<unknown>;
   /**
-   * Of a service, which prints its address first: calls it, as long as its cost is measured, and says what came of it. Without
-   * this a program ends by itself.
+   * Of a service, which prints its address first: calls it, as long as its cost is measured, from the start or from `begin`,
+   * and says what came of it. Without this a program ends by itself.
    */
-  readonly use?: (address: string) => Promise<string>;
+  readonly use?: (address: string, begin: () => void) => Promise<string>;
 }
 
 export interface Application {
@@ -44,6 +44,7 @@ export const APPLICATIONS: Readonly<Record<string, (size: Size, folder: string) 
   images,
   crawl,
   web,
+  'web-start': webStart,
   search,
   build,
 };
@@ -137,7 +138,13 @@ function crawl(size: Size, folder: string): Application {
   };
 }
 
-function web(size: Size, folder: string): Application {
+/** Of a service that has just been started. */
+function webStart(size: Size, folder: string): Application {
+  return web(size, folder, 0);
+}
+
+/** @param before - calls that are not measured, in which the engine compiles what it uses often */
+function web(size: Size, folder: string, before = 20_000): Application {
   const others = join(OTHERS, 'web');
   const calls = Math.ceil(20_000 * size);
   const of = (name: string, file: string): Program => ({
@@ -145,7 +152,13 @@ function web(size: Size, folder: string): Application {
     args: [join(others, file)],
     cwd: join(folder, 'run'),
     files: [join(others, file)],
-    use: (address) => callAll(`${address}/digest`, calls),
+    async use(address, begin) {
+      if (before > 0) {
+        await callAll(`${address}/digest`, before);
+        begin();
+      }
+      return callAll(`${address}/digest`, calls);
+    },
   });
   return {
     generate: () => Promise.resolve(),

@@ -10,14 +10,13 @@ const { digest } = defineTasks(new URL('work.js', import.meta.url), work);
 const STATUSES = { ERR_QUEUE_FULL: 429, ERR_CLOSED: 503, ERR_TASK_TIMEOUT: 504 };
 
 const cluster = await LocalCluster.start({ mode: 'threads', workers: 1, threads: 2 });
-const client = await cluster.client();
+const client = (await cluster.client()).with({ pure: false, deadlineMs: 10_000 });
 const app = Fastify();
 app.post('/digest', ({ body, headers }, reply) => {
   const leaving = new AbortController();
   reply.raw.once('close', () => leaving.abort());
   const limit = { name: headers['x-tenant'] ?? 'nobody', max: 8, maxQueued: 200 };
-  const options = { pure: false, limit, deadlineMs: 10_000, signal: leaving.signal };
-  return client.with(options).call(digest, body);
+  return client.with({ limit, signal: leaving.signal }).call(digest, body);
 });
 app.setErrorHandler(({ code, message }, _request, reply) =>
   reply.code(STATUSES[code] ?? 500).send({ code, message }),

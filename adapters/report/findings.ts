@@ -96,11 +96,11 @@ function contention({ hosts }: History, analysis: Analysis): Found | undefined {
   const [worst] = hosts.toSorted((a, b) => b.lostS - a.lostS);
   if (worst === undefined || worst.fullS === 0) return undefined;
   const lostS = sumOf(hosts, (host) => host.lostS) / Math.max(1, threads);
-  const { cores } = worst;
+  const { cores, threads: ownThreads } = worst;
   const [used, own] = [worst.busyCoreS / worst.fullS, worst.ownCoreS / worst.fullS];
   const others = Math.max(0, used - own);
   const areOthers = others >= Math.min(own, OTHERS * cores);
-  const areMany = threads > cores && (own >= OTHERS * cores || !areOthers);
+  const areMany = ownThreads > cores && (own >= OTHERS * cores || !areOthers);
   const machine = LOOPBACK.test(worst.host) ? 'the machine' : worst.host;
   const causes: { readonly title: string; readonly remedy: string }[] = [];
   if (areOthers) {

@@ -63,6 +63,8 @@ export interface HistoryWorker {
 export interface HostLoad {
   readonly host: string;
   readonly cores: number;
+  /** The most threads that its workers had at one time. */
+  readonly threads: number;
   readonly measuredS: number;
   /** Seconds in which nearly all processors were busy. */
   readonly fullS: number;

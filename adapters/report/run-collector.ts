@@ -400,11 +400,12 @@ class HostTrack {
   }
 
   private add(host: string, workers: readonly WorkerView[], stepS: number): void {
-    let [running, busyPercent, cores] = [0, 0, 1];
+    let [running, threads, busyPercent, cores] = [0, 0, 0, 1];
     /** Cores that each process used, and threads of it that waited for one, by process. */
     const own = new Map<string, readonly [used: number, waited: number | undefined]>();
     for (const { metrics, identity, processing, threadCount, address } of workers) {
       running += Math.min(threadCount, processing.size);
+      threads += threadCount;
       const { hostCpuPercent = 0, hostCores = 1, cpuPercent, sharedCpuPercent = 0 } = metrics;
       const { cpuWaitPercent } = metrics;
       busyPercent = Math.max(busyPercent, hostCpuPercent);
@@ -421,9 +422,10 @@ class HostTrack {
     }
     let load = this.byHost.get(host);
     if (load === undefined) {
-      load = { host, cores, measuredS: 0, fullS: 0, busyCoreS: 0, ownCoreS: 0, lostS: 0 };
+      load = { host, cores, threads, measuredS: 0, fullS: 0, busyCoreS: 0, ownCoreS: 0, lostS: 0 };
       this.byHost.set(host, load);
     }
+    load.threads = Math.max(load.threads, threads);
     load.measuredS += stepS;
     if (busyPercent < 100 * FULL * cores) return;
     load.fullS += stepS;

@@ -106,7 +106,10 @@ export class TaskRecorder {
         : this.lanes.rowOf(worker, lane);
     const number = this.numbers.of(prefix);
     for (const { action, startS, stopS } of timings) {
+      const isFull = this.count >= this.capacity;
       const slot = this.count++ % this.capacity;
+      this.lanes.hold(row);
+      if (isFull) this.lanes.release(this.rowAt(slot));
       const known = ACTIONS.indexOf(action);
       this.keys[slot] = key;
       this.startS[slot] = startS;
@@ -151,13 +154,17 @@ export class TaskRecorder {
     }));
   }
 
+  rowAt(slot: number): number {
+    return this.rows[slot] ?? 0;
+  }
+
   at(slot: number): Recorded {
     const action = this.actions[slot] ?? 0;
     return {
       key: this.keys[slot] ?? '',
       prefix: this.prefixes[slot] ?? 0,
       action: action & 127,
-      row: this.rows[slot] ?? 0,
+      row: this.rowAt(slot),
       startS: this.startS[slot] ?? 0,
       stopS: this.stopS[slot] ?? 0,
       isError: action >= 128,
@@ -192,20 +199,22 @@ const OPEN_TOLERANCE_S = 0.1;
  * that the row whose last end is the latest one before the start leaves the others free for longer tasks.
  */
 class Lanes {
-  readonly rows: { -readonly [Field in keyof Lane]: Lane[Field] }[] = [];
+  private readonly rows: { -readonly [Field in keyof Lane]: Lane[Field] }[] = [];
+  /** The number of remembered actions of each row. */
+  private readonly held: number[] = [];
+  /** Rows of workers that have left, of which nothing is remembered: the next ones take their places. */
+  private readonly free: number[] = [];
   private readonly workers = new Map<string, { readonly row: number; stopS: number }[]>();
 
   rowFor(worker: string, startS: number, stopS: number): number {
-    let lanes = this.workers.get(worker);
-    if (lanes === undefined) this.workers.set(worker, (lanes = []));
+    const lanes = this.lanesOf(worker);
     let best: { readonly row: number; stopS: number } | undefined;
     for (const lane of lanes) {
       if (lane.stopS > startS + TOLERANCE_S) continue;
       if (best === undefined || lane.stopS > best.stopS) best = lane;
     }
     if (best === undefined && lanes.length < LANES_MAX) {
-      const row = this.rows.push({ worker, lane: lanes.length }) - 1;
-      lanes.push((best = { row, stopS }));
+      lanes.push((best = { row: this.newRow(worker, lanes.length), stopS }));
     }
     best ??= lanes[0];
     if (best === undefined) return 0;
@@ -226,11 +235,9 @@ class Lanes {
 
   /** The row of a thread that is known by its number. */
   rowOf(worker: string, lane: number): number {
-    let lanes = this.workers.get(worker);
-    if (lanes === undefined) this.workers.set(worker, (lanes = []));
+    const lanes = this.lanesOf(worker);
     while (lanes.length <= lane) {
-      const row = this.rows.push({ worker, lane: lanes.length }) - 1;
-      lanes.push({ row, stopS: 0 });
+      lanes.push({ row: this.newRow(worker, lanes.length), stopS: 0 });
     }
     return lanes[lane]?.row ?? 0;
   }
@@ -238,7 +245,48 @@ class Lanes {
   /** A worker of the same address gets new rows. */
   forget(worker: string, name: string): void {
     this.nameRows(worker, name);
+    const lanes = this.workers.get(worker) ?? [];
     this.workers.delete(worker);
+    for (const { row } of lanes) if (this.held[row] === 0) this.free.push(row);
+  }
+
+  /** One more action of the row is remembered. */
+  hold(row: number): void {
+    this.held[row] = (this.held[row] ?? 0) + 1;
+  }
+
+  /** One action fewer is. */
+  release(row: number): void {
+    this.held[row] = (this.held[row] ?? 0) - 1;
+    if (this.held[row] === 0 && !this.isThere(row)) this.free.push(row);
+  }
+
+  /** These rows and those of workers that are there, and the number of each among them. O(rows). */
+  shown(used: ReadonlySet<number>): { rows: readonly Lane[]; numberOf: (row: number) => number } {
+    const kept = [...this.rows.keys()].filter((row) => used.has(row) || this.isThere(row));
+    const numbers = new Map(kept.map((row, number) => [row, number]));
+    return {
+      rows: kept.map((row) => this.rows[row] as Lane),
+      numberOf: (row) => numbers.get(row) ?? 0,
+    };
+  }
+
+  private lanesOf(worker: string): { readonly row: number; stopS: number }[] {
+    let lanes = this.workers.get(worker);
+    if (lanes === undefined) this.workers.set(worker, (lanes = []));
+    return lanes;
+  }
+
+  private newRow(worker: string, lane: number): number {
+    const row = this.free.pop() ?? this.rows.length;
+    this.rows[row] = { worker, lane };
+    this.held[row] = 0;
+    return row;
+  }
+
+  private isThere(row: number): boolean {
+    const { worker = '', lane = -1 } = this.rows[row] ?? {};
+    return this.workers.get(worker)?.[lane]?.row === row;
   }
 
   nameRows(worker: string, name: string): void {
@@ -271,7 +319,9 @@ export function streamWindow(
   const { running = [], nowMs = 0 } = now ?? {};
   const nowS = nowMs / 1000;
   const open = recorder.open(running.slice(0, SPANS_MAX), nowS);
-  const { rows } = recorder.lanes;
+  const used = new Set(open.map(({ row }) => row));
+  for (const slot of slots) used.add(recorder.rowAt(slot));
+  const { rows, numberOf } = recorder.lanes.shown(used);
   const { count, capacity } = recorder;
   const range = recorder.range() ?? null;
   const common = {
@@ -281,7 +331,8 @@ export function streamWindow(
     dropped: Math.max(0, count - capacity),
   };
   const isFew = slots.length <= SPANS_MAX;
-  const spans = spansOf([...(isFew ? slots.map((slot) => recorder.at(slot)) : []), ...open], fromS);
+  const few = [...(isFew ? slots.map((slot) => recorder.at(slot)) : []), ...open];
+  const spans = spansOf(few, fromS, numberOf);
   if (isFew) return { ...common, spans };
   const eachRow = Math.ceil(BINS_IN_ALL / Math.max(1, rows.length));
   const binCount = Math.max(1, Math.min(BINS_MAX, eachRow, Math.round(request.width)));
@@ -289,15 +340,19 @@ export function streamWindow(
   return {
     ...{ ...common, spans },
     binMs: binS * 1000,
-    bins: binsOf(recorder, slots, { fromS, binS, binCount }),
+    bins: binsOf(recorder, slots, { fromS, binS, binCount }, numberOf),
   };
 }
 
-function spansOf(recorded: readonly Recorded[], originS: number): Columns<Span> {
+function spansOf(
+  recorded: readonly Recorded[],
+  originS: number,
+  numberOf: (row: number) => number,
+): Columns<Span> {
   const ms = (s: number): number => Math.round((s - originS) * 1e5) / 100;
   return toColumns(
     recorded.map(({ startS, stopS, ...span }): Span => {
-      return { ...span, startMs: ms(startS), stopMs: ms(stopS) };
+      return { ...span, row: numberOf(span.row), startMs: ms(startS), stopMs: ms(stopS) };
     }),
   );
 }
@@ -319,6 +374,7 @@ function binsOf(
   recorder: TaskRecorder,
   slots: readonly number[],
   { fromS, binS, binCount }: Grid,
+  numberOf: (row: number) => number,
 ): Columns<Bin> {
   const sums = new Map<number, Sum>();
   for (const slot of slots) {
@@ -343,7 +399,7 @@ function binsOf(
   }
   const bins = Array.from(sums, ([index, { busyS, prefix, hasError }]): Bin => {
     const busyPercent = Math.min(100, Math.round((100 * busyS) / binS));
-    const row = Math.floor(index / BINS_MAX);
+    const row = numberOf(Math.floor(index / BINS_MAX));
     return { row, bin: index % BINS_MAX, prefix, busyPercent, hasError };
   });
   return toColumns(bins);

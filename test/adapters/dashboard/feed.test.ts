@@ -210,6 +210,25 @@ describe('the task recorder', () => {
     ]);
   });
 
+  it('has rows of workers that left only as long as what they did is remembered and looked at', () => {
+    const recorder = new TaskRecorder(10, new PrefixNumbers());
+    for (let k = 0; k < 500; k++) {
+      const timings = timing(k, k + 0.5);
+      recorder.add(`x-${k}`, 'x', { worker: `w-${k}`, timings, isError: false });
+      if (k < 499) recorder.lanes.forget(`w-${k}`, `worker ${k}`);
+    }
+    const { spans, rows } = streamWindow(recorder, { fromS: 496.7, toS: 500, width: 100 });
+    const named = spans?.row?.map((row) => [rows[row]?.worker, rows[row]?.name]);
+    expect(named).toEqual([
+      ['w-497', 'worker 497'],
+      ['w-498', 'worker 498'],
+      ['w-499', undefined],
+    ]);
+    expect(rows).toHaveLength(3);
+    const all = new Set(Array.from({ length: 500 }, (_, row) => row));
+    expect(recorder.lanes.shown(all).rows.length).toBeLessThan(13);
+  });
+
   it('sums a window with too many tasks by pixel', () => {
     const recorder = new TaskRecorder(10_000, new PrefixNumbers());
     for (let k = 0; k < 6000; k++) {

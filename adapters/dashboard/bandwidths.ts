@@ -29,6 +29,10 @@ export class Bandwidths {
     const known = this.workers;
     if (!this.keepsGone) this.workers = new Map();
     for (const worker of workers.values()) this.readWorker(worker, known.get(worker.address));
+    for (const address of known.keys()) {
+      if (this.workers.has(address)) continue;
+      for (const { from } of this.workers.values()) from.delete(address);
+    }
   }
 
   /** To be called after each heartbeat of the worker, in the place of {@link read}. O(transfers). */

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
+import { Bandwidths } from '../../../adapters/dashboard/bandwidths.ts';
 import {
   PrefixNumbers,
   streamWindow,
@@ -186,6 +187,22 @@ describe('the feed of the pages', () => {
     const answer = await fetch(url, { method: 'POST', headers, body: unknown });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ code: 'ERR_PLUGIN_LOAD' });
+  });
+});
+
+describe('bandwidths', () => {
+  it('from a worker that left are forgotten, also when another one comes at its address', () => {
+    const bandwidths = new Bandwidths();
+    const [a, b] = ['a', 'b'].map((name) => ({
+      ...{ address: `sim://${name}`, name },
+      metrics: name === 'a' ? { transfers: [{ from: 'sim://b', bandwidth: 5 }] } : {},
+    }));
+    const read = (...there: (typeof a)[]): number => {
+      const workers = new Map(there.map((worker) => [worker!.address, worker]));
+      bandwidths.read({ workers } as never);
+      return bandwidths.answer().pairs.length;
+    };
+    expect([read(a, b), read(a), read(a, b)]).toEqual([1, 0, 0]);
   });
 });
 

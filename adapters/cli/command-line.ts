@@ -1,9 +1,10 @@
 /** The common part of the definitions of commands: flags, how they run, and readers of values. */
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
+import { YardmasterError } from '../../core/api/index.ts';
 import { check, type Schema, wholeNumber } from '../../core/shared/schema.ts';
 import { exitProcess } from '../executors/threads/spawn.ts';
 import { CERTIFICATE_VARIABLES } from '../transports/access.ts';
@@ -161,6 +162,14 @@ export function fromHere(module: string): string {
   const [path = '', name] = module.split('#');
   if (!path.startsWith('.') && !existsSync(path)) return module;
   return name === undefined ? resolve(path) : `${resolve(path)}#${name}`;
+}
+
+/** @throws YardmasterError `ERR_CONFIG` when what is written would take the place of the file that is read */
+export function checkOutput(output: string | undefined, source: string): void {
+  if (output === undefined || !existsSync(output) || !existsSync(source)) return;
+  if (realpathSync(output) !== realpathSync(source)) return;
+  const message = `${output} is the file that is read, and would be lost; name another one`;
+  throw new YardmasterError('ERR_CONFIG', message, { file: output });
 }
 
 /** A time after which something ends; 0 means never, as with Dask. */

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { YardmasterError } from '../../../core/api/index.ts';
@@ -11,6 +11,7 @@ import {
   KEY_NAMES,
   newAccess,
 } from '../../transports/tls.ts';
+import { checkOutput } from '../command-line.ts';
 
 /** `yardmaster access new FILE`. */
 export function newAccessFile(path: string): number {
@@ -50,20 +51,10 @@ export function showAccess(
 ): number {
   const file = existing(given);
   const access = accessOfRole(file.read(), role);
-  if (output !== undefined && existsSync(output) && isSame(output, file.path)) {
-    throw new YardmasterError(
-      'ERR_ACCESS',
-      `${output} is the file that has all keys, which would be lost; name another one`,
-      { file: output },
-    );
-  }
+  checkOutput(output, file.path);
   if (output !== undefined) new AccessFile(output).write(access);
   process.stdout.write(output === undefined ? formatAccess(access) : `${output}\n`);
   return 0;
-}
-
-function isSame(one: string, other: string): boolean {
-  return realpathSync(one) === realpathSync(other);
 }
 
 /** The named file, that of the environment, or the newest one that a scheduler has left. */

@@ -8,6 +8,7 @@ import type { LogFrame, LogHeader } from '../../../core/log/format.ts';
 import { logFiles, repairLog, wholeRecording } from '../../app/read-log.ts';
 import { sizeText } from '../../../core/util/units.ts';
 import { printableLines } from '../../../core/util/values.ts';
+import { checkOutput } from '../command-line.ts';
 import { say, textTable } from '../terminal.ts';
 import { print } from '../with-client.ts';
 import { ThreadRows } from '../../report/index.ts';
@@ -65,6 +66,7 @@ export async function exportCommand(
   file: string,
   { format, output }: ExportFlags,
 ): Promise<number> {
+  checkOutput(output, file);
   const frames = wholeRecording(file);
   const text = Readable.from(shown(format === 'ndjson' ? ndjson(frames) : chromeTrace(frames)));
   if (output === undefined) await toStandardOutput(text);

@@ -5,6 +5,7 @@ import type { Explanation } from '../../dashboard/page-messages.ts';
 import { printableLines } from '../../../core/util/values.ts';
 import { type Report, reportOf, scheduleOf } from '../../report/index.ts';
 import type { ReportTitle } from '../../report/report-html.ts';
+import { checkOutput } from '../command-line.ts';
 import { say } from '../terminal.ts';
 
 const UNRELIABLE_CODE = 1;
@@ -16,6 +17,7 @@ export interface ReportFlags {
 }
 
 export async function reportCommand(file: string, flags: ReportFlags): Promise<number> {
+  checkOutput(flags.output, file);
   const recorded = await recordingHistory(file, { allowPolicies: flags.allowPolicies === true });
   const report = reportOf(recorded.history);
   const notes = notesOf(recorded);

@@ -10,6 +10,7 @@ import {
 import { codeDigest, plainVariant } from '../../simulator/lab/runs.ts';
 import { collecting, RunCollector, reportOf } from '../../report/index.ts';
 import { type ClusterFlags, clusterOptions } from '../cluster-flags.ts';
+import { checkOutput } from '../command-line.ts';
 import { say } from '../terminal.ts';
 import { writeReport } from './report.ts';
 
@@ -23,6 +24,7 @@ export interface SimulateFlags extends ClusterFlags {
 
 export async function simulateCommand(name: string, flags: SimulateFlags): Promise<number> {
   const { policies, seed, json, output } = flags;
+  checkOutput(output, name);
   const variant = policies === undefined ? undefined : await readVariant(policies);
   const workload = await loadWorkload(name);
   const { config = flags.config, overrides } = variant ?? {};

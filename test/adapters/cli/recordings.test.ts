@@ -104,6 +104,16 @@ test('a replay by steps is asked for the story of a task on the way, and not bef
   expect([code, err]).toEqual([1, expect.stringContaining("'--step' cannot be used with")]);
 });
 
+test.each(['report', 'log export', 'simulate'])(
+  'a recording is not replaced by what `yardmaster %s` makes of it',
+  async (command) => {
+    const before = readFileSync(record);
+    const { code, err } = await cli(...command.split(' '), record, '-o', record);
+    expect([code, err]).toEqual([1, expect.stringContaining('name another one')]);
+    expect(readFileSync(record)).toEqual(before);
+  },
+);
+
 test('inspect shows what it holds', async () => {
   const { out, code } = await cli('log', 'inspect', record);
   expect(code).toBe(0);

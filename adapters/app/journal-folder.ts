@@ -1,5 +1,5 @@
 import { dirname, join, resolve } from 'node:path';
-import { YardmasterError } from '../../core/api/index.ts';
+import { messageOf, YardmasterError } from '../../core/api/index.ts';
 import type { StatePart } from '../../core/kernel/snapshot.ts';
 import type { LogCheckpoint } from '../../core/log/format.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
@@ -186,8 +186,7 @@ function makeFolder(path: string, files: FileSystem): void {
 
 export function asJournalError(error: unknown, what: string): YardmasterError {
   if (YardmasterError.is(error, 'ERR_JOURNAL')) return error;
-  const reason = error instanceof Error ? error.message : String(error);
-  return new YardmasterError('ERR_JOURNAL', `${what}: ${reason}`, {}, { cause: error });
+  return new YardmasterError('ERR_JOURNAL', `${what}: ${messageOf(error)}`, {}, { cause: error });
 }
 
 function becauseOf(error: unknown): string {

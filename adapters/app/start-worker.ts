@@ -5,6 +5,7 @@ import {
   type Clock,
   type Executor,
   type Logger,
+  messageOf,
   type NannyHooks,
   type NannyPluginContext,
   type StoreSpec,
@@ -490,8 +491,7 @@ export class NannyPlugins {
     log: Logger,
   ) {
     this.remote = new RemotePlugins(plugins, (error) => {
-      const why = error instanceof Error ? error.message : String(error);
-      log.error({ err: error }, `a plugin of this nanny is not there: ${why}`);
+      log.error({ err: error }, `a plugin of this nanny is not there: ${messageOf(error)}`);
     });
     this.hooks = {
       processStarting: (environment) => plugins.call('processStarting', environment),

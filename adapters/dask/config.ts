@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
 import { dirname, extname, isAbsolute, join } from 'node:path';
 import type * as Yaml from 'yaml';
-import { YardmasterError } from '../../core/api/index.ts';
+import { messageOf, YardmasterError } from '../../core/api/index.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -196,7 +196,7 @@ function readTree(file: string): Tree | undefined {
   try {
     tree = parse(text, { version: '1.1' }); // PyYAML reads this version: `off` is false.
   } catch (cause) {
-    throw unreadable(file, cause instanceof Error ? cause.message : String(cause), cause);
+    throw unreadable(file, messageOf(cause), cause);
   }
   if (tree === null || tree === undefined) return undefined;
   if (isTree(tree)) return tree;

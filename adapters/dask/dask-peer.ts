@@ -5,6 +5,7 @@ import {
   type ConnectionHandlers,
   type GetDataReply,
   type Logger,
+  messageOf,
   PROTOCOL,
   toErrorPayload,
   VERSION,
@@ -344,10 +345,9 @@ function refusalOf(thrown: unknown, key: string): YardmasterError {
     return resultRefused(thrown, key, ['JavaScript', 'Python']);
   }
   if (YardmasterError.is(thrown)) return thrown;
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
   return new YardmasterError(
     'ERR_NOT_PORTABLE',
-    `the result of "${key}" is unreadable: ${message}`,
+    `the result of "${key}" is unreadable: ${messageOf(thrown)}`,
     { key },
     { cause: thrown },
   );

@@ -1,4 +1,5 @@
 import {
+  messageOf,
   type TaskStateName,
   type TaskView,
   type WorkerView,
@@ -471,12 +472,8 @@ async function tell(
       } catch (error) {
         if (YardmasterError.is(error)) unreached.push(address);
         else {
-          const text = error instanceof Error ? error.message : String(error);
-          throw new PythonException(
-            'RuntimeError',
-            `Unexpected error encountered during P2P barrier: ${text}`,
-            { cause: error },
-          );
+          const message = `Unexpected error encountered during P2P barrier: ${messageOf(error)}`;
+          throw new PythonException('RuntimeError', message, { cause: error });
         }
       }
     }),

@@ -1,6 +1,6 @@
 import type { Fields } from './wire/codec.ts';
 import { readFileSync, rmSync } from 'node:fs';
-import { YardmasterError } from '../../core/api/index.ts';
+import { messageOf, YardmasterError } from '../../core/api/index.ts';
 import { replaceFile } from '../log/segment-file.ts';
 import { RenewedFiles } from '../transports/certificate-layer.ts';
 import { DaskConfig, type Environment } from './config.ts';
@@ -131,7 +131,7 @@ function readPem(file: string, name: string): string {
   } catch (cause) {
     throw new YardmasterError(
       'ERR_CONFIG',
-      `${name} names ${file}, which cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`,
+      `${name} names ${file}, which cannot be read: ${messageOf(cause)}`,
       { name, file },
       { cause },
     );

@@ -3,6 +3,7 @@ import {
   type ErrorCode,
   every,
   type Logger,
+  messageOf,
   type NannyHooks,
   type RemotePlugin,
   type Timer,
@@ -203,8 +204,7 @@ export class Nanny {
       from.send({ op: 'nanny-plugin-answer', id, answer });
     } catch (cause) {
       const code = YardmasterError.is(cause) ? cause.code : 'ERR_PLUGIN_SETUP';
-      const text = cause instanceof Error ? cause.message : String(cause);
-      from.send({ op: 'nanny-plugin-answer', id, error: { code, message: text } });
+      from.send({ op: 'nanny-plugin-answer', id, error: { code, message: messageOf(cause) } });
     }
   }
 

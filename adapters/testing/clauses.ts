@@ -1,4 +1,4 @@
-import { YardmasterError } from '../../core/api/index.ts';
+import { asError, YardmasterError } from '../../core/api/index.ts';
 
 /** The functions that register the tests: `describe` and `it` of vitest, jest, mocha or node:test. */
 export interface TestRunner {
@@ -83,8 +83,4 @@ function checkUse(
       isRunner ? 'a function that makes the harness' : 'the functions of a test runner'
     }: ${usage}`,
   );
-}
-
-function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

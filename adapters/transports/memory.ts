@@ -1,4 +1,5 @@
 import {
+  asError,
   type Clock,
   type Connection,
   type ConnectionHandlers,
@@ -239,7 +240,7 @@ export class InMemoryConnection implements Connection {
     try {
       this.handlers?.onMessages(batch());
     } catch (thrown) {
-      this.abort(thrown instanceof Error ? thrown : new Error(`thrown: ${String(thrown)}`));
+      this.abort(asError(thrown));
     }
   }
 
@@ -380,7 +381,7 @@ export class InMemoryTransport implements Transport {
           here.attach(open(here));
           resolve(here);
         } catch (thrown) {
-          const error = thrown instanceof Error ? thrown : new Error(`thrown: ${String(thrown)}`);
+          const error = asError(thrown);
           here.abort(error);
           reject(error);
         }

@@ -1,5 +1,6 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import {
+  asError,
   type Connection,
   type ConnectionHandlers,
   type ErrorPayload,
@@ -243,7 +244,7 @@ export class TunnelTransport implements Transport {
           connection.attach(open(connection));
           resolve(connection);
         } catch (thrown) {
-          const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+          const error = asError(thrown);
           connection.abort(error);
           reject(error);
         }
@@ -346,7 +347,7 @@ class TunnelConnection implements Connection {
         refer(batch, message.references);
         this.handlers?.onMessages(batch);
       } catch (thrown) {
-        this.abort(thrown instanceof Error ? thrown : new Error(`thrown: ${String(thrown)}`));
+        this.abort(asError(thrown));
       }
     }
   }

@@ -128,6 +128,11 @@ export function messageOf(thrown: unknown): string {
   return toErrorPayload(thrown).message;
 }
 
+/** An error itself; what else was thrown becomes the message of one. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown), { cause: thrown });
+}
+
 /**
  * Runs what an extension does, and names what it throws.
  * @param what - the subject of the message: `load() of plugin "p" threw`

@@ -1,3 +1,5 @@
+import { asError } from '../api/errors.ts';
+
 /** Answers that are promised and not settled yet. Each settles, at the latest when its answerer ends. */
 export class PendingAnswers {
   private readonly open = new Set<(error: Error) => void>();
@@ -20,7 +22,7 @@ export class PendingAnswers {
         },
         (error: unknown) => {
           settled();
-          reject(error instanceof Error ? error : new Error(String(error)));
+          reject(asError(error));
         },
       );
     });
@@ -28,8 +30,7 @@ export class PendingAnswers {
 
   /** The answerer is gone: what is still open fails with this. */
   failAll(error: Error): void {
-    for (const reject of [...this.open])
-      reject(error instanceof Error ? error : new Error(String(error)));
+    for (const reject of [...this.open]) reject(error);
     this.open.clear();
   }
 }

@@ -1,5 +1,5 @@
 import { type Clock, elapsedMs } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import { type Logger } from '../api/plugin.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
 import type { Outbox } from '../kernel/outbox.ts';
@@ -20,10 +20,9 @@ import { nameOfStimulus, StimulusQueue } from './stimulus-queue.ts';
 /** Says loudly which stimulus of whom failed, although the scheduler continues. */
 function containedError(stimulus: Stimulus, cause: unknown): YardmasterError {
   const { text, fields } = nameOfStimulus(stimulus);
-  const why = cause instanceof Error ? cause.message : String(cause);
   return new YardmasterError(
     'ERR_INTERNAL',
-    `the stimulus ${text} failed and was dropped: ${why}. This is a bug; what it concerns fails with it, and the scheduler continues`,
+    `the stimulus ${text} failed and was dropped: ${messageOf(cause)}. This is a bug; what it concerns fails with it, and the scheduler continues`,
     fields,
     { cause },
   );

@@ -1,6 +1,6 @@
 import { collaborator } from '../plugin-host/injection.ts';
 import type { Channel } from '../api/channel.ts';
-import { YardmasterError } from '../api/errors.ts';
+import { asError, YardmasterError } from '../api/errors.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
 import type { SessionSecret } from './membership.ts';
 
@@ -140,7 +140,7 @@ export class LocalConnection implements Connection {
       try {
         this.handlers?.onMessages(batch);
       } catch (thrown) {
-        this.abort(thrown instanceof Error ? thrown : new Error(`thrown: ${String(thrown)}`));
+        this.abort(asError(thrown));
       }
     });
   }

@@ -1,4 +1,4 @@
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import { type Logger } from '../api/plugin.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { LOGGER } from '../host/tokens.ts';
@@ -79,7 +79,7 @@ export function closedError(): YardmasterError {
 
 /** `ERR_PLUGIN_HOOK` when a hook of a plugin caused it, `ERR_JOURNAL` when a disk did, else `ERR_INVARIANT`. */
 function crashError(what: string, cause: unknown): YardmasterError {
-  const message = cause instanceof Error ? cause.message : String(cause);
+  const message = messageOf(cause);
   const isOther =
     YardmasterError.is(cause, 'ERR_PLUGIN_HOOK') || YardmasterError.is(cause, 'ERR_JOURNAL');
   const code = isOther ? cause.code : 'ERR_INVARIANT';

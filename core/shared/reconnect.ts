@@ -1,5 +1,5 @@
 import type { Clock } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import { pause } from './timers.ts';
 
 /** The reaction of a worker or a client when the connection to its scheduler is gone. */
@@ -76,15 +76,14 @@ export async function comeBack<T>(
 
 /** It did not come back. */
 export function notBack(gone: YardmasterError, cause: unknown): YardmasterError {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  return new YardmasterError('ERR_CLOSED', `${gone.message}, and ${why}`, gone.data, { cause });
+  const message = `${gone.message}, and ${messageOf(cause)}`;
+  return new YardmasterError('ERR_CLOSED', message, gone.data, { cause });
 }
 
 function tooLate(timeoutMs: number, attempts: number, cause: unknown): YardmasterError {
-  const last = cause instanceof Error ? cause.message : String(cause);
   return new YardmasterError(
     'ERR_TIMEOUT',
-    `it was not back within ${timeoutMs / 1000} s (${attempts} attempts; the last: ${last})`,
+    `it was not back within ${timeoutMs / 1000} s (${attempts} attempts; the last: ${messageOf(cause)})`,
     { timeoutMs, attempts },
     { cause },
   );

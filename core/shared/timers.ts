@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../api/clock.ts';
+import { asError } from '../api/errors.ts';
 import { printable } from '../util/values.ts';
 
 /** Rounds in which the delay passes; milliseconds of one round at least and at most. */
@@ -102,7 +103,7 @@ export function inBackground(
   failed: string | ((error: Error) => void),
 ): void {
   work.then(undefined, (thrown: unknown) => {
-    const error = thrown instanceof Error ? thrown : new Error(String(thrown), { cause: thrown });
+    const error = asError(thrown);
     if (typeof failed === 'string') warn(failed, error);
     else {
       try {

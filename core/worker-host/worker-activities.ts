@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../api/clock.ts';
-import { RemoteError, toErrorPayload, YardmasterError } from '../api/errors.ts';
+import { messageOf, RemoteError, toErrorPayload, YardmasterError } from '../api/errors.ts';
 import {
   type AbortRun,
   type DataStore,
@@ -322,8 +322,7 @@ export class WorkerActivities {
   private transferFailure(worker: string, error: unknown): WorkerEvent {
     if (!(error instanceof RemoteError)) {
       const stimulusId = this.link.nameEvent('gather-network-failure');
-      const reason = error instanceof Error ? error.message : String(error);
-      return { op: 'gather-network-failure', worker, reason, stimulusId };
+      return { op: 'gather-network-failure', worker, reason: messageOf(error), stimulusId };
     }
     const failure = toTaskFailure(toErrorPayload(error));
     return {
@@ -522,6 +521,6 @@ export class WorkerActivities {
 }
 
 function notStored(what: string, cause: unknown): YardmasterError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = messageOf(cause);
   return new YardmasterError('ERR_TASK', `${what} could not be stored: ${reason}`, {}, { cause });
 }

@@ -2,7 +2,7 @@ import { RETIRE_SELF } from '../api/amm-manager.ts';
 import { randomBytes } from 'node:crypto';
 import type { Channel } from '../api/channel.ts';
 import { every, type Timer } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import { type Logger } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type {
@@ -287,10 +287,9 @@ export function schedulerGone(scheduler: string, cause: Error | undefined): Yard
 
 /** Its machine found itself inconsistent. */
 export function broken(address: string, cause: unknown): YardmasterError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
   return new YardmasterError(
     'ERR_INVARIANT',
-    `the worker ${address} closes: ${reason}`,
+    `the worker ${address} closes: ${messageOf(cause)}`,
     YardmasterError.is(cause) ? cause.data : {},
     { cause },
   );

@@ -1,5 +1,5 @@
 import type { Clock } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
+import { messageOf, YardmasterError } from '../api/errors.ts';
 import type { DataStore, Executor } from '../api/executor.ts';
 import { type Logger } from '../api/plugin.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
@@ -338,10 +338,6 @@ export class WorkerMemory {
     const text = `"${key}" (${nbytes} bytes) cannot be spilled: ${why}; it stays in memory, and so do others`;
     this.log.warn({ ...facts, ...err }, text);
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Bytes of released results after which young garbage is collected, and after which all of it is. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../api/clock.ts';
+import { messageOf } from '../api/errors.ts';
 import type { WorkerHooks, WorkerPluginContext } from '../api/local-plugins.ts';
 import { type Logger } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
@@ -88,7 +89,6 @@ export class WorkerPlugins {
   }
 
   private logFailure(error: unknown): void {
-    const why = error instanceof Error ? error.message : String(error);
-    this.log.error({ err: error }, `a plugin of this worker is not there: ${why}`);
+    this.log.error({ err: error }, `a plugin of this worker is not there: ${messageOf(error)}`);
   }
 }

@@ -1,4 +1,5 @@
 import {
+  asError,
   Channel,
   type ChannelHandlers,
   type Bridge,
@@ -76,7 +77,7 @@ export class CommPool {
       return result;
     } catch (error) {
       if (error instanceof Error && error.name === 'PythonError') this.giveBack(peer, comm);
-      else comm.abort(error instanceof Error ? error : new Error(String(error)));
+      else comm.abort(asError(error));
       throw error;
     } finally {
       peer.busy.delete(comm);

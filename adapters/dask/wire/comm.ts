@@ -1,16 +1,10 @@
 import type { Socket } from 'node:net';
 import { MessageChannel } from 'node:worker_threads';
-import { type Clock, type Timer, YardmasterError } from '../../../core/api/index.ts';
+import { asError, type Clock, type Timer, YardmasterError } from '../../../core/api/index.ts';
 import { UNREAD_BYTES_MAX } from '../../../core/shared/limits.ts';
 import { TurnBudget } from '../../../core/shared/turn.ts';
 import { PacedReads } from '../../transports/tcp/connection.ts';
-import {
-  asError,
-  brokenError,
-  ofPeer,
-  stalledFrameError,
-  stuckError,
-} from '../../transports/tcp/errors.ts';
+import { brokenError, ofPeer, stalledFrameError, stuckError } from '../../transports/tcp/errors.ts';
 import { FRAME_STALL_MS, FrameDeadline } from '../../transports/tcp/frame-deadline.ts';
 import { Incoming, type IncomingMessage, Outgoing } from './streams.ts';
 import { decodeMessage, Opaque } from './codec.ts';

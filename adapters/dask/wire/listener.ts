@@ -6,10 +6,10 @@ import {
 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { createServer as createTlsServer } from 'node:tls';
-import { type Logger, YardmasterError } from '../../../core/api/index.ts';
+import { asError, type Logger, YardmasterError } from '../../../core/api/index.ts';
 import { Strangers } from '../../../core/shared/strangers.ts';
 import { countText, FailureCount, isReported } from '../../../core/util/failure-count.ts';
-import { asError, listenError } from '../../transports/tcp/errors.ts';
+import { listenError } from '../../transports/tcp/errors.ts';
 import {
   defaultConnectionsMax,
   limitConnections,

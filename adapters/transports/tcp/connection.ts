@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import {
+  asError,
   type Clock,
   type Connection,
   type ConnectionHandlers,
@@ -11,7 +12,7 @@ import {
 } from '../../../core/api/index.ts';
 import type { TurnBudget, TurnEnd } from '../../../core/shared/turn.ts';
 import type { MsgpackCodec } from '../../codecs/msgpack.ts';
-import { asError, brokenError, ofPeer, stalledFrameError, stuckError } from './errors.ts';
+import { brokenError, ofPeer, stalledFrameError, stuckError } from './errors.ts';
 import { FrameDeadline } from './frame-deadline.ts';
 import { FrameReader, FrameWriter, GOODBYE, PREAMBLE } from './framing.ts';
 import { SystemMemoryFiles } from './memory-files.ts';

@@ -96,10 +96,6 @@ export function silentError(timeoutMs: number): YardmasterError {
   );
 }
 
-export function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(`thrown: ${String(thrown)}`);
-}
-
 /** With several addresses behind a name, Node reports one error that holds the others. */
 function systemCode(cause: Error): string | undefined {
   const { code } = cause as NodeJS.ErrnoException;

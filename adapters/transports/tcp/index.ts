@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import type { Server, Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import {
+  asError,
   type Clock,
   type Connection,
   type ConnectionHandlers,
@@ -22,7 +23,7 @@ import { FailureCount, isReported } from '../../../core/util/failure-count.ts';
 import { isLoopback } from '../../../core/util/hosts.ts';
 import { FRAME_BYTES_MAX, MsgpackCodec } from '../../codecs/msgpack.ts';
 import { type ConnectionServices, TcpConnection } from './connection.ts';
-import { asError, connectError, connectTimeoutError, listenError, silentError } from './errors.ts';
+import { connectError, connectTimeoutError, listenError, silentError } from './errors.ts';
 import { seemsDask } from './framing.ts';
 import { PlainLayer, type SocketLayer, tuneSocket } from './socket-layer.ts';
 

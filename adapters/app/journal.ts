@@ -29,7 +29,7 @@ import { Sessions } from '../../core/scheduler-host/sessions.ts';
 import { Shutdown } from '../../core/scheduler-host/shutdown.ts';
 import { nameOfStimulus, StimulusQueue } from '../../core/scheduler-host/stimulus-queue.ts';
 import { trust } from '../../core/shared/read-only.ts';
-import { setAwakeTimer } from '../../core/shared/timers.ts';
+import { Deferred, setAwakeTimer } from '../../core/shared/timers.ts';
 import { FIRE_AND_FORGET } from '../../core/state/cluster.ts';
 import type { TaskState, WorkerState } from '../../core/state/task.ts';
 import { BEAT_MS, FolderLock, LEASE_MS } from '../log/folder-lock.ts';
@@ -78,9 +78,9 @@ interface Host {
  */
 export class Journal implements SchedulerJournal {
   readonly providers: readonly Provider[];
+  private readonly read = new Deferred();
   /** Until what the folder holds has been read. */
-  reading: Promise<void> | undefined;
-  private endReading: () => void = () => undefined;
+  reading: Promise<void> | undefined = this.read.promise;
   private host!: Host;
   private header!: Omit<LogHeader, 'segment'>;
   /** Undefined while what the folder holds is read, and when there is no journal any more. */
@@ -113,9 +113,6 @@ export class Journal implements SchedulerJournal {
     private readonly log: Logger,
   ) {
     this.fatal = new FatalEntries(options.folder, contents.next, options.files);
-    this.reading = new Promise((resolve) => {
-      this.endReading = resolve;
-    });
     const { schedulerId } = contents;
     this.providers = [
       byFactory(JOURNAL, (services) => this.attach(services)),
@@ -195,7 +192,7 @@ export class Journal implements SchedulerJournal {
     this.fatal.end();
     this.contents = { ...contents, entries: [] };
     this.reading = undefined;
-    this.endReading();
+    this.read.resolve();
     if (contents.schedulerId === undefined) return;
     const { tasks, workersByRank, clients } = host.kernel.cluster;
     const tookMs = Math.round(host.clock.nowMs() - startMs);

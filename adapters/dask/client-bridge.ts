@@ -13,7 +13,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { sayHello } from '../../core/shared/channels.ts';
-import { inBackground } from '../../core/shared/timers.ts';
+import { inBackground, Waiters } from '../../core/shared/timers.ts';
 import {
   asList,
   type Dialect,
@@ -47,7 +47,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
   private isUnpacking = false;
   private isLeaving = false;
   private isOver = false;
-  private readonly idleWaiters: (() => void)[] = [];
+  private readonly idleWaiters = new Waiters();
 
   private constructor(
     private readonly comm: Comm,
@@ -87,11 +87,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
    * behind one.
    */
   async settled(): Promise<void> {
-    if (this.isUnpacking) {
-      await new Promise<void>((resolve) => {
-        this.idleWaiters.push(resolve);
-      });
-    }
+    if (this.isUnpacking) await this.idleWaiters.wait();
     // The answer arrives after the scheduler has processed all earlier messages.
     await this.channel.request('who-has', { keys: [] }).catch(() => undefined);
   }
@@ -150,7 +146,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
     if (error === undefined || this.isLeaving) this.closeChannel();
     else this.channel.abort(error);
     this.host.removeClient(this);
-    this.release();
+    this.idleWaiters.release();
   }
 
   /** Takes messages until one of them takes time; the others, and later ones, wait for it. */
@@ -177,15 +173,11 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
   private goOn(): void {
     if (this.isUnpacking) return;
     this.comm.resume(); // Takes what has come meanwhile.
-    if (!this.isStillUnpacking()) this.release();
+    if (!this.isStillUnpacking()) this.idleWaiters.release();
   }
 
   private isStillUnpacking(): boolean {
     return this.isUnpacking;
-  }
-
-  private release(): void {
-    for (const resolve of this.idleWaiters.splice(0)) resolve();
   }
 
   private take(message: Fields): Promise<void> | undefined {

@@ -12,7 +12,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { sayHello } from '../../core/shared/channels.ts';
-import { inBackground } from '../../core/shared/timers.ts';
+import { inBackground, Waiters } from '../../core/shared/timers.ts';
 import { unreachableAddress } from '../../core/util/hosts.ts';
 import { countOf } from '../../core/util/values.ts';
 import {
@@ -423,7 +423,7 @@ function refuse(comm: Comm, host: BridgeHost, message: string): void {
 /** The nannies that are between their registration and the start of their worker. */
 export class NannyStarts {
   private readonly starting = new Set<Comm>();
-  private readonly waiters: (() => void)[] = [];
+  private readonly waiters = new Waiters();
 
   /**
    * Called when a nanny has registered. The nanny reports on the same connection how the start of
@@ -438,13 +438,13 @@ export class NannyStarts {
   /** Called when the nanny has reported, or its connection has ended. */
   end(comm: Comm): void {
     if (!this.starting.delete(comm) || this.starting.size > 0) return;
-    for (const resolve of this.waiters.splice(0)) resolve();
+    this.waiters.release();
   }
 
   /** Resolves when there is none. */
   over(): Promise<void> {
     if (this.starting.size === 0) return Promise.resolve();
-    return new Promise((resolve) => this.waiters.push(resolve));
+    return this.waiters.wait();
   }
 }
 

@@ -10,7 +10,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { inBackground } from '../../core/shared/timers.ts';
+import { Deferred, inBackground } from '../../core/shared/timers.ts';
 import { exitProcess } from '../executors/threads/spawn.ts';
 import {
   ALIVE_MS,
@@ -68,8 +68,9 @@ export interface NannyOptions extends EachProcess {
  */
 export class Nanny {
   readonly name: string;
+  private readonly ending = new Deferred();
   /** Resolves when there is no process any more and none will be started. */
-  readonly ended: Promise<void>;
+  readonly ended = this.ending.promise;
   private process: WorkerProcess | undefined;
   private last: ProcessEnd | undefined;
   /** The reason why it ended, unless it was asked to. */
@@ -80,13 +81,9 @@ export class Nanny {
   private timer: Timer | undefined;
   private isClosing = false;
   private isOver = false;
-  private resolveEnded!: () => void;
 
   constructor(private readonly options: NannyOptions) {
     this.name = options.name;
-    this.ended = new Promise((resolve) => {
-      this.resolveEnded = resolve;
-    });
     this.begin();
   }
 
@@ -249,7 +246,7 @@ export class Nanny {
   private finish(failure: YardmasterError | undefined): void {
     this.failure = failure;
     this.isOver = true;
-    this.resolveEnded();
+    this.ending.resolve();
   }
 }
 
@@ -331,21 +328,18 @@ type PluginAnswer = Extract<ToWorkerProcess, { readonly op: 'nanny-plugin-answer
 
 /** The end of a worker process that is turned to its nanny. */
 export class NannyLink {
+  private readonly start = new Deferred<object>();
   /** The message of the nanny at the start. */
-  readonly settings: Promise<object>;
+  readonly settings = this.start.promise;
   private readonly timer: Timer;
   private worker: SupervisedWorker | undefined;
   private request: 'close' | 'restart' | undefined;
   private readonly asked = new Map<number, Asked>();
   private askedCount = 0;
-  private onSettings!: (settings: object) => void;
 
   /** @throws Error when no nanny started this process */
   constructor(clock: Clock) {
     if (process.send === undefined) throw new Error('this command is for processes of a nanny');
-    this.settings = new Promise((resolve) => {
-      this.onSettings = resolve;
-    });
     this.timer = every(clock, ALIVE_MS, () => this.tell({ op: 'alive' }));
     // Ctrl-C reaches both; the nanny says what is to be done.
     process.on('SIGINT', () => undefined);
@@ -411,7 +405,7 @@ export class NannyLink {
 
   private async onMessage(message: ToWorkerProcess): Promise<void> {
     if (message.op === 'start') {
-      this.onSettings(message.settings);
+      this.start.resolve(message.settings);
       return;
     }
     if (message.op === 'nanny-plugin-answer') {

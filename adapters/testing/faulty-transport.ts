@@ -8,7 +8,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { inBackground } from '../../core/shared/timers.ts';
+import { inBackground, Waiters } from '../../core/shared/timers.ts';
 import { SystemClock } from '../clocks/system-clock.ts';
 import { randomBytes } from 'node:crypto';
 import {
@@ -143,7 +143,7 @@ class Wire implements Connection {
   private handlers: ConnectionHandlers | undefined;
   /** Callbacks and messages that are held while the connection stands still. */
   private held: (() => void)[] = [];
-  private waiters: (() => void)[] = [];
+  private readonly waiters = new Waiters();
   private isEnding = false;
   /** The connection has ended, which its owner does not know yet, because it stands still. */
   private isEndHeld = false;
@@ -199,7 +199,7 @@ class Wire implements Connection {
   }
 
   async drained(): Promise<void> {
-    if (this.isStalled) await new Promise<void>((resolve) => this.waiters.push(resolve));
+    if (this.isStalled) await this.waiters.wait();
     await this.inner.drained();
   }
 
@@ -222,7 +222,7 @@ class Wire implements Connection {
     this.isEnding = true;
     this.isStalled = false;
     this.held = [];
-    this.release();
+    this.waiters.release();
     if (!this.isEndHeld) this.inner.abort(reason);
     else queueMicrotask(() => this.over(reason));
     this.isEndHeld = false;
@@ -236,7 +236,7 @@ class Wire implements Connection {
   resume(): void {
     this.isStalled = false;
     for (const step of this.held.splice(0)) step();
-    this.release();
+    this.waiters.release();
   }
 
   private carry(
@@ -264,10 +264,6 @@ class Wire implements Connection {
       if (fate === 'duplicate') carried.push(structuredClone(message));
     }
     if (carried.length > 0) this.orHold(() => deliver(carried));
-  }
-
-  private release(): void {
-    for (const resolve of this.waiters.splice(0)) resolve();
   }
 
   private orHold(step: () => void): void {

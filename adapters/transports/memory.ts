@@ -11,6 +11,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { Deferred, Waiters } from '../../core/shared/timers.ts';
 import { FRAME_BYTES_MAX, MsgpackCodec } from '../codecs/msgpack.ts';
 
 /** The services that all connections of a network share. */
@@ -61,20 +62,15 @@ export class InMemoryConnection implements Connection {
   private onTheWayBytes = 0;
   private readonly arriving: Packet[] = [];
   private arrivingHead = 0;
-  private readonly drainWaiters: (() => void)[] = [];
-  private readonly over: Promise<void>;
-  private resolveOver!: () => void;
+  private readonly drainWaiters = new Waiters();
+  private readonly over = new Deferred();
 
   /** @param onWelcome - for the end that connects: the other end accepted it */
   constructor(
     readonly peerAddress: string,
     private readonly services: NetworkServices,
     private readonly onWelcome?: () => void,
-  ) {
-    this.over = new Promise((resolve) => {
-      this.resolveOver = resolve;
-    });
-  }
+  ) {}
 
   get bufferedBytes(): number {
     return this.outgoingBytes + this.onTheWayBytes;
@@ -143,14 +139,12 @@ export class InMemoryConnection implements Connection {
 
   drained(): Promise<void> {
     if (this.bufferedBytes <= this.services.highWaterBytes) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.drainWaiters.push(resolve);
-    });
+    return this.drainWaiters.wait();
   }
 
   close(): Promise<void> {
     this.beginClose();
-    return this.over;
+    return this.over.promise;
   }
 
   abort(reason: Error): void {
@@ -247,7 +241,7 @@ export class InMemoryConnection implements Connection {
   /** The peer took what was on the way. */
   private onTaken(nbytes: number): void {
     this.onTheWayBytes -= nbytes;
-    if (this.bufferedBytes <= this.services.highWaterBytes) this.releaseDrainWaiters();
+    if (this.bufferedBytes <= this.services.highWaterBytes) this.drainWaiters.release();
   }
 
   /** Both ends come here, the second one when it reads the goodbye of the first. */
@@ -272,14 +266,10 @@ export class InMemoryConnection implements Connection {
 
   /** Called once, from a timer. */
   private finish(error?: Error): void {
-    this.releaseDrainWaiters();
-    this.resolveOver();
+    this.drainWaiters.release();
+    this.over.resolve();
     if (error === undefined) this.handlers?.onClose();
     else this.handlers?.onClose(error);
-  }
-
-  private releaseDrainWaiters(): void {
-    for (const resolve of this.drainWaiters.splice(0)) resolve();
   }
 }
 

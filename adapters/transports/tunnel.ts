@@ -13,7 +13,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { inBackground } from '../../core/shared/timers.ts';
+import { Deferred, inBackground, Waiters } from '../../core/shared/timers.ts';
 import { sharedMemoryOf, usesSharedMemory } from '../../core/util/bytes.ts';
 import { FRAME_BYTES_MAX, MsgpackCodec } from '../codecs/msgpack.ts';
 import { withSharedMemory } from '../tasks/index.ts';
@@ -271,22 +271,17 @@ const HIGH_WATER_BYTES = 1024 * 1024;
 class TunnelConnection implements Connection {
   /** Sent, and not known to have left the other thread. */
   private underWayBytes = 0;
-  private readonly drainWaiters: (() => void)[] = [];
+  private readonly drainWaiters = new Waiters();
   private readonly codec = new MsgpackCodec(FRAME_BYTES_MAX, { isSharing: true });
   private handlers: ConnectionHandlers | undefined;
   private state: 'open' | 'closing' | 'over' = 'open';
-  private readonly over: Promise<void>;
-  private resolveOver!: () => void;
+  private readonly over = new Deferred();
 
   constructor(
     readonly peerAddress: string,
     readonly sharesMemory: boolean,
     private readonly port: MessagePort,
-  ) {
-    this.over = new Promise((resolve) => {
-      this.resolveOver = resolve;
-    });
-  }
+  ) {}
 
   /** Directs all callbacks to these handlers from now on. */
   attach(handlers: ConnectionHandlers): void {
@@ -310,9 +305,7 @@ class TunnelConnection implements Connection {
 
   drained(): Promise<void> {
     if (this.underWayBytes <= HIGH_WATER_BYTES || this.state === 'over') return Promise.resolve();
-    return new Promise((resolve) => {
-      this.drainWaiters.push(resolve);
-    });
+    return this.drainWaiters.wait();
   }
 
   close(): Promise<void> {
@@ -320,7 +313,7 @@ class TunnelConnection implements Connection {
       this.state = 'closing';
       this.post({ op: 'close' });
     }
-    return this.over;
+    return this.over.promise;
   }
 
   abort(reason: Error): void {
@@ -354,7 +347,7 @@ class TunnelConnection implements Connection {
 
   private take(nbytes: number): void {
     this.underWayBytes -= nbytes;
-    if (this.underWayBytes <= HIGH_WATER_BYTES) this.releaseWaiters();
+    if (this.underWayBytes <= HIGH_WATER_BYTES) this.drainWaiters.release();
   }
 
   private post(message: IntoTunnel, moved: ArrayBuffer[] = []): void {
@@ -375,14 +368,10 @@ class TunnelConnection implements Connection {
 
   private end(error: Error | undefined): void {
     this.port.close();
-    this.releaseWaiters();
-    this.resolveOver();
+    this.drainWaiters.release();
+    this.over.resolve();
     if (error === undefined) this.handlers?.onClose();
     else this.handlers?.onClose(error);
-  }
-
-  private releaseWaiters(): void {
-    for (const resolve of this.drainWaiters.splice(0)) resolve();
   }
 }
 

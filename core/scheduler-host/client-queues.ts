@@ -3,6 +3,7 @@ import { SchedulerKernel } from '../kernel/kernel.ts';
 import { CLOCK } from '../host/tokens.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { TurnBudget } from '../shared/turn.ts';
+import { Waiters } from '../shared/timers.ts';
 import { StimulusQueue } from './stimulus-queue.ts';
 import type { IncomingStimulus, Stimuli } from './tokens.ts';
 
@@ -63,7 +64,7 @@ export class ClientQueues implements Stimuli {
   /** Resolves when all that the client has said has been done; undefined: it has been. */
   settled(client: string): Promise<void> | undefined {
     if (!this.isWaiting(client)) return undefined;
-    return new Promise((resolve) => this.lineOf(client).waiters.push(resolve));
+    return this.lineOf(client).waiters.wait();
   }
 
   /** Nothing moves any more. */
@@ -79,7 +80,7 @@ export class ClientQueues implements Stimuli {
   private lineOf(client: string): Line {
     let line = this.lines.get(client);
     if (line === undefined) {
-      line = { stimuli: [], waiters: [] };
+      line = { stimuli: [], waiters: new Waiters() };
       this.lines.set(client, line);
       this.schedule();
     }
@@ -126,12 +127,12 @@ export class ClientQueues implements Stimuli {
   private end(client: string): void {
     const line = this.lines.get(client);
     this.lines.delete(client);
-    for (const resolve of line?.waiters ?? []) resolve();
+    line?.waiters.release();
   }
 }
 
 /** The messages of one client that have not been handled, and those who wait until they are. */
 interface Line {
   readonly stimuli: IncomingStimulus[];
-  readonly waiters: (() => void)[];
+  readonly waiters: Waiters;
 }

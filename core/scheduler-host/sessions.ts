@@ -2,6 +2,7 @@ import { collaborator } from '../plugin-host/injection.ts';
 import type { Channel } from '../api/channel.ts';
 import { asError, YardmasterError } from '../api/errors.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
+import { Deferred } from '../shared/timers.ts';
 import type { SessionSecret } from './membership.ts';
 
 /** A connection to the scheduler, as everything but its session sees it. */
@@ -59,14 +60,9 @@ export class LocalConnection implements Connection {
   private state: 'open' | 'closing' | 'over' = 'open';
   private outgoing: WireMessage[] = [];
   private isFlushing = false;
-  private readonly over: Promise<void>;
-  private resolveOver!: () => void;
+  private readonly over = new Deferred();
 
-  private constructor(readonly peerAddress: string) {
-    this.over = new Promise((resolve) => {
-      this.resolveOver = resolve;
-    });
-  }
+  private constructor(readonly peerAddress: string) {}
 
   /**
    * Two ends that are joined.
@@ -109,7 +105,7 @@ export class LocalConnection implements Connection {
       // What the other side had queued still arrives here.
       this.peer.closedUpon();
     }
-    return this.over;
+    return this.over.promise;
   }
 
   abort(reason: Error): void {
@@ -175,7 +171,7 @@ export class LocalConnection implements Connection {
   }
 
   private finish({ error }: Ending): void {
-    this.resolveOver();
+    this.over.resolve();
     if (error === undefined) this.handlers?.onClose();
     else this.handlers?.onClose(error);
   }

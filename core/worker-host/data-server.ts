@@ -18,6 +18,7 @@ import {
 import { checkedResult, executorName } from '../plugin-host/contracts.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { MEASURED_BYTES_MIN } from '../shared/limits.ts';
+import { Waiters } from '../shared/timers.ts';
 import { CLOCK, SERVER_ID } from '../host/tokens.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import { BytesReader, sharedMemoryOf, valueBytes, withoutSharedMemory } from '../util/bytes.ts';
@@ -63,7 +64,7 @@ interface Guest {
 export class DataServer {
   private readonly guests = new Set<Guest>();
   private readonly handshakes: Handshakes;
-  private readonly idleWaiters: (() => void)[] = [];
+  private readonly idleWaiters = new Waiters();
   /** Answers that have not left this process. */
   private outgoingCount = 0;
 
@@ -142,9 +143,7 @@ export class DataServer {
 
   private idle(): Promise<void> {
     if (this.outgoingCount === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.idleWaiters.push(resolve);
-    });
+    return this.idleWaiters.wait();
   }
 
   private hello({ protocol, version }: WireMessage): HelloReply {
@@ -240,8 +239,7 @@ export class DataServer {
       end: () => {
         if (--openCount > 0) return;
         this.outgoingCount--;
-        if (this.outgoingCount > 0) return;
-        for (const resolve of this.idleWaiters.splice(0)) resolve();
+        if (this.outgoingCount === 0) this.idleWaiters.release();
       },
     };
   }

@@ -2,7 +2,7 @@ import type { YardmasterError } from '../api/errors.ts';
 import { type Logger } from '../api/plugin.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { LOGGER } from '../host/tokens.ts';
-import { inBackground } from '../shared/timers.ts';
+import { Deferred, inBackground } from '../shared/timers.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import { WORKER_IDENTITY } from './tokens.ts';
 import { broken, WorkerLink } from './worker-link.ts';
@@ -11,21 +11,17 @@ import type { WorkerEnd } from './worker-options.ts';
 /** The end of a worker. It comes once, for the first reason there is, by the steps that `WorkerLife` sets. */
 @collaborator
 export class WorkerEnding {
+  private readonly completed = new Deferred<WorkerEnd>();
   /** Resolves when everything has closed. */
-  readonly finished: Promise<WorkerEnd>;
+  readonly finished = this.completed.promise;
   private closing: Promise<void> | undefined;
-  private resolveFinished!: (end: WorkerEnd) => void;
   private steps: (end: WorkerEnd) => Promise<void> = () => Promise.resolve();
 
   constructor(
     @inject(WORKER_IDENTITY) private readonly identity: WorkerIdentity,
     private readonly link: WorkerLink,
     @inject(LOGGER) private readonly log: Logger,
-  ) {
-    this.finished = new Promise((resolve) => {
-      this.resolveFinished = resolve;
-    });
-  }
+  ) {}
 
   /** Sets what {@link begin} runs. */
   runs(steps: (end: WorkerEnd) => Promise<void>): void {
@@ -50,7 +46,7 @@ export class WorkerEnding {
 
   /** All has closed. */
   complete(end: WorkerEnd): void {
-    this.resolveFinished(end);
+    this.completed.resolve(end);
   }
 
   /** As {@link begin}, for callers that do not wait. */

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { MessageChannel } from 'node:worker_threads';
 import { asError, type Clock, type Timer, YardmasterError } from '../../../core/api/index.ts';
 import { UNREAD_BYTES_MAX } from '../../../core/shared/limits.ts';
+import { Deferred } from '../../../core/shared/timers.ts';
 import { TurnBudget } from '../../../core/shared/turn.ts';
 import { PacedReads } from '../../transports/tcp/connection.ts';
 import { brokenError, ofPeer, stalledFrameError, stuckError } from '../../transports/tcp/errors.ts';
@@ -80,9 +81,9 @@ export class Comm {
   private state: 'open' | 'closing' | 'over' = 'open';
   private error: Error | undefined;
   private closeTimer: Timer | undefined;
-  private resolveClosed!: (error: Error | undefined) => void;
+  private readonly end = new Deferred<Error | undefined>();
   /** Resolves when it is over, whatever the reason. */
-  readonly closed: Promise<Error | undefined>;
+  readonly closed = this.end.promise;
 
   constructor(
     private readonly socket: Socket,
@@ -120,9 +121,6 @@ export class Comm {
       (frames) => this.receive(frames),
       () => this.limitsNow(),
     );
-    this.closed = new Promise((resolve) => {
-      this.resolveClosed = resolve;
-    });
     this.listen();
   }
 
@@ -441,7 +439,7 @@ export class Comm {
     this.closeTimer?.cancel();
     this.outgoing.drop();
     this.incoming.fail(this.closedError());
-    this.resolveClosed(this.error);
+    this.end.resolve(this.error);
     this.tellClose();
   }
 

@@ -10,6 +10,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { Deferred, Waiters } from '../../../core/shared/timers.ts';
 import type { TurnBudget, TurnEnd } from '../../../core/shared/turn.ts';
 import type { MsgpackCodec } from '../../codecs/msgpack.ts';
 import { brokenError, ofPeer, stalledFrameError, stuckError } from './errors.ts';
@@ -67,9 +68,8 @@ export class TcpConnection implements Connection {
   private sentCount = 0;
   private receivedCount = 0;
   private readonly deadline: FrameDeadline;
-  private readonly drainWaiters: (() => void)[] = [];
-  private readonly over: Promise<void>;
-  private resolveOver!: () => void;
+  private readonly drainWaiters = new Waiters();
+  private readonly over = new Deferred();
 
   /**
    * Starts at once: sends the preamble and reads.
@@ -108,9 +108,6 @@ export class TcpConnection implements Connection {
     });
     this.reads = new PacedReads(socket, services.turn, (chunk) => {
       this.receive(chunk);
-    });
-    this.over = new Promise((resolve) => {
-      this.resolveOver = resolve;
     });
     this.listen();
     this.queue.push(PREAMBLE);
@@ -162,9 +159,7 @@ export class TcpConnection implements Connection {
 
   drained(): Promise<void> {
     if (this.bufferedBytes <= this.services.highWaterBytes) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.drainWaiters.push(resolve);
-    });
+    return this.drainWaiters.wait();
   }
 
   limitIncoming(limits: IncomingLimits | undefined): void {
@@ -180,7 +175,7 @@ export class TcpConnection implements Connection {
 
   close(): Promise<void> {
     this.beginClose();
-    return this.over;
+    return this.over.promise;
   }
 
   abort(reason: Error): void {
@@ -246,8 +241,7 @@ export class TcpConnection implements Connection {
 
   private onProgress(): void {
     this.sentCount++;
-    if (this.drainWaiters.length === 0) return;
-    if (this.bufferedBytes <= this.services.highWaterBytes) this.releaseDrainWaiters();
+    if (this.bufferedBytes <= this.services.highWaterBytes) this.drainWaiters.release();
   }
 
   /** Both sides come here, the second one when it reads the goodbye of the first. */
@@ -283,14 +277,10 @@ export class TcpConnection implements Connection {
     this.companyTimer?.cancel();
     this.queue.clear();
     this.memoryFiles.close();
-    this.releaseDrainWaiters();
-    this.resolveOver();
+    this.drainWaiters.release();
+    this.over.resolve();
     if (this.error === undefined) this.handlers.onClose();
     else this.handlers.onClose(this.error);
-  }
-
-  private releaseDrainWaiters(): void {
-    for (const resolve of this.drainWaiters.splice(0)) resolve();
   }
 }
 

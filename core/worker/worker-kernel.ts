@@ -1,5 +1,4 @@
 import { YardmasterError } from '../api/errors.ts';
-import { unreachable } from '../util/values.ts';
 import {
   nextToExecute,
   nextTransfer,
@@ -9,7 +8,6 @@ import {
 import type { Instruction, WorkerEvent } from './events.ts';
 import * as activity from './on-activity.ts';
 import * as scheduler from './on-scheduler.ts';
-import { onExecuteRejoin, onExecuteSecede, rejoinWaiting } from './on-activity.ts';
 import { validateWorker } from './validate.ts';
 import { type WorkerKernelSettings, workerKernelOptions } from './worker-options.ts';
 import { WorkerScope } from './worker-scope.ts';
@@ -17,13 +15,42 @@ import { WorkerStory, type WorkerTransitionRecord } from './worker-story.ts';
 import { WorkerTables } from './worker-tables.ts';
 import type { WorkerTarget, WorkerTask, WorkerTaskStateName } from './worker-task.ts';
 
-/** The end of a transfer from another worker. */
-type TransferEvent = Extract<
-  WorkerEvent,
-  { readonly op: 'gather-success' | 'gather-busy' | 'gather-network-failure' | 'gather-failure' }
->;
+type Handler = (scope: WorkerScope, event: never) => void;
 
-const PACES = { pause: 'paused', unpause: 'running', crawl: 'crawling' } as const;
+/** The function that handles each event. */
+const HANDLERS: {
+  readonly [E in WorkerEvent as E['op']]: (scope: WorkerScope, event: E) => void;
+} = {
+  'compute-task': scheduler.onComputeTask,
+  'free-keys': scheduler.onFreeKeys,
+  'steal-request': scheduler.onStealRequest,
+  'set-priority': scheduler.onSetPriorities,
+  'extend-time-limits': scheduler.onExtendTimeLimits,
+  'acquire-replicas': scheduler.onAcquireReplicas,
+  'remove-replicas': scheduler.onRemoveReplicas,
+  'refresh-who-has': scheduler.onRefreshWhoHas,
+  'remove-worker': scheduler.onPeerRemoved,
+  'scheduler-lost': (scope, { keepsRuns = false }) => scheduler.onSchedulerLost(scope, keepsRuns),
+  'execute-success': activity.onExecuteSuccess,
+  'execute-failure': activity.onExecuteFailure,
+  'execute-over': activity.onExecuteOver,
+  'execute-reschedule': activity.onExecuteReschedule,
+  'execute-returned': activity.onExecuteReturned,
+  'execute-secede': activity.onExecuteSecede,
+  'execute-rejoin': activity.onExecuteRejoin,
+  'gather-success': activity.onGatherSuccess,
+  'gather-busy': activity.onGatherBusy,
+  'gather-network-failure': activity.onGatherNetworkFailure,
+  'gather-failure': activity.onGatherFailure,
+  'find-missing': activity.onFindMissing,
+  'retry-busy-worker': activity.onRetryBusyWorker,
+  'update-data': activity.onStoreData,
+  'memory-measured': activity.onMemoryMeasured,
+  'data-lost': activity.onDataLost,
+  pause: ({ tables }) => (tables.pace = 'paused'),
+  unpause: ({ tables }) => (tables.pace = 'running'),
+  crawl: ({ tables }) => (tables.pace = 'crawling'),
+};
 
 const TABLE: Readonly<Record<WorkerTaskStateName, WorkerTableRow>> = WORKER_TRANSITIONS;
 
@@ -87,81 +114,9 @@ export class WorkerKernel {
   }
 
   private dispatch(event: WorkerEvent): void {
-    const { scope, tables } = this;
-    switch (event.op) {
-      case 'compute-task':
-        return scheduler.onComputeTask(scope, event);
-      case 'free-keys':
-        return scheduler.onFreeKeys(scope, event);
-      case 'steal-request':
-        return scheduler.onStealRequest(scope, event);
-      case 'set-priority':
-        return scheduler.onSetPriorities(scope, event);
-      case 'extend-time-limits':
-        return scheduler.onExtendTimeLimits(scope, event);
-      case 'acquire-replicas':
-        return scheduler.onAcquireReplicas(scope, event);
-      case 'remove-replicas':
-        return scheduler.onRemoveReplicas(scope, event);
-      case 'refresh-who-has':
-        return scheduler.onRefreshWhoHas(scope, event);
-      case 'remove-worker':
-        return scheduler.onPeerRemoved(scope, event);
-      case 'scheduler-lost':
-        return scheduler.onSchedulerLost(scope, event.keepsRuns === true);
-      case 'execute-success':
-        return activity.onExecuteSuccess(scope, event);
-      case 'execute-failure':
-        return activity.onExecuteFailure(scope, event);
-      case 'execute-over':
-        return activity.onExecuteOver(scope, event);
-      case 'execute-reschedule':
-        return activity.onExecuteReschedule(scope, event);
-      case 'execute-returned':
-        return activity.onExecuteReturned(scope, event);
-      case 'execute-secede':
-        return onExecuteSecede(scope, event);
-      case 'execute-rejoin':
-        return onExecuteRejoin(scope, event);
-      case 'gather-success':
-      case 'gather-busy':
-      case 'gather-network-failure':
-      case 'gather-failure':
-        return this.dispatchOfTransfer(event);
-      case 'find-missing':
-        return activity.onFindMissing(scope, event);
-      case 'retry-busy-worker':
-        return activity.onRetryBusyWorker(scope, event);
-      case 'update-data':
-        return activity.onStoreData(scope, event);
-      case 'memory-measured':
-        return activity.onMemoryMeasured(scope, event);
-      case 'data-lost':
-        return activity.onDataLost(scope, event);
-      case 'pause':
-      case 'unpause':
-      case 'crawl':
-        tables.pace = PACES[event.op];
-        return;
-      default:
-        return unreachable(event);
-    }
-  }
-
-  private dispatchOfTransfer(event: TransferEvent): void {
-    const { scope } = this;
-    switch (event.op) {
-      case 'gather-success':
-        return activity.onGatherSuccess(scope, event);
-      case 'gather-busy':
-        return activity.onGatherBusy(scope, event);
-      case 'gather-network-failure':
-        return activity.onGatherNetworkFailure(scope, event);
-      case 'gather-failure':
-        return activity.onGatherFailure(scope, event);
-      default:
-        return unreachable(event);
-    }
+    const handlers = HANDLERS as Readonly<Record<string, Handler>>;
+    const handle = handlers[event.op] as Handler;
+    handle(this.scope, event as never);
   }
 
   private drain(): void {
@@ -173,7 +128,7 @@ export class WorkerKernel {
 
   private beginRuns(): void {
     const { tables } = this;
-    if (tables.rejoining.size > 0) rejoinWaiting(this.scope);
+    if (tables.rejoining.size > 0) activity.rejoinWaiting(this.scope);
     for (let task = nextToExecute(tables); task !== undefined; task = nextToExecute(tables)) {
       this.transition(task, 'executing');
     }

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
+  type ClosableWorkers,
   type ErrorPayload,
   type FunctionSpec,
   type MemoryMeasure,
@@ -11,6 +12,8 @@ import {
   type TaskSummary,
   type WhoHasReply,
   type Why,
+  type WorkerIdentity,
+  type WorkerStatus,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { ANY, FIELDS, FLAG, oneOf, type Rules, TEXT } from '../../core/shared/schema.ts';
@@ -35,15 +38,8 @@ import { Submitter } from './submitter.ts';
 export interface SchedulerIdentity {
   readonly id: string;
   readonly address?: string;
-  readonly workers: readonly {
-    readonly address: string;
-    readonly name: string;
-    readonly host: string;
-    readonly status: string;
-    readonly threadCount: number;
-    /** 0: unlimited. */
-    readonly memoryLimitBytes: number;
-    readonly resources: Readonly<Record<string, number>>;
+  readonly workers: readonly (WorkerIdentity & {
+    readonly status: WorkerStatus;
     /** Tasks on it, and results that it holds with their bytes. */
     readonly processingCount: number;
     readonly resultCount: number;
@@ -54,17 +50,7 @@ export interface SchedulerIdentity {
       /** Results that its memory has no room for. */
       readonly spilledDiskBytes?: number;
     };
-    /** Of the tasks that it computes. Default `javascript`. */
-    readonly language?: string;
-    /** The address of the nanny that starts its process again. */
-    readonly nanny?: string;
-    /** The folder for its temporary files. */
-    readonly localDirectory?: string;
-    /** Addresses of other services of its process, by name. */
-    readonly services?: Readonly<Record<string, string>>;
-    /** Facts that the code that started it gives. */
-    readonly extra?: Readonly<Record<string, unknown>>;
-  }[];
+  })[];
 }
 
 /** The options of a restart. */
@@ -98,17 +84,7 @@ export interface RestartedWorkers extends Restarted {
 }
 
 /** Which workers the cluster can best do without. Default: idle ones, as with a `memoryRatio` of 2. */
-export interface WorkersToCloseOptions {
-  /** Close this many workers. */
-  readonly n?: number;
-  /** Close workers until this many remain. */
-  readonly target?: number;
-  /**
-   * Close idle workers while the memory of the others is at least this many times the stored bytes.
-   */
-  readonly memoryRatio?: number;
-  /** Leave at least this many workers. Default 0. */
-  readonly minimum?: number;
+export interface WorkersToCloseOptions extends Omit<ClosableWorkers, 'key'> {
   /**
    * Workers that go together, all of them or none: each alone, or all of a host. Default `address`. Where the
    * scheduler runs, `scheduler.amm.workersToClose` also takes a function.

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import {
   type Clock,
   every,
+  type ProcessEnding,
   type RemotePlugin,
   type Timer,
   type WireMessage,
@@ -269,16 +270,10 @@ export type ToWorkerProcess =
       readonly error?: { readonly code: string; readonly message: string };
     };
 
-/** Published under the topics `all` and the address of the worker that came back. */
-export interface RestartEvent {
+/** Published under the topics `all` and the address of the worker that came back, with the end of the process before. */
+export interface RestartEvent extends ProcessEnding {
   readonly action: 'worker-restarted';
   readonly name: string;
-  /** The end of the process before, for people. */
-  readonly reason: string;
-  /** Of the process before. */
-  readonly pid: number | undefined;
-  readonly exitCode: number | undefined;
-  readonly signal: string | undefined;
   /** Restarts by this nanny, this one included. */
   readonly restartCount: number;
 }

@@ -1,27 +1,18 @@
 /** Plugins of workers and nannies, and modules that are loaded before anything starts. */
 import type { WorkerIdentity, WorkerStatus } from '../state/worker.ts';
 import type { WorkerTaskStateName } from '../state/state-names.ts';
-import type { Clock, Timer } from './clock.ts';
+import type { Clock } from './clock.ts';
 import { checkDefinition, type NoOptions, type OnlyMembers, type OptionsOf } from './definition.ts';
-import type { YardmasterError } from './errors.ts';
 import type { HookResult } from './hooks.ts';
-import type { Definition, Logger, PluginLife, Written } from './plugin.ts';
+import type { Definition, Logger, PluginContext, PluginLife, Written } from './plugin.ts';
 
 /** The context that every plugin outside of the scheduler receives when it is set up. */
-export interface LocalPluginContext {
+export interface LocalPluginContext extends Pick<
+  PluginContext,
+  'clock' | 'log' | 'signal' | 'every' | 'report'
+> {
   /** Name of the plugin. */
   readonly name: string;
-  readonly clock: Clock;
-  readonly log: Logger;
-  /** Aborted when the plugin is removed, or its worker or nanny closes. */
-  readonly signal: AbortSignal;
-  /**
-   * Calls back at an interval until the timer is cancelled or the plugin is removed. What the
-   * callback throws is treated like an error of a hook.
-   */
-  every(intervalMs: number, callback: () => void): Timer;
-  /** Reports an error that the plugin survived: it is logged and counted. */
-  report(error: YardmasterError): void;
 }
 
 /** The context of a plugin of a worker. */

@@ -84,7 +84,7 @@ export interface PluginContext {
   readonly cluster: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Aborted when the plugin is removed or the scheduler closes. */
+  /** Aborted when the plugin is removed, or its scheduler, worker or nanny closes. */
   readonly signal: AbortSignal;
   /**
    * Runs a stimulus after the present one. One of the wrong form is dropped, and counts as a failure of
@@ -129,7 +129,7 @@ export interface PluginContext {
   provide<T>(token: Token<T>, service: T): void;
   /** @throws YardmasterError `ERR_PLUGIN_SETUP` when no plugin provides it */
   get<T>(token: Token<T>): T;
-  /** Reports an error that the plugin survived: it is logged, counted, and given to the hook `errorReported`. */
+  /** Reports an error that the plugin survived: it is logged, counted, and given to the hook `errorReported` of a scheduler. */
   report(error: YardmasterError): void;
 }
 

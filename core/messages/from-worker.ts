@@ -1,10 +1,10 @@
 /** Messages from workers to the scheduler: registration, heartbeats, reports and leave. */
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
-import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
+import type { WorkerMetrics, WorkerStatus } from '../state/worker.ts';
 import type { Finite, Integer, Name, Resources, Size } from '../util/values.ts';
 import type { Caused, FromWorker, Unstamped } from './cause.ts';
-import type { HeldResults, HeldRuns } from './protocol.ts';
+import type { RegisterWorkerRequest } from './protocol.ts';
 
 // ---- on the stream ---------------------------------------------------------------------------
 
@@ -125,17 +125,10 @@ export interface KeepAlive extends FromWorker {
 // ---- their lives -----------------------------------------------------------------------------
 
 /** A worker has come. */
-export interface RegisterWorker extends Caused {
+export interface RegisterWorker extends Caused, Omit<RegisterWorkerRequest, 'secret'> {
   readonly op: 'register-worker';
   /** With a journal: hash of the secret with which it may come back. */
   readonly secretHash?: string;
-  readonly identity: WorkerIdentity;
-  readonly status: WorkerStatus;
-  readonly metrics?: WorkerMetrics;
-  /** It comes back after its connection was lost, with these. */
-  readonly held?: HeldResults;
-  /** With `held`: what it is still running. */
-  readonly runs?: HeldRuns;
 }
 
 /** A heartbeat of a worker, with its measurements. */

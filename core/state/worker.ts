@@ -34,12 +34,17 @@ export interface WorkerIdentity {
   /** Times per second that one of its threads does a piece of work that is the same for all workers. Default: not told. */
   readonly speed?: Positive;
   readonly pid?: Integer;
+  /** Name or address of the supervisor that starts another worker in its place when it is asked to restart. */
   readonly nanny?: string;
   /** True when it reports the end of runs that were taken back from it. Default false. */
   readonly tellsRunEnds?: boolean;
+  /** The folder for its temporary files. */
   readonly localDirectory?: string;
+  /** Of the packages that matter to tasks, for messages to people. */
   readonly versions?: Readonly<Record<string, string>>;
+  /** Addresses of other services of its process, by name. */
   readonly services?: Readonly<Record<string, string>>;
+  /** Facts that the code that started it gives; plain data. */
   readonly extra?: Readonly<Record<string, unknown>>;
 }
 

@@ -46,17 +46,16 @@ export interface CpuTimes {
   readonly hostCores: number;
 }
 
+/** What is given of the identity. Default: no resources, no memory limit, and a random `serverId`. */
+type GivenIdentity = Partial<
+  Omit<WorkerIdentity, 'address' | 'host' | 'threadCount' | 'language' | 'tellsRunEnds'>
+>;
+
 /** The options of a worker's host. */
-export interface WorkerHostOptions {
+export interface WorkerHostOptions extends GivenIdentity {
   readonly schedulerAddress: string;
   /** The address at which peers reach it: `scheme://host:port`; port 0 chooses a free one. */
   readonly listenAddress: string;
-  /** For people and restrictions; unique in the cluster. Default: the address. */
-  readonly name?: string;
-  /** Amounts that tasks may occupy. Default none. */
-  readonly resources?: Readonly<Record<string, number>>;
-  /** 0: unlimited, which is the default. */
-  readonly memoryLimitBytes?: number;
   /** The rules by which it keeps its memory limit. */
   readonly memory?: WorkerMemoryOptions;
   /** The rule that chooses the first of the ready tasks. Default `priority`. */
@@ -73,30 +72,12 @@ export interface WorkerHostOptions {
   readonly measureMemory?: () => number;
   /** Measures CPU time. Default: none is told. */
   readonly measureCpu?: () => CpuTimes;
-  /** The speed of its threads, as {@link WorkerIdentity.speed}. Default: not told. */
-  readonly speed?: number;
   /** True when the process belongs to others as well, such as other workers: its CPU is told as shared. */
   readonly sharesProcess?: boolean;
   /** Milliseconds by which its timers were late at most since the last call. Default: not told. */
   readonly takeLoopDelayMs?: () => number;
-  /** Of the packages that matter to tasks, for messages to people. */
-  readonly versions?: Readonly<Record<string, string>>;
-  readonly pid?: number;
-  /**
-   * Name of the supervisor that starts another worker in its place when it is asked to restart.
-   * Default: none.
-   */
-  readonly nanny?: string;
-  /** The folder for its temporary files, shown in its identity. */
-  readonly localDirectory?: string;
-  /** Addresses of other services of its process by name, shown in its identity. */
-  readonly services?: Readonly<Record<string, string>>;
-  /** Further properties of its identity; plain data. */
-  readonly extra?: Readonly<Record<string, unknown>>;
   /** The plugins of its nanny, which clients can register. Default: it has none. */
   readonly nannyPlugins?: Pick<RemotePlugins, 'agree' | 'answer'>;
-  /** Unique id of this worker. Default: random. */
-  readonly serverId?: string;
   /**
    * Upper bound of the concurrent transfers to peers; further requests get the answer that this
    * worker is busy. Default 50.

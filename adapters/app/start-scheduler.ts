@@ -197,27 +197,6 @@ async function startJournal(journal: Journal | undefined, scheduler: Scheduler):
 }
 
 /**
- * Starts a scheduler and listens.
- * @param address - default: of the configuration
- * @throws YardmasterError as {@link createScheduler}, and `ERR_CONNECT` when the address is taken
- */
-export async function startScheduler(
-  options: OpenSchedulerOptions = {},
-  address?: string | ((configured: string) => string),
-): Promise<RunningScheduler> {
-  const open = await openScheduler(options);
-  const { scheduler } = open;
-  try {
-    const wanted =
-      typeof address === 'function' ? address(scheduler.config.scheduler.address) : address;
-    return { ...open, address: await scheduler.listen(wanted) };
-  } catch (error) {
-    await open.close();
-    throw error;
-  }
-}
-
-/**
  * The transport that `scheduler.transport` of a worker's configuration names, if it names one.
  * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
  */

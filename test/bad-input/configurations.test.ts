@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { startScheduler } from '../../adapters/app/start-scheduler.ts';
+import { startScheduler } from '../kit/start-scheduler.ts';
 import { MemoryLog } from './memory-log.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-bad-'));

@@ -3,7 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-import { type RunningScheduler, startScheduler } from '../../adapters/app/start-scheduler.ts';
+import type { RunningScheduler } from '../../adapters/app/start-scheduler.ts';
+import { startScheduler } from '../kit/start-scheduler.ts';
 
 /** What runs, and how to end it. */
 export interface LoadedScheduler {

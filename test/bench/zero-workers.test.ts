@@ -1,5 +1,6 @@
 import { expect, test, onTestFinished } from 'vitest';
-import { type RunningScheduler, startScheduler } from '../../adapters/app/start-scheduler.ts';
+import type { RunningScheduler } from '../../adapters/app/start-scheduler.ts';
+import { startScheduler } from '../kit/start-scheduler.ts';
 import { Client, wait } from '../../adapters/client/index.ts';
 import { startZeroWorkers, type ZeroWorkers } from './zero-workers.ts';
 import { inc, total } from '../adapters/client/tasks.ts';

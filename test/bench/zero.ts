@@ -8,7 +8,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Command } from 'commander';
-import { startScheduler } from '../../adapters/app/start-scheduler.ts';
+import { startScheduler } from '../kit/start-scheduler.ts';
 import { tuneEngine } from '../../adapters/cli/flags.ts';
 import { startZeroWorkers } from './zero-workers.ts';
 import { SHAPES } from './shapes.ts';

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { type RunningScheduler, startScheduler } from '../../adapters/app/start-scheduler.ts';
+import type { RunningScheduler } from '../../adapters/app/start-scheduler.ts';
+import { startScheduler } from '../kit/start-scheduler.ts';
 import { PROTOCOL, type WireMessage } from '../../core/api/index.ts';
 import { MemoryLog } from '../kit/test-host.ts';
 import { WirePeer } from './wire-peer.ts';

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as passed } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { startScheduler } from '../../adapters/app/start-scheduler.ts';
+import { startScheduler } from '../kit/start-scheduler.ts';
 import { startWorker } from '../../adapters/app/start-worker.ts';
 import { Client } from '../../adapters/client/index.ts';
 import { Channel, PROTOCOL } from '../../core/api/index.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createScheduler } from '../../../adapters/app/index.ts';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
-import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
+import { startScheduler } from '../../kit/start-scheduler.ts';
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { Client } from '../../../adapters/client/index.ts';
 import { VirtualCluster } from '../../../adapters/testing/index.ts';

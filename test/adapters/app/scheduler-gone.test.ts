@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
+import { startScheduler } from '../../kit/start-scheduler.ts';
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { Client, type Reconnected } from '../../../adapters/client/index.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';

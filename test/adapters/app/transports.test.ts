@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import ts from 'typescript';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
-import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
+import { startScheduler } from '../../kit/start-scheduler.ts';
 import { Client } from '../../../adapters/client/index.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
 import { startWorker } from '../../../adapters/app/start-worker.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test, onTestFinished } from 'vitest';
-import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
+import { startScheduler } from '../../kit/start-scheduler.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
 import { Client, Future, wait } from '../../../adapters/client/index.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startScheduler, type RunningScheduler } from '../../../adapters/app/start-scheduler.ts';
+import type { RunningScheduler } from '../../../adapters/app/start-scheduler.ts';
+import { startScheduler } from '../../kit/start-scheduler.ts';
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { Client } from '../../../adapters/client/index.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';

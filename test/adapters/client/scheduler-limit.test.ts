@@ -1,6 +1,6 @@
 /** Limits of the messages between a scheduler and its workers, as its clients meet them. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
+import { startScheduler } from '../../kit/start-scheduler.ts';
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { Client, task } from '../../../adapters/client/index.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';

@@ -8,7 +8,8 @@ import { connect as connectTls, TLSSocket } from 'node:tls';
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
-import { type RunningScheduler, startScheduler } from '../../../adapters/app/start-scheduler.ts';
+import type { RunningScheduler } from '../../../adapters/app/start-scheduler.ts';
+import { startScheduler } from '../../kit/start-scheduler.ts';
 import { type RunningWorker, startWorker } from '../../../adapters/app/start-worker.ts';
 import { Client } from '../../../adapters/client/index.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';

@@ -1,6 +1,6 @@
 /** A worker whose kernel breaks ends, says why, and costs nothing but time. */
 import { expect, it, onTestFinished } from 'vitest';
-import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
+import { startScheduler } from '../../kit/start-scheduler.ts';
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { Client } from '../../../adapters/client/index.ts';
 import { byFactory } from '../../../core/api/token.ts';

@@ -1,5 +1,6 @@
 import { definePlugin } from '../../../adapters/app/entries/plugin.ts';
-import { type RunningScheduler, startScheduler } from '../../../adapters/app/start-scheduler.ts';
+import type { RunningScheduler } from '../../../adapters/app/start-scheduler.ts';
+import { startScheduler } from '../../kit/start-scheduler.ts';
 import type { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
 import { lineLog } from '../../../core/shared/line-log.ts';
 import { YardmasterError } from '../../../core/api/index.ts';

@@ -12,6 +12,7 @@ import {
   type PrefixView,
   type TaskFailure,
   type TaskView,
+  type TransitionRecord,
   VERSION,
   type WorkerView,
 } from '../../core/api/index.ts';
@@ -50,7 +51,7 @@ async function schedulerState(
   excluded: ReadonlySet<string>,
 ): Promise<Fields> {
   const { cluster, plugin, workers, keys } = context;
-  const story = (await plugin.run('story', { keys: [] })) as readonly Transition[];
+  const story = (await plugin.run('story', { keys: [] })) as readonly TransitionRecord[];
   const topics = plugin.run('events') as readonly (readonly [topic: string, count: number])[];
   const parts: Record<string, () => unknown> = {
     transition_log: () => story.map((record) => transitionRow(record, keys)),
@@ -584,7 +585,7 @@ function story(request: Fields, { plugin, keys }: DaskContext): unknown[] {
     }
   });
   if (texts.length === 0) return []; // Without keys the scheduler gives all.
-  const records = plugin.run('story', { keys: texts }) as readonly Transition[];
+  const records = plugin.run('story', { keys: texts }) as readonly TransitionRecord[];
   return records.map((record) => transitionRow(record, keys));
 }
 
@@ -605,18 +606,8 @@ function runSpec(request: Fields, { cluster, keys, graphs }: DaskContext): unkno
   throw new PythonException('ValueError', `${task.key} is not a task of Python`);
 }
 
-/** A transition as the scheduler keeps it. */
-export interface Transition {
-  readonly key: string;
-  readonly start: string;
-  readonly finish: string;
-  readonly recommendations: readonly (readonly [key: string, state: string])[];
-  readonly stimulusId: string;
-  readonly atMs: number;
-}
-
 /** As Dask has it: key, start, finish, recommendations, stimulus id, seconds since 1970. */
-export function transitionRow(record: Transition, keys: KeyTable): unknown[] {
+export function transitionRow(record: TransitionRecord, keys: KeyTable): unknown[] {
   const { key, start, finish, recommendations, stimulusId, atMs } = record;
   return [
     keys.wireOf(key),

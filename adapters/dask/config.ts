@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
 import { dirname, extname, isAbsolute, join } from 'node:path';
 import type * as Yaml from 'yaml';
-import { messageOf, YardmasterError } from '../../core/api/index.ts';
+import { isObject, messageOf, YardmasterError } from '../../core/api/index.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -110,7 +110,7 @@ function mergeInto(parent: Node, name: string, value: unknown, source: string): 
   const children = (parent.children ??= new Map<string, Node>());
   let node = children.get(key);
   if (node === undefined) children.set(key, (node = { name }));
-  if (isTree(value)) {
+  if (isObject(value)) {
     delete node.entry;
     node.children ??= new Map<string, Node>();
     for (const [each, item] of Object.entries(value)) mergeInto(node, each, item, source);
@@ -142,7 +142,7 @@ function without(
   if (name === undefined) return undefined;
   const { [name]: found, ...others } = tree;
   if (rest.length === 0) return { value: found, rest: others };
-  const inner = isTree(found) ? without(found, rest) : undefined;
+  const inner = isObject(found) ? without(found, rest) : undefined;
   return inner === undefined ? undefined : { ...inner, rest: { ...others, [name]: inner.rest } };
 }
 
@@ -151,7 +151,7 @@ function joined(left: Tree, right: Tree): Tree {
   for (const [name, value] of Object.entries(right)) {
     const same = Object.keys(result).find((each) => canonical(each) === canonical(name)) ?? name;
     const old = result[same];
-    result[same] = isTree(old) && isTree(value) ? joined(old, value) : value;
+    result[same] = isObject(old) && isObject(value) ? joined(old, value) : value;
   }
   return result;
 }
@@ -199,7 +199,7 @@ function readTree(file: string): Tree | undefined {
     throw unreadable(file, messageOf(cause), cause);
   }
   if (tree === null || tree === undefined) return undefined;
-  if (isTree(tree)) return tree;
+  if (isObject(tree)) return tree;
   throw unreadable(file, `its top level must be a mapping, and is ${JSON.stringify(tree)}`);
 }
 
@@ -207,7 +207,7 @@ function readTree(file: string): Tree | undefined {
 function inheritedTree(text: string): Tree {
   try {
     const tree: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
-    if (isTree(tree)) return renamed(tree);
+    if (isObject(tree)) return renamed(tree);
   } catch (cause) {
     throw unreadable('$DASK_INTERNAL_INHERIT_CONFIG', 'it is not JSON in base64', cause);
   }
@@ -226,10 +226,6 @@ function unreadable(file: string, reason: string, cause?: unknown): YardmasterEr
 /** In Dask's names `-` and `_` are the same. */
 function canonical(name: string): string {
   return name.replaceAll('_', '-');
-}
-
-function isTree(value: unknown): value is Tree {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Returned by a reader that finds something else than a literal. */

@@ -1,8 +1,8 @@
 /** The questions of Python beside the scheduler about the state. Each is one look, without consequences. */
-import type { TaskView } from '../../core/api/index.ts';
+import type { TaskView, TransitionRecord } from '../../core/api/index.ts';
 import type { DaskContext, RpcHandler, RpcTable } from './context.ts';
 import { PythonException } from './wire/py-errors.ts';
-import { type Transition, transitionRow } from './cluster.ts';
+import { transitionRow } from './cluster.ts';
 import { listIn, textIn } from './wire/codec.ts';
 import {
   clientFields,
@@ -118,7 +118,7 @@ function tableQueries(context: DaskContext): RpcTable {
       ]);
     },
     'state.transitions': () => {
-      const records = context.plugin.run('story', {}) as readonly Transition[];
+      const records = context.plugin.run('story', {}) as readonly TransitionRecord[];
       return records.map((record) => transitionRow(record, context.keys));
     },
     'state.plugins': () => ({ worker: context.workerPlugins, nanny: context.nannyPlugins }),

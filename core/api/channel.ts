@@ -1,7 +1,7 @@
 import type { ErrorPayload } from '../messages/protocol.ts';
 import { isPromise } from '../util/values.ts';
 import type { Clock, Timer } from './clock.ts';
-import { RemoteError, toErrorPayload, YardmasterError } from './errors.ts';
+import { isObject, RemoteError, toErrorPayload, YardmasterError } from './errors.ts';
 import type { Connection, ConnectionHandlers, MemoryFiles, WireMessage } from './transport.ts';
 
 /** Messages that one call takes. */
@@ -162,7 +162,7 @@ export class Channel implements ConnectionHandlers {
 
   private answer(message: WireMessage): void {
     const { id, method, parameters = {} } = message;
-    if (!isRequestId(id) || typeof method !== 'string' || !isFields(parameters)) {
+    if (!isRequestId(id) || typeof method !== 'string' || !isObject(parameters)) {
       this.breach('a request without id, method or parameters');
       return;
     }
@@ -252,13 +252,9 @@ function isRequestId(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-function isFields(value: unknown): value is WireMessage {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function isErrorPayload(value: unknown): boolean {
   return (
-    isFields(value) && typeof value['name'] === 'string' && typeof value['message'] === 'string'
+    isObject(value) && typeof value['name'] === 'string' && typeof value['message'] === 'string'
   );
 }
 

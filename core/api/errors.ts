@@ -255,7 +255,7 @@ function travellingItem(value: unknown): unknown {
   return { name: cut(name, NAME_LENGTH_MAX), message: cut(message, TEXT_LENGTH_MAX) };
 }
 
-export function isObject(value: unknown): value is object {
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 

@@ -127,6 +127,17 @@ export interface TaskSummary {
   readonly nbytes: number;
 }
 
+/** One executed transition. */
+export interface TransitionRecord {
+  readonly key: string;
+  readonly start: TaskStateName;
+  /** State that was reached, which is not always the one that was asked for. */
+  readonly finish: TaskStateName;
+  readonly recommendations: readonly (readonly [key: string, target: TaskStateName])[];
+  readonly stimulusId: string;
+  readonly atMs: number;
+}
+
 /** The explanation of the present state of a task. */
 export interface Why {
   readonly key: string;
@@ -139,14 +150,7 @@ export interface Why {
   /** True when decisions are being recorded. */
   readonly isRecording: boolean;
   /** Its transitions and what recommended them, oldest first. */
-  readonly story: readonly {
-    readonly key: string;
-    readonly start: string;
-    readonly finish: string;
-    readonly recommendations: readonly (readonly [key: string, target: string])[];
-    readonly stimulusId: string;
-    readonly atMs: number;
-  }[];
+  readonly story: readonly TransitionRecord[];
   /** True when older transitions of the task are no longer remembered (`scheduler.transitionLogLength`). */
   readonly isStoryCut: boolean;
 }

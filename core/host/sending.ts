@@ -76,7 +76,8 @@ export class OutgoingParts {
   }
 }
 
-function violation(what: string): YardmasterError {
+/** @param what - "a message without op" */
+export function violation(what: string): YardmasterError {
   return new YardmasterError('ERR_PROTOCOL', `the peer sent ${what}`, { what });
 }
 

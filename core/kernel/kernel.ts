@@ -72,7 +72,7 @@ import { forgetPlacements, repair } from './repair.ts';
 import { numberBehindAll } from './priorities.ts';
 import { KernelScope } from './scope.ts';
 import { restoreSnapshot, type StatePart, takeSnapshot } from './snapshot.ts';
-import type { TransitionRecord } from './story.ts';
+import type { TransitionRecord } from '../api/insight.ts';
 import { onContinue, settle, settleUnproven } from './transitions.ts';
 import { validateCluster } from './validate.ts';
 

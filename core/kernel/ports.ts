@@ -13,7 +13,7 @@ import type {
 import type { ErrorPayload } from '../messages/protocol.ts';
 import type { GraphTask } from '../messages/stimulus.ts';
 import type { TaskFailure, WorkerState } from '../state/task.ts';
-import type { TransitionRecord } from './story.ts';
+import type { TransitionRecord } from '../api/insight.ts';
 
 /** The failure of a policy, and the answer that could not be used. */
 export interface PolicyFailure {

@@ -1,16 +1,6 @@
+import type { TransitionRecord } from '../api/insight.ts';
 import type { TaskStateName } from '../state/state-names.ts';
 import { nextInRing } from '../util/collections.ts';
-
-/** One executed transition. */
-export interface TransitionRecord {
-  readonly key: string;
-  readonly start: TaskStateName;
-  /** State that was reached, which is not always the one that was asked for. */
-  readonly finish: TaskStateName;
-  readonly recommendations: readonly (readonly [key: string, target: TaskStateName])[];
-  readonly stimulusId: string;
-  readonly atMs: number;
-}
 
 /** Recommendations kept for each record, on average over the ring: a step has rarely more than one. */
 const NOTES_PER_RECORD = 2;

@@ -1,4 +1,4 @@
-import type { TransitionRecord } from '../kernel/story.ts';
+import type { TransitionRecord } from '../api/insight.ts';
 import type { KernelOptions, KernelPorts } from '../kernel/ports.ts';
 import type { SchedulerKernel } from '../kernel/kernel.ts';
 import { StateError, type StatePart } from '../kernel/snapshot.ts';

@@ -4,6 +4,7 @@ import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv';
 import { YardmasterError } from '../api/errors.ts';
 import { VERSION } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
+import { violation } from '../host/sending.ts';
 import { PROTOCOL } from '../messages/protocol.ts';
 import { pathText } from '../shared/schema.ts';
 import { hint, show } from '../shared/words.ts';
@@ -195,11 +196,6 @@ const BREACHES = ['ERR_PROTOCOL', 'ERR_FRAME'];
 
 export function isBreach(error: Error | undefined): error is YardmasterError {
   return YardmasterError.is(error) && BREACHES.includes(error.code);
-}
-
-/** @param what - "a message without op" */
-export function violation(what: string): YardmasterError {
-  return new YardmasterError('ERR_PROTOCOL', `the peer sent ${what}`, { what });
 }
 
 export function otherProtocol(peer: string, protocol: string, version: string): YardmasterError {

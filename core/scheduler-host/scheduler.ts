@@ -11,7 +11,7 @@ import type { ConfigLayers } from '../config/check.ts';
 import type { ConfigReader } from '../config/load.ts';
 import type { Config, ConfigInput } from '../config/types.ts';
 import { SchedulerKernel } from '../kernel/kernel.ts';
-import type { TransitionRecord } from '../kernel/story.ts';
+import type { TransitionRecord } from '../api/insight.ts';
 import { EventBus } from '../plugin-host/hooks.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { CONFIG, LOGGER } from '../host/tokens.ts';

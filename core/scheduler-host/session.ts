@@ -10,7 +10,7 @@ import type {
 } from '../api/transport.ts';
 import type { Config } from '../config/types.ts';
 import type { Handshakes } from '../host/handshakes.ts';
-import { SlowReader } from '../host/sending.ts';
+import { SlowReader, violation } from '../host/sending.ts';
 import {
   type Committed,
   type GatherReply,
@@ -61,7 +61,6 @@ import {
   isBreach,
   isPartOfRequest,
   otherProtocol,
-  violation,
 } from './message-checks.ts';
 import { checkHello, checkQuestion, checkReport } from './permissions.ts';
 import { NannyPluginRegistry, WorkerPluginRegistry } from './remote-plugin-registry.ts';

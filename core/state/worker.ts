@@ -358,18 +358,6 @@ export class WorkerState {
   }
 }
 
-/** Bytes of one worker (or of several, summed), split by who manages them. */
-interface MemoryParts {
-  /** Resident set of the worker's process. */
-  readonly process: number;
-  /** Least unmanaged memory seen over the time of `scheduler.recentToOldTime`: leaks and baseline. */
-  readonly unmanagedOld: number;
-  /** Results in RAM. */
-  readonly managed: number;
-  /** Results on disk, as they are there. */
-  readonly spilled: number;
-}
-
 /** The measures by which a policy may compare workers. */
 export const MEMORY_MEASURES = [
   'process',
@@ -386,16 +374,20 @@ export const MEMORY_MEASURES = [
 export type MemoryMeasure = (typeof MEMORY_MEASURES)[number];
 
 /**
- * A consistent picture of memory. `managed` and `process` come from different moments, so the
+ * A consistent picture of memory: bytes of one worker (or of several, summed), split by who manages them. `managed` and `process` come from different moments, so the
  * constructor clamps what cannot be true at once (Dask `MemoryState`).
  */
 export class MemoryState implements Record<MemoryMeasure, number> {
+  /** Resident set of the worker's process. */
   readonly process: number;
+  /** Results in RAM. */
   readonly managed: number;
+  /** Results on disk, as they are there. */
   readonly spilled: number;
+  /** Least unmanaged memory seen over the time of `scheduler.recentToOldTime`: leaks and baseline. */
   readonly unmanagedOld: number;
 
-  constructor(parts: MemoryParts) {
+  constructor(parts: Pick<MemoryState, 'process' | 'managed' | 'spilled' | 'unmanagedOld'>) {
     this.process = parts.process;
     this.managed = Math.min(parts.process, parts.managed);
     this.spilled = parts.spilled;

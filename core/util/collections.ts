@@ -173,10 +173,6 @@ export class SmallSet<T> implements Iterable<T> {
       : new SmallSet(this.items.filter((member) => member !== item));
   }
 
-  first(): T | undefined {
-    return this.items[0];
-  }
-
   [Symbol.iterator](): IterableIterator<T> {
     return this.items[Symbol.iterator]();
   }

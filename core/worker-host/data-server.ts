@@ -5,7 +5,7 @@ import type { ActorCall, Executor, ValueReader } from '../api/executor.ts';
 import { VERSION } from '../api/plugin.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
 import { Handshakes } from '../host/handshakes.ts';
-import { OutgoingParts, SlowReader } from '../host/sending.ts';
+import { OutgoingParts, SlowReader, violation } from '../host/sending.ts';
 import {
   type GetDataReply,
   type GetPartReply,
@@ -305,10 +305,6 @@ function someBytes({ nbytes }: WireMessage): Uint8Array {
   const isCount = Number.isInteger(nbytes) && (nbytes as number) >= 0;
   if (isCount && (nbytes as number) <= SENT_BYTES_MAX) return new Uint8Array(nbytes as number);
   throw violation(`a send-bytes without a number of bytes up to ${SENT_BYTES_MAX}`);
-}
-
-function violation(what: string): YardmasterError {
-  return new YardmasterError('ERR_PROTOCOL', `the peer sent ${what}`, { what });
 }
 
 const OUTGOING_TRANSFERS_MAX = 50;

@@ -1,4 +1,4 @@
-import type { TransitionRecord } from '../../core/kernel/story.ts';
+import type { TransitionRecord } from '../../core/api/insight.ts';
 import type { ToClientMessage } from '../../core/messages/to-client.ts';
 import type { ReplicaLocations, ToWorkerMessage } from '../../core/messages/to-worker.ts';
 import { unreachable } from '../../core/util/values.ts';

@@ -178,6 +178,33 @@ export class SmallSet<T> implements Iterable<T> {
   }
 }
 
+/** A map whose entries are found when they are asked for. */
+export abstract class ComputedMap<Key, Value> implements ReadonlyMap<Key, Value> {
+  abstract get size(): number;
+  abstract get(key: Key): Value | undefined;
+  abstract entries(): MapIterator<[Key, Value]>;
+
+  has(key: Key): boolean {
+    return this.get(key) !== undefined;
+  }
+
+  *keys(): MapIterator<Key> {
+    for (const [key] of this.entries()) yield key;
+  }
+
+  *values(): MapIterator<Value> {
+    for (const [, value] of this.entries()) yield value;
+  }
+
+  forEach(visit: (value: Value, key: Key, map: ReadonlyMap<Key, Value>) => void): void {
+    for (const [key, value] of this.entries()) visit(value, key, this);
+  }
+
+  [Symbol.iterator](): MapIterator<[Key, Value]> {
+    return this.entries();
+  }
+}
+
 /** Placeholders for nothing at the beginning of a collection. */
 const BALLAST: readonly object[] = Array.from({ length: 1024 }, () => Object.freeze({}));
 /** By which Node's `console.log` asks an object what to show. */

@@ -24,6 +24,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { isTrusted, original, readOnly } from '../../core/shared/read-only.ts';
+import { ComputedMap } from '../../core/util/collections.ts';
 import { IndexedHeap } from '../../core/util/heaps.ts';
 import { countOf, SHOWN } from '../../core/util/values.ts';
 import { NO_WORKERS, WorkerList } from './movement.ts';
@@ -379,7 +380,7 @@ interface TransferTime {
  * A round may drop a copy of every task there is, so drops are kept by the dense ids of tasks,
  * without an object or a hash for each.
  */
-export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
+export class ReplicaBook extends ComputedMap<TaskView, PendingReplicas> {
   /** By the ids of tasks. */
   private readonly requests = new Map<number, Request>();
   /** By the ids of tasks; undefined everywhere between rounds. */
@@ -488,11 +489,11 @@ export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
     return replicate.size + drop.size === 0 ? undefined : { replicate, drop };
   }
 
-  has(task: TaskView): boolean {
+  override has(task: TaskView): boolean {
     return this.coming(task).size + this.going(task).size > 0;
   }
 
-  *keys(): MapIterator<TaskView> {
+  override *keys(): MapIterator<TaskView> {
     for (const { task } of this.requests.values()) yield task;
     for (const task of this.dropped) if (this.coming(task).size === 0) yield task;
   }
@@ -501,24 +502,6 @@ export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
     for (const task of this.keys()) {
       yield [task, { replicate: this.coming(task), drop: this.going(task) }];
     }
-  }
-
-  *values(): MapIterator<PendingReplicas> {
-    for (const [, pending] of this.entries()) yield pending;
-  }
-
-  forEach(
-    callback: (
-      pending: PendingReplicas,
-      task: TaskView,
-      book: ReadonlyMap<TaskView, PendingReplicas>,
-    ) => void,
-  ): void {
-    for (const [task, pending] of this.entries()) callback(pending, task, this);
-  }
-
-  [Symbol.iterator](): MapIterator<[TaskView, PendingReplicas]> {
-    return this.entries();
   }
 
   /** Without holes, or the array would become a hash table. */
@@ -751,9 +734,11 @@ function byEmptiness(a: WorkerLoad, b: WorkerLoad): number {
 }
 
 /** The memory of the workers in a round, as policies see it. Empty between rounds. */
-class WorkersMemory implements ReadonlyMap<WorkerView, number> {
+class WorkersMemory extends ComputedMap<WorkerView, number> {
   /** @param loads - of the round; undefined between rounds */
-  constructor(private readonly loads: () => WorkerLoads | undefined) {}
+  constructor(private readonly loads: () => WorkerLoads | undefined) {
+    super();
+  }
 
   get size(): number {
     return this.loads()?.all.length ?? 0;
@@ -763,30 +748,8 @@ class WorkersMemory implements ReadonlyMap<WorkerView, number> {
     return this.loads()?.of(worker)?.memory;
   }
 
-  has(worker: WorkerView): boolean {
-    return this.get(worker) !== undefined;
-  }
-
   *entries(): MapIterator<[WorkerView, number]> {
     for (const { worker, memory } of this.loads()?.all ?? []) yield [worker, memory];
-  }
-
-  *keys(): MapIterator<WorkerView> {
-    for (const [worker] of this.entries()) yield worker;
-  }
-
-  *values(): MapIterator<number> {
-    for (const [, memory] of this.entries()) yield memory;
-  }
-
-  forEach(
-    callback: (memory: number, worker: WorkerView, map: ReadonlyMap<WorkerView, number>) => void,
-  ): void {
-    for (const [worker, memory] of this.entries()) callback(memory, worker, this);
-  }
-
-  [Symbol.iterator](): MapIterator<[WorkerView, number]> {
-    return this.entries();
   }
 }
 

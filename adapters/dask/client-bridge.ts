@@ -268,7 +268,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
       const report = simpleClientReport(message, host.keys);
       if (report === undefined) host.operations.clientOp(op, message, this, host);
       else {
-        if (report.op === 'client-releases-keys') host.dropPendingWishes(this.id, report.keys);
+        if (report.op === 'client-releases-keys') host.pendingWants.release(this.id, report.keys);
         this.report(report);
       }
     }
@@ -466,6 +466,7 @@ export class PendingWants {
     this.release(client, [...this.pending.keys()]);
   }
 
+  /** Called when tasks were added: clients that waited for one of these keys want it now. */
   tasksAdded(tasks: readonly TaskView[]): void {
     if (this.pending.size === 0) return;
     for (const { key } of tasks) {

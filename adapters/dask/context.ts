@@ -14,6 +14,7 @@ import type { Dialect, Fields } from './wire/codec.ts';
 import type { GraphUnpacker } from './graph/index.ts';
 import type { KeyTable } from './wire/key-table.ts';
 import type { DaskOptions } from './options.ts';
+import type { NannyStarts } from './worker-bridge.ts';
 
 /** The plugin, with what it needs to bring Dask's workers and clients in. */
 export type DaskPlugin = PluginContext & Bridge;
@@ -97,13 +98,8 @@ export interface DaskContext {
   graphsSettled(client?: string): Promise<void>;
   /** Reads graphs, and what else only Python can read. */
   readonly graphs: GraphUnpacker;
-  /** Resolves when no nanny is between its registration and the start of its worker. */
-  nanniesStarted(): Promise<void>;
-  /**
-   * Called when a nanny has registered and starts its worker; the nanny reports on the same
-   * connection how that went.
-   */
-  nannyStarting(comm: Comm): void;
+  /** The nannies that are between their registration and the start of their worker. */
+  readonly nannyStarts: NannyStarts;
 }
 
 /**

@@ -4,7 +4,6 @@ import {
   type Clock,
   type ClusterView,
   type Logger,
-  type TaskView,
   YardmasterError,
   SERVICE_PREFIX,
 } from '../../core/api/index.ts';
@@ -88,9 +87,9 @@ export class Front implements BridgeHost, CompanionHost {
   readonly graphObservers = new Set<GraphObserver>();
   /** The operations that peers can request, and send on their streams. */
   readonly operations: Operations;
-  private readonly pendingWants: PendingWants;
+  readonly pendingWants: PendingWants;
   readonly graphs: GraphUnpacker;
-  private readonly nannyStarts = new NannyStarts();
+  readonly nannyStarts = new NannyStarts();
   private listener: DaskListener | undefined;
   private dashboard: Dashboard | undefined;
   private schedulerFile: SchedulerFile | undefined;
@@ -173,7 +172,7 @@ export class Front implements BridgeHost, CompanionHost {
         ...withTls(options.tls),
       },
       (comm) => {
-        inBackground(serveRequests(comm, this, this.nannyStarts), (error) => comm.abort(error));
+        inBackground(serveRequests(comm, this), (error) => comm.abort(error));
       },
     );
     this.startedS = this.nowS();
@@ -327,10 +326,6 @@ export class Front implements BridgeHost, CompanionHost {
     this.plugin.enqueue({ op: 'client-releases-keys', client, keys });
   }
 
-  dropPendingWishes(client: string, keys: readonly string[]): void {
-    this.pendingWants.release(client, keys);
-  }
-
   /** Stops, or starts again, the reading of what clients and workers say on their streams. */
   holdPeers(isHeld: boolean): void {
     for (const peer of [...this.clients.values(), ...this.workers.values()]) peer.hold(isHeld);
@@ -347,15 +342,6 @@ export class Front implements BridgeHost, CompanionHost {
 
   taskDone(message: Fields, key: string, worker: DaskWorker): void {
     for (const observe of this.taskObservers) observe(message, key, worker);
-  }
-
-  /** Called when tasks were added: clients that waited for one of these keys want it now. */
-  tasksAdded(tasks: readonly TaskView[]): void {
-    this.pendingWants.tasksAdded(tasks);
-  }
-
-  restarted(): void {
-    this.operations.restarted();
   }
 
   killThroughNanny(nanny: string, reason: string): void {
@@ -386,15 +372,6 @@ export class Front implements BridgeHost, CompanionHost {
         },
       },
     );
-  }
-
-  /** Resolves when no nanny is between its registration and the start of its worker. */
-  nanniesStarted(): Promise<void> {
-    return this.nannyStarts.over();
-  }
-
-  nannyStarting(comm: Comm): void {
-    this.nannyStarts.begin(comm);
   }
 }
 

@@ -80,10 +80,10 @@ export default definePlugin({
         plugin.log.info({ address }, 'listening for Dask');
       },
       graphUpdated: (update) => {
-        front.tasksAdded(update.tasks);
+        front.pendingWants.tasksAdded(update.tasks);
         hooks.graphUpdated?.(update);
       },
-      restarted: () => front.restarted(),
+      restarted: () => front.operations.restarted(),
       beforeClose: () => front.sayGoodbye(),
       close: () => front.close(),
     };

@@ -1,7 +1,7 @@
 import { HOOK_NAMES, YardmasterError } from '../../core/api/index.ts';
 import { ClientBridge } from './client-bridge.ts';
 import type { BridgeHost } from './translate.ts';
-import { type NannyStarts, WorkerBridge } from './worker-bridge.ts';
+import { WorkerBridge } from './worker-bridge.ts';
 import { type Fields, isFields, omit } from './wire/codec.ts';
 import { type Comm, NO_REPLY } from './wire/comm.ts';
 import { parseDaskAddress } from './wire/sockets.ts';
@@ -152,11 +152,7 @@ function unknown(op: string): never {
 // The connections on which Dask's processes ask for something, until one becomes a stream.
 
 /** Answers requests one after the other, until one of them makes a stream of the connection. */
-export async function serveRequests(
-  comm: Comm,
-  host: BridgeHost,
-  nannyStarts: NannyStarts,
-): Promise<void> {
+export async function serveRequests(comm: Comm, host: BridgeHost): Promise<void> {
   comm.trust(() => isHostOfPeer(host, comm));
   try {
     for (;;) {
@@ -164,7 +160,7 @@ export async function serveRequests(
       if (!isFields(request)) continue; // A peer acknowledges some answers with a plain text.
       const { op } = request;
       if (op === undefined) {
-        nannyStarts.end(comm); // It says how its start went.
+        host.nannyStarts.end(comm); // It says how its start went.
         continue;
       }
       if (op === 'close') {

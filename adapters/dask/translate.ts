@@ -27,6 +27,7 @@ import {
 } from './wire/codec.ts';
 import type { Comm } from './wire/comm.ts';
 import type { DaskClient, DaskContext, DaskWorker } from './context.ts';
+import type { PendingWants } from './client-bridge.ts';
 import type { Relay } from './dask-peer.ts';
 import type { Operations } from './operations.ts';
 import { failureOf } from './wire/py-errors.ts';
@@ -400,8 +401,8 @@ export interface BridgeHost extends DaskContext {
   /** A task ended on a worker of Dask. */
   taskDone(message: Fields, key: string, worker: DaskWorker): void;
   graphSubmitted(client: DaskClient, keys: readonly string[], message: Fields): void;
-  /** Forgets keys that a client wants and that have no task yet. */
-  dropPendingWishes(client: string, keys: readonly string[]): void;
+  /** Keys that clients want and that have no task yet. */
+  readonly pendingWants: PendingWants;
   /** Has a nanny end and replace the process of its worker. */
   killThroughNanny(nanny: string, reason: string): void;
   /** Answers with an error that the peer raises, and ends the connection. */

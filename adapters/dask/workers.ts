@@ -201,7 +201,7 @@ export const MEMBERSHIP: RpcTable = {
   },
   register_nanny: (request, context, comm) => {
     // Since 2023.9 it names itself, and says on this connection when its worker has started.
-    if (request['address'] !== undefined) context.nannyStarting(comm);
+    if (request['address'] !== undefined) context.nannyStarts.begin(comm);
     return { status: 'OK', 'nanny-plugins': context.nannyPlugins };
   },
   // A nanny says so when the process of its worker has ended, however it did.
@@ -244,7 +244,7 @@ async function add(request: Fields, context: DaskContext, of: Of): Promise<Map<s
   const table = tableOf(context, of);
   if (request['idempotent'] === true && table.has(name)) return new Map();
   table.set(name, plugin);
-  if (of === 'nanny') await context.nanniesStarted();
+  if (of === 'nanny') await context.nannyStarts.over();
   const msg = { op: OPS[of].add, plugin, name };
   return broadcast(context, { msg, nanny: of === 'nanny' });
 }

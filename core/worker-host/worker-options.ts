@@ -46,7 +46,7 @@ export interface CpuTimes {
   readonly hostCores: number;
 }
 
-/** What is given of the identity. Default: no resources, no memory limit, and a random `serverId`. */
+/** The part of the identity that is given. Default: no resources, no memory limit, and a random `serverId`. */
 type GivenIdentity = Partial<
   Omit<WorkerIdentity, 'address' | 'host' | 'threadCount' | 'language' | 'tellsRunEnds'>
 >;

@@ -295,7 +295,8 @@ export class PastSamples {
     this.gapMs *= 2;
     let keptMs = -Infinity;
     this.samples = this.samples.filter(({ atMs }) => {
-      if (atMs - keptMs < this.gapMs) return false;
+      // The newest one may be the end.
+      if (atMs - keptMs < this.gapMs && atMs < this.nowMs) return false;
       keptMs = atMs;
       return true;
     });

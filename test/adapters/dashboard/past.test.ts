@@ -23,7 +23,9 @@ import {
   openPastDashboard,
   type Past,
   type PastDashboard,
+  PastSamples,
 } from '../../../adapters/dashboard/past.ts';
+import { ClusterState } from '../../../core/state/cluster.ts';
 import { startCluster } from './bench.ts';
 import { blob, fail, firstOf, hang, spin } from './fixtures/tasks.mjs';
 import { recordSimulation } from './simulated-recording.ts';
@@ -33,6 +35,20 @@ const folder = mkdtempSync(join(tmpdir(), 'yardmaster-past-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const here = { host: '127.0.0.1', port: 0 };
+
+it('the end can be looked at, however many moments there were before', () => {
+  const cluster = new ClusterState({} as never);
+  for (let moments = 980; moments < 1020; moments++) {
+    const samples = new PastSamples();
+    for (let moment = 0; moment < moments; moment++) {
+      samples.setTime(10 * moment);
+      samples.observe(cluster);
+    }
+    samples.setTime(10 * moments + 3);
+    samples.finish(cluster);
+    expect(samples.range.toS).toBe((10 * moments + 3) / 1000);
+  }
+});
 
 interface Story {
   readonly why: {

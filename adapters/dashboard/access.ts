@@ -1,11 +1,8 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
 import { hostname } from 'node:os';
-
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet('127.0.0.0', 8);
-LOOPBACK.addAddress('::1', 'ipv6');
+import { isLoopback } from '../../core/util/hosts.ts';
 
 /** Begins the name of the cookie that keeps the token of a browser. Browsers do not tell ports apart, so the port follows. */
 const COOKIE = 'yardmaster-token-';
@@ -130,13 +127,6 @@ export class Access {
 
 function cookieName(host = ''): string {
   return `${COOKIE}${/:(\d+)$/.exec(host)?.[1] ?? 'none'}`;
-}
-
-/** True when only processes of this machine reach it. */
-export function isLoopback(host: string): boolean {
-  if (host === 'localhost') return true;
-  const family = isIP(host);
-  return family !== 0 && LOOPBACK.check(host, family === 6 ? 'ipv6' : 'ipv4');
 }
 
 function forbidden(text: string): Refusal {

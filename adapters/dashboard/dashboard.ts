@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 
 import { type PluginContext, YardmasterError } from '../../core/api/index.ts';
-import { Access, isLoopback } from './access.ts';
+import { isLoopback } from '../../core/util/hosts.ts';
+import { Access } from './access.ts';
 import { Feed } from './feed.ts';
 import { countsOf, Metrics } from './metrics.ts';
 import type { DashboardOptions } from './options.ts';

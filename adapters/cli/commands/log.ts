@@ -7,7 +7,7 @@ import { YardmasterError } from '../../../core/api/index.ts';
 import type { LogFrame, LogHeader } from '../../../core/log/format.ts';
 import { logFiles, repairLog, wholeRecording } from '../../app/read-log.ts';
 import { sizeText } from '../../../core/util/units.ts';
-import { printableLines } from '../../../core/util/values.ts';
+import { countOf, printableLines } from '../../../core/util/values.ts';
 import { checkOutput } from '../command-line.ts';
 import { say, textTable } from '../terminal.ts';
 import { print } from '../with-client.ts';
@@ -46,7 +46,7 @@ export async function inspectCommand(file: string, flags: LogFlags): Promise<num
 export async function verifyCommand(file: string, flags: LogFlags): Promise<number> {
   const summary = await summarise(file);
   const { frames, end, problem } = summary;
-  const verdict = problem ?? `${frames} frames, all readable; the recording is ${end}`;
+  const verdict = problem ?? `${countOf(frames, 'frame')}, all readable; the recording is ${end}`;
   say(flags.json === true ? jsonText(summary) : `${verdict}\n`);
   return codeOf(summary);
 }
@@ -139,7 +139,7 @@ function summaryText(summary: Summary): string {
           `recorded   ${new Date(header.createdAtMs).toISOString()}, Yardmaster ${header.version}`,
           `scheduler  ${header.schedulerId}`,
         ]),
-    `holds      ${frames} frames, ${sizeText(bytes)}, ${(durationMs / 1000).toFixed(1)} s`,
+    `holds      ${countOf(frames, 'frame')}, ${sizeText(bytes)}, ${(durationMs / 1000).toFixed(1)} s`,
     `ends       ${problem ?? (end === 'closed' ? 'in good order' : 'open: the scheduler was killed, or is running')}`,
   ];
   const rows = Object.entries(stimuli).sort(([, a], [, b]) => b - a);

@@ -1,4 +1,5 @@
 import { sizeText } from '../../../core/util/units.ts';
+import { countOf, escapeText } from '../../../core/util/values.ts';
 import type { ComparedInstance, Comparison, Ratio, VariantSummary } from './compare.ts';
 import { type FigureName, FIGURES } from './runs.ts';
 import { interval, meanOf } from './statistics.ts';
@@ -141,7 +142,7 @@ function short(value: number): string {
 /** One sentence about what was measured. */
 export function noteOf({ version, seeds, baseline, instances, settings }: Comparison): string {
   const graphs = new Set(instances.map(({ workload }) => workload)).size;
-  return `${graphs} graphs, ${settings.length} settings, ${seeds} seeds, yardmaster ${version}. Relative to ${baseline}, with 95 % intervals.`;
+  return `${countOf(graphs, 'graph')}, ${countOf(settings.length, 'setting')}, ${countOf(seeds, 'seed')}, yardmaster ${version}. Relative to ${baseline}, with 95 % intervals.`;
 }
 
 /** A page that needs no other file, with a performance profile and a scatter of makespan and bytes. */
@@ -158,7 +159,7 @@ export function comparisonPage(comparison: Comparison): string {
   text { font: 12px system-ui, sans-serif; }
 </style>
 <h1>Policies compared</h1>
-<p>${escaped(noteOf(comparison))}</p>
+<p>${escapeText(noteOf(comparison))}</p>
 ${html(summaryTable(comparison))}
 <h2>Performance profile</h2>
 <p>Share of instances on which the makespan is at most so many times the shortest one of all policies.</p>
@@ -176,12 +177,8 @@ ${html(instanceTable(comparison))}
 
 function html({ titles, rows }: Table): string {
   const row = (tag: string, texts: readonly string[]): string =>
-    `<tr>${texts.map((text) => `<${tag}>${escaped(text)}</${tag}>`).join('')}</tr>`;
+    `<tr>${texts.map((text) => `<${tag}>${escapeText(text)}</${tag}>`).join('')}</tr>`;
   return `<table>\n${row('th', titles)}\n${rows.map((texts) => row('td', texts)).join('\n')}\n</table>`;
-}
-
-function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
 /** Pixels: of the picture, and the corners of its field. */
@@ -222,7 +219,7 @@ function chart(
     ),
     ...names.map(
       (name, index) =>
-        `<text x="${right + 14}" y="${top + 18 * (index + 1)}" fill="${colour(index)}">${escaped(name)}</text>`,
+        `<text x="${right + 14}" y="${top + 18 * (index + 1)}" fill="${colour(index)}">${escapeText(name)}</text>`,
     ),
     `<text x="${(left + right) / 2}" y="${SIZE.height - 6}" text-anchor="middle">${across.title}</text><text x="${left}" y="12">${up.title}</text>`,
     ...draw(x, y),

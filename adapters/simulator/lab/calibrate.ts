@@ -11,7 +11,7 @@ import { simulate } from '../simulation.ts';
 
 /** Models of a cluster that are fitted to a recording of it. */
 export interface FittedModels {
-  /** Threads of each worker. */
+  /** Threads of each worker. One that came after another with as many had left has its place. */
   readonly threads: readonly number[];
   /** Bytes per second of a link: what workers measured; undefined when they measured no transfer. */
   readonly bandwidth?: number;
@@ -74,7 +74,7 @@ function fit(cluster: RecordedCluster): FittedModels {
   const latencyMs =
     turnaroundMs === undefined ? undefined : Math.max(0, (turnaroundMs - overheadMs) / 2);
   const bandwidth = quantile(cluster.bandwidths, 0.5);
-  const workers = [...cluster.workers.values()];
+  const workers = cluster.places;
   const network = {
     bandwidth: bandwidth ?? DEFAULT_NETWORK.bandwidth,
     latencyMs: latencyMs ?? DEFAULT_NETWORK.latencyMs,
@@ -168,9 +168,19 @@ class RecordedCluster {
   graphCount = 0;
   /** The configuration of the policies and plugins. */
   config: ConfigInput = {};
+  /** Workers that left, and were not replaced; and those that were. */
+  private readonly gone = new Set<string>();
+  private readonly replaced = new Set<string>();
   private hasBegun = false;
   private firstMs: number | undefined;
   private lastMs = 0;
+
+  /** As many workers as there were at one time. */
+  get places(): WorkerModel[] {
+    return [...this.workers].flatMap(([address, model]) =>
+      this.replaced.has(address) ? [] : [model],
+    );
+  }
 
   /** Seconds from the first graph until the last task was finished. */
   get makespanS(): number {
@@ -190,6 +200,7 @@ class RecordedCluster {
     this.hasBegun = true;
     const { payload, timeMs } = frame;
     if (payload.op === 'register-worker') this.addWorker(payload);
+    else if (payload.op === 'remove-worker') this.gone.add(payload.worker);
     else if (payload.op === 'update-graph') this.addGraph(payload, timeMs);
     else if (payload.op === 'task-finished') this.addRun(payload, timeMs);
     else if (payload.op === 'heartbeat-worker') {
@@ -215,6 +226,14 @@ class RecordedCluster {
 
   private addIdentity(identity: RegisterWorker['identity']): void {
     const { address, threadCount, memoryLimitBytes } = identity;
+    const before = [address, ...this.gone].find(
+      (one) => this.gone.has(one) && this.workers.get(one)?.threads === threadCount,
+    );
+    if (before !== undefined) {
+      this.gone.delete(before);
+      if (before !== address) this.replaced.add(before);
+    }
+    this.replaced.delete(address);
     this.workers.set(address, { threads: threadCount, memoryLimitBytes });
   }
 

@@ -21,6 +21,7 @@ import { graphWorkload, type Workload } from '../../../adapters/workloads/index.
 import { ActiveMemoryManagerPolicy, type SuggestionGenerator } from '../../../core/api/index.ts';
 import { LogWriter } from '../../../core/log/log-writer.ts';
 import { RecordingKernel } from '../../../core/log/recording-kernel.ts';
+import { recordSimulation } from '../dashboard/simulated-recording.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-laboratory-'));
 afterAll(() => {
@@ -357,6 +358,12 @@ it.each([
   if (openMs === 0) expect(tasks).toBe(96);
   else expect(tasks).toBeLessThan(96);
   expect(Math.abs(error)).toBeLessThan(0.15);
+});
+
+it('a worker that takes the place of one that died is no further one', async () => {
+  const file = join(folder, 'replaced.ylog');
+  await recordSimulation(file);
+  expect((await calibrate(file)).fitted.threads).toEqual([2, 2, 2, 2]);
 });
 
 it('a recording in which nothing was computed cannot be calibrated', async () => {

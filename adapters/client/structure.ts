@@ -56,13 +56,18 @@ export function replaceFutures(
   omit?: symbol,
 ): unknown {
   const copies = new Map<object, unknown>();
-  const copyParts = function* (
+  const fill = <Made>(
+    value: object,
+    made: Made,
     parts: Iterable<readonly [unknown, unknown]>,
-  ): Iterable<[unknown, unknown]> {
+    put: (part: unknown, name: unknown) => void,
+  ): Made => {
+    copies.set(value, made);
     for (const [name, part] of parts) {
       const copied = copy(part);
-      if (omit === undefined || copied !== omit) yield [name, copied];
+      if (omit === undefined || copied !== omit) put(copied, name);
     }
+    return made;
   };
   const copy = (value: unknown): unknown => {
     if (value instanceof Future) return replacement(value);
@@ -71,34 +76,26 @@ export function replaceFutures(
     if (known !== undefined) return known;
     if (Array.isArray(value)) {
       const made: unknown[] = [];
-      copies.set(value, made);
-      for (const [, part] of copyParts(value.entries())) made.push(part);
-      return made;
+      return fill(value, made, value.entries(), (part) => made.push(part));
     }
     if (value instanceof Map) {
       const made = new Map<unknown, unknown>();
-      copies.set(value, made);
-      for (const [key, part] of copyParts(value)) made.set(key, part);
-      return made;
+      return fill(value, made, value, (part, key) => made.set(key, part));
     }
     if (value instanceof Set) {
       const made = new Set<unknown>();
-      copies.set(value, made);
-      for (const [, part] of copyParts(value.entries())) made.add(part);
-      return made;
+      return fill(value, made, value.entries(), (part) => made.add(part));
     }
     if (!isPlainObject(value)) return value;
     const made: Record<string, unknown> = {};
-    copies.set(value, made);
-    for (const [name, part] of copyParts(Object.entries(value))) {
+    return fill(value, made, Object.entries(value), (part, name) =>
       Object.defineProperty(made, name as string, {
         value: part,
         enumerable: true,
         writable: true,
         configurable: true,
-      });
-    }
-    return made;
+      }),
+    );
   };
   return copy(structure);
 }

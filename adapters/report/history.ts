@@ -22,7 +22,7 @@ export interface Run {
   readonly finishedS: number;
   /** Computing, and what else the worker did for it: `transfer`, `disk-read`, … */
   readonly timings: readonly ActionTiming[];
-  /** Bytes of inputs that the worker did not hold. */
+  /** Bytes of inputs that the worker did not hold when the task was sent to it. */
   readonly movedBytes: number;
   /** Bytes of the result. */
   readonly nbytes: number;

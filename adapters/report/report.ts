@@ -2,7 +2,7 @@ import { countOf } from '../../core/util/values.ts';
 import { bytes, seconds } from '../dashboard/page/format.ts';
 import { analyse, type Analysis } from './analysis.ts';
 import { type Finding, findingsOf, percent, tasks } from './findings.ts';
-import type { History } from './history.ts';
+import type { History, Run } from './history.ts';
 import { timeOf } from './time-spent.ts';
 
 /** A report about a piece of work. */
@@ -93,8 +93,7 @@ function failureText({ failures, failureCount, blamelessCount, fromS }: History)
 }
 
 /** A run of a task in a schedule. Times are seconds after the beginning. */
-export interface ScheduledRun {
-  readonly key: string;
+export interface ScheduledRun extends Pick<Run, 'key' | 'movedBytes' | 'nbytes' | 'isError'> {
   readonly prefix: string;
   /** Name of the worker. */
   readonly worker: string;
@@ -104,11 +103,6 @@ export interface ScheduledRun {
   readonly endS: number;
   /** Seconds of the transfers that it was the first to wait for. */
   readonly transferS: number;
-  /** Bytes of inputs that the worker did not hold when the task was sent to it. */
-  readonly movedBytes: number;
-  /** Bytes of the result. */
-  readonly nbytes: number;
-  readonly isError: boolean;
 }
 
 /** The schedule that was carried out: every run, in the order of their starts. O(n log n) in the runs. */

@@ -95,30 +95,15 @@ export class ThreadExecutor implements Executor {
     slot: TaskSlot = NO_SLOT,
   ): Promise<ExecutionResult> {
     return new Promise((resolve) => {
-      if (task.actorAt !== undefined) {
-        const abort = this.beginActor(task, task.actorAt, slot, (result) => {
-          signal.removeEventListener('abort', onGivenUp);
-          resolve(result);
-        });
-        const onGivenUp = (): void => abort();
-        if (signal.aborted) onGivenUp();
-        else signal.addEventListener('abort', onGivenUp, { once: true });
-        return;
-      }
       const onAbort = (): void => {
         const { reason } = signal as { readonly reason: unknown };
-        this.dealer.abort(job, reason instanceof RunAborted ? reason : undefined);
+        abort(reason instanceof RunAborted ? reason : undefined);
       };
-      const job = new Job(
-        { ...task, isShort: false },
-        slot,
-        (result) => {
-          signal.removeEventListener('abort', onAbort);
-          resolve(result);
-        },
-        false,
-      );
-      this.dealer.add(job);
+      const onEnd = (result: ExecutionResult): void => {
+        signal.removeEventListener('abort', onAbort);
+        resolve(result);
+      };
+      const abort = this.start({ ...task, isShort: false }, slot, onEnd, false);
       if (signal.aborted) onAbort();
       else signal.addEventListener('abort', onAbort, { once: true });
     });
@@ -129,8 +114,17 @@ export class ThreadExecutor implements Executor {
     slot: TaskSlot = NO_SLOT,
     onEnd: (result: ExecutionResult) => void,
   ): AbortRun {
+    return this.start(task, slot, onEnd, true);
+  }
+
+  private start(
+    task: ExecutableTask,
+    slot: TaskSlot,
+    onEnd: (result: ExecutionResult) => void,
+    mayReturn: boolean,
+  ): AbortRun {
     if (task.actorAt !== undefined) return this.beginActor(task, task.actorAt, slot, onEnd);
-    const job = new Job(task, slot, onEnd, true);
+    const job = new Job(task, slot, onEnd, mayReturn);
     this.dealer.add(job);
     return (reason) => this.dealer.abort(job, reason);
   }

@@ -109,8 +109,7 @@ class DaskPeer implements Connection {
     this.isOver = true;
     this.pool.close();
     queueMicrotask(() => {
-      if (error === undefined) this.handlers.onClose();
-      else this.handlers.onClose(error);
+      this.handlers.onClose(error);
     });
   }
 

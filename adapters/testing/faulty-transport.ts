@@ -274,8 +274,7 @@ class Wire implements Connection {
   private over(error: Error | undefined): void {
     this.isEndHeld = false;
     this.onOver();
-    if (error === undefined) this.handlers?.onClose();
-    else this.handlers?.onClose(error);
+    this.handlers?.onClose(error);
   }
 }
 

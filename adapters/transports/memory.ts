@@ -268,8 +268,7 @@ export class InMemoryConnection implements Connection {
   private finish(error?: Error): void {
     this.drainWaiters.release();
     this.over.resolve();
-    if (error === undefined) this.handlers?.onClose();
-    else this.handlers?.onClose(error);
+    this.handlers?.onClose(error);
   }
 }
 

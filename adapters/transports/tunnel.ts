@@ -370,8 +370,7 @@ class TunnelConnection implements Connection {
     this.port.close();
     this.drainWaiters.release();
     this.over.resolve();
-    if (error === undefined) this.handlers?.onClose();
-    else this.handlers?.onClose(error);
+    this.handlers?.onClose(error);
   }
 }
 

@@ -42,11 +42,6 @@ export class Sessions {
   }
 }
 
-/** The end of the connection, as the other side sees it. */
-interface Ending {
-  readonly error: Error | undefined;
-}
-
 /**
  * One end of a connection within a process whose messages pass by reference: no codec, no copy. The
  * plugin gives away what it sends, and must not change what it gets, which others may get as well. All
@@ -112,7 +107,7 @@ export class LocalConnection implements Connection {
     if (this.state === 'over') return;
     this.outgoing = [];
     this.state = 'over';
-    queueMicrotask(() => this.finish({ error: reason }));
+    queueMicrotask(() => this.finish(reason));
     const error = new YardmasterError(
       'ERR_CLOSED',
       `connection with ${this.peer.peerAddress}: the peer dropped it: ${reason.message}`,
@@ -154,7 +149,7 @@ export class LocalConnection implements Connection {
     queueMicrotask(() => {
       if (this.state === 'over') return;
       this.state = 'over';
-      this.finish({ error });
+      this.finish(error);
     });
   }
 
@@ -165,14 +160,13 @@ export class LocalConnection implements Connection {
       queueMicrotask(() => {
         if (this.state === 'over') return;
         this.state = 'over';
-        this.finish({ error });
+        this.finish(error);
       });
     });
   }
 
-  private finish({ error }: Ending): void {
+  private finish(error: Error | undefined): void {
     this.over.resolve();
-    if (error === undefined) this.handlers?.onClose();
-    else this.handlers?.onClose(error);
+    this.handlers?.onClose(error);
   }
 }

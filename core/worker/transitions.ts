@@ -279,11 +279,6 @@ function releasedToWaiting(scope: WorkerScope, task: WorkerTask): void {
   if (task.waitingForData.size === 0) scope.recommend(task, 'ready');
 }
 
-/** A client has put the result here and reports it to the scheduler itself. */
-function releasedToMemory(scope: WorkerScope, task: WorkerTask): void {
-  enterMemory(scope, task);
-}
-
 /** A copy has arrived. */
 function flightToMemory(scope: WorkerScope, task: WorkerTask): void {
   enterMemory(scope, task);
@@ -384,10 +379,6 @@ function waitingToConstrained(scope: WorkerScope, task: WorkerTask): void {
   task.state = 'constrained';
   task.readySince = scope.tables.batchCount;
   scope.tables.constrained.add(task);
-}
-
-function waitingToReleased(scope: WorkerScope, task: WorkerTask): void {
-  enterReleased(scope, task);
 }
 
 /** An input arrived that cannot be kept, or resources lack. */
@@ -560,14 +551,14 @@ export const WORKER_TRANSITIONS = {
     waiting: releasedToWaiting,
     fetch: releasedToFetch,
     missing: releasedToMissing,
-    memory: releasedToMemory,
+    memory: enterMemory, // A client has put the result here and reports it to the scheduler itself.
     forgotten: releasedToForgotten,
   },
   waiting: {
     ready: waitingToReady,
     constrained: waitingToConstrained,
     error: waitingToError,
-    released: waitingToReleased,
+    released: enterReleased,
   },
   ready: {
     executing: readyToExecuting,
@@ -600,7 +591,7 @@ export const WORKER_TRANSITIONS = {
     released: missingToReleased,
   },
   memory: { released: memoryToReleased },
-  error: { released: waitingToReleased },
+  error: { released: enterReleased },
   cancelled: {
     fetch: cancelledToFetch,
     waiting: cancelledToWaiting,

@@ -279,8 +279,7 @@ export class TcpConnection implements Connection {
     this.memoryFiles.close();
     this.drainWaiters.release();
     this.over.resolve();
-    if (this.error === undefined) this.handlers.onClose();
-    else this.handlers.onClose(this.error);
+    this.handlers.onClose(this.error);
   }
 }
 

@@ -25,7 +25,7 @@ export interface Contents {
 export class JournalFolder {
   private constructor(
     readonly path: string,
-    private readonly lock: FolderLock,
+    readonly lock: FolderLock,
     private readonly files: FileSystem,
   ) {}
 
@@ -70,16 +70,6 @@ export class JournalFolder {
     }
     const nothing = { schedulerId: undefined, checkpoint: undefined, parts: [], entries: [] };
     return { ...nothing, notes, next };
-  }
-
-  /** Shows that this scheduler lives. Returns false when another one has taken the folder. */
-  beat(): boolean {
-    return this.lock.beat();
-  }
-
-  /** Another scheduler may use the folder. */
-  release(): void {
-    this.lock.release();
   }
 }
 

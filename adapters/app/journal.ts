@@ -144,7 +144,7 @@ export class Journal implements SchedulerJournal {
       for (const note of contents.notes) log.warn({ journal: options.folder }, note);
       return new Journal(options, folder, contents, log);
     } catch (error) {
-      folder.release();
+      folder.lock.release();
       throw error;
     }
   }
@@ -360,7 +360,7 @@ export class Journal implements SchedulerJournal {
       );
     }
     this.output = undefined;
-    this.folder.release();
+    this.folder.lock.release();
   }
 
   /** Gives the kernel the state with which the newest segment begins. Nothing has happened to the scheduler yet. */
@@ -396,7 +396,7 @@ export class Journal implements SchedulerJournal {
     } catch (error) {
       throw asJournalError(error, `the journal ${path} has a checkpoint that cannot be restored`);
     }
-    this.folder.beat();
+    this.folder.lock.beat();
     // The kernel has them; another scheduler would read them again.
     this.contents = { ...this.contents, parts: [] };
     for (const [peer, hash] of checkpoint.journal?.secretHashes ?? []) {
@@ -450,7 +450,7 @@ export class Journal implements SchedulerJournal {
     const nowMs = clock.nowMs();
     if (nowMs - this.beatMs < afterMs || this.hasFailed) return undefined;
     this.beatMs = nowMs;
-    if (this.folder.beat()) return undefined;
+    if (this.folder.lock.beat()) return undefined;
     const { path } = this.folder;
     const error = new YardmasterError(
       'ERR_JOURNAL',

@@ -360,8 +360,13 @@ const SETTINGS = withoutSettings(
 /** Settings of the section `worker` of a configuration, and what the worker is made of. */
 export interface StartWorkerOptions extends OptionsOf<typeof SETTINGS>, WorkerParts {}
 
+type HostParts = Pick<
+  WorkerHostOptions,
+  'nanny' | 'nannyPlugins' | 'services' | 'extra' | 'provide' | 'validate'
+>;
+
 /** The parts of a worker besides its settings. Everything has a default. */
-export interface WorkerParts extends NetworkOptions {
+export interface WorkerParts extends NetworkOptions, HostParts {
   /** Default: its address. */
   readonly name?: string;
   /**
@@ -369,14 +374,6 @@ export interface WorkerParts extends NetworkOptions {
    * 127.0.0.1 on the machine of the scheduler; `local` in memory.
    */
   readonly host?: string;
-  /** Name of what starts another worker in its place when it restarts. Default: nothing does. */
-  readonly nanny?: string;
-  /** The plugins of its nanny, which clients can register. Default: it has none. */
-  readonly nannyPlugins?: WorkerHostOptions['nannyPlugins'];
-  /** Addresses of other services of its process by name, for `client.identity()`. Default none. */
-  readonly services?: Readonly<Record<string, string>>;
-  /** Further properties for `client.identity()`; plain data. Default none. */
-  readonly extra?: Readonly<Record<string, unknown>>;
   /** Shares its process with other workers: what it holds counts as its memory. Default false. */
   readonly isGuest?: boolean;
   /** Default: warnings and errors on the error stream. */
@@ -390,10 +387,6 @@ export interface WorkerParts extends NetworkOptions {
    * the current folder (the nearest folder with a `package.json`).
    */
   readonly codeRoot?: string;
-  /** Replaces parts of the worker (`tokens` of `yardmaster/plugin`). Default none. */
-  readonly provide?: WorkerHostOptions['provide'];
-  /** Checks every invariant after each event; slow, for tests. Default false. */
-  readonly validate?: boolean;
 }
 
 const WORKER_RULES: Rules<StartWorkerOptions> = {

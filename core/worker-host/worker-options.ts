@@ -91,7 +91,7 @@ export interface WorkerHostOptions extends GivenIdentity {
   readonly folder?: string;
   /** The places of the modules of plugins that clients register. Default: everywhere. */
   readonly modules?: ModuleLimit;
-  /** Replaces collaborators of the worker; takes precedence over its plugins. Default none. */
+  /** Replaces parts of the worker (`tokens` of `yardmaster/plugin`); takes precedence over its plugins. Default none. */
   readonly provide?: readonly Provider[];
   /** The reaction when its scheduler is gone. Default `close`. */
   readonly onSchedulerLost?: OnSchedulerLost;

@@ -3,16 +3,19 @@ import type { WorkerIdentity, WorkerStatus } from '../state/worker.ts';
 import type { WorkerTaskStateName } from '../state/state-names.ts';
 import type { Clock } from './clock.ts';
 import { checkDefinition, type NoOptions, type OnlyMembers, type OptionsOf } from './definition.ts';
+import type { YardmasterError } from './errors.ts';
 import type { HookResult } from './hooks.ts';
 import type { Definition, Logger, PluginContext, PluginLife, Written } from './plugin.ts';
 
 /** The context that every plugin outside of the scheduler receives when it is set up. */
 export interface LocalPluginContext extends Pick<
   PluginContext,
-  'clock' | 'log' | 'signal' | 'every' | 'report'
+  'clock' | 'log' | 'signal' | 'every'
 > {
   /** Name of the plugin. */
   readonly name: string;
+  /** Reports an error that the plugin survived: it is logged and counted. */
+  report(error: YardmasterError): void;
 }
 
 /** The context of a plugin of a worker. */

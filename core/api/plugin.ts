@@ -129,7 +129,7 @@ export interface PluginContext {
   provide<T>(token: Token<T>, service: T): void;
   /** @throws YardmasterError `ERR_PLUGIN_SETUP` when no plugin provides it */
   get<T>(token: Token<T>): T;
-  /** Reports an error that the plugin survived: it is logged, counted, and given to the hook `errorReported` of a scheduler. */
+  /** Reports an error that the plugin survived: it is logged, counted, and given to the hook `errorReported`. */
   report(error: YardmasterError): void;
 }
 

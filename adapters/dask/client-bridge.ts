@@ -13,7 +13,8 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { sayHello } from '../../core/shared/channels.ts';
-import { inBackground, Waiters } from '../../core/shared/timers.ts';
+import { inBackground } from '../../core/shared/timers.ts';
+import { Waiters } from '../../core/util/promises.ts';
 import {
   asList,
   type Dialect,

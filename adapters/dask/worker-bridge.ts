@@ -12,7 +12,8 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { sayHello } from '../../core/shared/channels.ts';
-import { inBackground, Waiters } from '../../core/shared/timers.ts';
+import { inBackground } from '../../core/shared/timers.ts';
+import { Waiters } from '../../core/util/promises.ts';
 import { unreachableAddress } from '../../core/util/hosts.ts';
 import { countOf } from '../../core/util/values.ts';
 import {

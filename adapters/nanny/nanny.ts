@@ -10,7 +10,8 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { Deferred, inBackground } from '../../core/shared/timers.ts';
+import { inBackground } from '../../core/shared/timers.ts';
+import { Deferred } from '../../core/util/promises.ts';
 import { exitProcess } from '../executors/threads/spawn.ts';
 import {
   ALIVE_MS,

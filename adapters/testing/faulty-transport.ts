@@ -8,7 +8,8 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { inBackground, Waiters } from '../../core/shared/timers.ts';
+import { inBackground } from '../../core/shared/timers.ts';
+import { Waiters } from '../../core/util/promises.ts';
 import { SystemClock } from '../clocks/system-clock.ts';
 import { randomBytes } from 'node:crypto';
 import {

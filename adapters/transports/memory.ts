@@ -11,7 +11,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { Deferred, Waiters } from '../../core/shared/timers.ts';
+import { Deferred, Waiters } from '../../core/util/promises.ts';
 import { FRAME_BYTES_MAX, MsgpackCodec } from '../codecs/msgpack.ts';
 
 /** The services that all connections of a network share. */

@@ -13,7 +13,8 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { Deferred, inBackground, Waiters } from '../../core/shared/timers.ts';
+import { inBackground } from '../../core/shared/timers.ts';
+import { Deferred, Waiters } from '../../core/util/promises.ts';
 import { sharedMemoryOf, usesSharedMemory } from '../../core/util/bytes.ts';
 import { FRAME_BYTES_MAX, MsgpackCodec } from '../codecs/msgpack.ts';
 import { withSharedMemory } from '../tasks/index.ts';

@@ -3,7 +3,7 @@ import { SchedulerKernel } from '../kernel/kernel.ts';
 import { CLOCK } from '../host/tokens.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { TurnBudget } from '../shared/turn.ts';
-import { Waiters } from '../shared/timers.ts';
+import { Waiters } from '../util/promises.ts';
 import { StimulusQueue } from './stimulus-queue.ts';
 import type { IncomingStimulus, Stimuli } from './tokens.ts';
 

@@ -2,7 +2,7 @@ import { collaborator } from '../plugin-host/injection.ts';
 import type { Channel } from '../api/channel.ts';
 import { asError, YardmasterError } from '../api/errors.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
-import { Deferred } from '../shared/timers.ts';
+import { Deferred } from '../util/promises.ts';
 import type { SessionSecret } from './membership.ts';
 
 /** A connection to the scheduler, as everything but its session sees it. */

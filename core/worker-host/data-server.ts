@@ -18,7 +18,7 @@ import {
 import { checkedResult, executorName } from '../plugin-host/contracts.ts';
 import { collaborator, inject } from '../plugin-host/injection.ts';
 import { MEASURED_BYTES_MIN } from '../shared/limits.ts';
-import { Waiters } from '../shared/timers.ts';
+import { Waiters } from '../util/promises.ts';
 import { CLOCK, SERVER_ID } from '../host/tokens.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import { BytesReader, sharedMemoryOf, valueBytes, withoutSharedMemory } from '../util/bytes.ts';

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { MessageChannel } from 'node:worker_threads';
 import { asError, type Clock, type Timer, YardmasterError } from '../../../core/api/index.ts';
 import { UNREAD_BYTES_MAX } from '../../../core/shared/limits.ts';
-import { Deferred } from '../../../core/shared/timers.ts';
+import { Deferred } from '../../../core/util/promises.ts';
 import { TurnBudget } from '../../../core/shared/turn.ts';
 import { PacedReads } from '../../transports/tcp/connection.ts';
 import { brokenError, ofPeer, stalledFrameError, stuckError } from '../../transports/tcp/errors.ts';

@@ -10,7 +10,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import { Deferred, Waiters } from '../../../core/shared/timers.ts';
+import { Deferred, Waiters } from '../../../core/util/promises.ts';
 import type { TurnBudget, TurnEnd } from '../../../core/shared/turn.ts';
 import type { MsgpackCodec } from '../../codecs/msgpack.ts';
 import { brokenError, ofPeer, stalledFrameError, stuckError } from './errors.ts';

@@ -34,6 +34,8 @@ class Decoder extends MsgpackReader {
   private frames: readonly Uint8Array[] = [];
   /** The frame counts that the sub-headers announce, by frame: each is read once. */
   private counts: number[] = [];
+  /** Frames of opaque values as they are kept: what several values name is copied once. */
+  private kept: Uint8Array[] = [];
   private readonly slab = new Slab();
 
   constructor() {
@@ -48,7 +50,7 @@ class Decoder extends MsgpackReader {
       return this.readAll(first, valuesMax);
     } finally {
       this.frames = [];
-      if (this.counts.length > 0) this.counts = [];
+      if (this.counts.length > 0) [this.counts, this.kept] = [[], []];
     }
   }
 
@@ -142,9 +144,13 @@ class Decoder extends MsgpackReader {
     this.spend(count);
     const frames: Uint8Array[] = [];
     for (let index = 1; index <= count; index++) {
-      frames.push(this.slab.keep(this.frames[offset + index] as Uint8Array));
+      frames.push(this.keep(offset + index));
     }
-    return new Opaque(kind, this.slab.keep(header), frames);
+    return new Opaque(kind, this.keep(offset), frames);
+  }
+
+  private keep(index: number): Uint8Array {
+    return (this.kept[index] ??= this.slab.keep(this.frames[index] as Uint8Array));
   }
 }
 
@@ -180,7 +186,7 @@ class Slab {
 
   private copy(bytes: Uint8Array): Uint8Array {
     const { length } = bytes;
-    if (length > COPY_MAX_BYTES) return bytes.slice();
+    if (length > COPY_MAX_BYTES) return new Uint8Array(bytes); // The `slice` of a Buffer copies nothing.
     if (this.used + length > this.page.byteLength) {
       this.page = new ArrayBuffer(SLAB_BYTES);
       this.used = 0;

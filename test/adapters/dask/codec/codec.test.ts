@@ -35,6 +35,7 @@ function framesOf(name: string): Uint8Array[] {
   });
 }
 
+const OPAQUE_NAMES = ['__Serialized__', '__Pickled__'];
 const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 
 describe('messages that Dask wrote', () => {
@@ -157,6 +158,20 @@ describe('bad input', () => {
   ])('%s is refused', (_, frames) => {
     const bytes = frames.map((text) => new Uint8Array(Buffer.from(text, 'hex')));
     expect(() => decodeMessage(bytes)).toThrow(expect.objectContaining({ code: 'ERR_FRAME' }));
+  });
+
+  test('a frame that many values name is kept once', () => {
+    const header = encodeMessage({ 'num-sub-frames': 1, pad: new Uint8Array(5000) })[0]!;
+    const segment = Buffer.concat([header, new Uint8Array(6000), new Uint8Array(200_000)]);
+    const frames = [
+      encodeMessage(Array.from({ length: 50 }, (_, at) => ({ [OPAQUE_NAMES[at % 2]!]: 1 })))[0]!,
+      segment.subarray(0, header.length),
+      segment.subarray(header.length, header.length + 6000),
+    ];
+    const values = decodeMessage(frames) as readonly Opaque[];
+    const parts = values.flatMap((value) => [value.header, ...value.frames]);
+    expect(parts).toHaveLength(100);
+    expect(new Set(parts.map(({ buffer }) => buffer)).size).toBe(2);
   });
 
   test.each([

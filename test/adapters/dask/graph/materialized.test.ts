@@ -152,7 +152,13 @@ describe('durations of Dask', () => {
     ['1us', 0.001],
     [null, 0],
     ['soon', 0],
-  ])('%j is %d ms', (text, ms) => {
+    ['5 constructor', 0],
+    ['5 s!', 0],
+    [' 5 s ', 5000],
+    ['', 1000],
+    [`${' '.repeat(100_000)}!`, 0],
+    [`5${' '.repeat(100_000)}!`, 0],
+  ])('%.20j is %d ms', (text, ms) => {
     expect(durationMs(text)).toBe(ms);
   });
 });

@@ -32,6 +32,7 @@ import {
   NotPortable,
   resultRefused,
   Tuple,
+  type Way,
   writePickle,
 } from './wire/pickle.ts';
 import type { DaskPlugin } from './context.ts';
@@ -203,8 +204,7 @@ function bytesOf(key: string, value: unknown): Uint8Array {
     if (!(value instanceof Opaque)) throw new NotPortable('a value without a header');
     return serialise(readValue(value));
   } catch (thrown) {
-    if (!(thrown instanceof NotPortable)) throw thrown;
-    return refusalBytes(resultRefused(thrown, key, ['Python', 'JavaScript']));
+    return refusalBytes(refusalOf(thrown, key, ['Python', 'JavaScript']));
   }
 }
 
@@ -305,7 +305,7 @@ export class Relay {
       try {
         values.set(key, writeValue(deserialise(bytes)));
       } catch (thrown) {
-        refused.set(key, refusalOf(thrown, key));
+        refused.set(key, refusalOf(thrown, key, ['JavaScript', 'Python']));
         this.log.debug({ err: thrown, key }, `"${key}" cannot pass to Python`);
       }
     }
@@ -339,10 +339,8 @@ export class Relay {
   }
 }
 
-function refusalOf(thrown: unknown, key: string): YardmasterError {
-  if (thrown instanceof NotPortable) {
-    return resultRefused(thrown, key, ['JavaScript', 'Python']);
-  }
+function refusalOf(thrown: unknown, key: string, way: Way): YardmasterError {
+  if (thrown instanceof NotPortable) return resultRefused(thrown, key, way);
   if (YardmasterError.is(thrown)) return thrown;
   return new YardmasterError(
     'ERR_NOT_PORTABLE',

@@ -25,6 +25,9 @@ class UnfinishedArray {
 
 const MARKER = Symbol('mark');
 
+/** Longer integers are refused. */
+const INTEGER_BYTES_MAX = 2 ** 20;
+
 /**
  * @param buffers - memory that the pickle refers to, in its order
  * @throws NotPortable what is no plain data
@@ -263,12 +266,9 @@ class PickleReader {
 
   /** Little-endian, two's complement. */
   private long(length: number): number | bigint {
-    const blob = this.blob(length);
-    let value = 0n;
-    for (let index = length - 1; index >= 0; index--) {
-      value = (value << 8n) | BigInt(blob[index] as number);
-    }
-    if (length > 0 && (blob[length - 1] as number) >= 128) value -= 1n << BigInt(8 * length);
+    if (length > INTEGER_BYTES_MAX) throw new NotPortable(`an integer of ${length} bytes`);
+    const digits = this.blob(length).reverse().toString('hex');
+    const value = BigInt.asIntN(8 * length, BigInt(`0x0${digits}`));
     const number = Number(value);
     return Number.isSafeInteger(number) ? number : value;
   }
@@ -312,9 +312,9 @@ export function causesIn(bytes: Uint8Array): readonly string[] {
   const causes: string[] = [];
   if (bytes.length > SEARCHED_BYTES_MAX) return causes;
   try {
-    const outline = new OutlineReader(bytes, []).read();
+    let outline = new OutlineReader(bytes, []).read();
     // Some releases send the pickle within another one.
-    if (outline instanceof Uint8Array) return causesIn(outline);
+    if (outline instanceof Uint8Array) outline = new OutlineReader(outline, []).read();
     let cause = causeOf(outline);
     while (cause instanceof Made && causes.push(exceptionText(cause)) < CAUSES_MAX) {
       cause = causeOf(cause);
@@ -422,26 +422,33 @@ function objectOf({ path }: Global): string {
   return `an object of ${path}`;
 }
 
-/** Maps with only texts as keys become objects; what is not finished, or no value, is refused. */
-function finished(value: unknown, depth = 0): unknown {
+/**
+ * Maps with only texts as keys become objects; what is not finished, or no value, is refused.
+ * @param known - what has been finished: a value may be in many places, and stays the same one there
+ */
+function finished(value: unknown, depth = 0, known = new Map<unknown, unknown>()): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (ArrayBuffer.isView(value)) return value;
+  if (known.has(value)) return known.get(value);
   if (depth > DEPTH_MAX) throw new NotPortable('a value nested too deeply, or within itself');
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index++) {
-      value[index] = finished(value[index], depth + 1);
+      value[index] = finished(value[index], depth + 1, known);
     }
+    known.set(value, value);
     return value;
   }
-  if (value instanceof Map) return finishedMap(value, depth);
+  if (value instanceof Map) {
+    const entries = [...(value as Map<unknown, unknown>)].map(
+      ([key, item]) => [key, finished(item, depth + 1, known)] as const,
+    );
+    known.set(value, mapOrObject(entries));
+    return known.get(value);
+  }
   if (value instanceof UnfinishedArray) return value.value;
   if (value instanceof Global) throw new NotPortable(`${value.path}, a function or class`);
   if (value instanceof DTypeObject) throw new NotPortable('a dtype');
   return value;
-}
-
-function finishedMap(map: Map<unknown, unknown>, depth: number): unknown {
-  return mapOrObject([...map].map(([key, value]) => [key, finished(value, depth + 1)] as const));
 }
 
 /**
@@ -523,6 +530,8 @@ export function writePickle(value: unknown, hasBuffers: boolean): Pickle {
 class PickleWriter {
   private readonly parts: Uint8Array[] = [PROTOCOL_5];
   private readonly buffers: Uint8Array[] = [];
+  /** Numbers of the objects that were written: one that is in many places is written once. */
+  private readonly memo = new Map<object, number>();
 
   constructor(private readonly hasBuffers: boolean) {}
 
@@ -549,12 +558,23 @@ class PickleWriter {
         return;
       case 'object':
         if (value === null) this.code(0x4e);
-        else this.object(value, depth);
+        else this.once(value, depth);
         return;
       case 'function':
       case 'symbol':
         throw new NotPortable(`a ${typeof value}`);
     }
+  }
+
+  private once(value: object, depth: number): void {
+    const known = this.memo.get(value);
+    if (known !== undefined) {
+      this.head(0x6a, 4).writeUInt32LE(known, 1);
+      return;
+    }
+    this.object(value, depth);
+    this.code(0x94);
+    this.memo.set(value, this.memo.size);
   }
 
   private object(value: object, depth: number): void {
@@ -784,11 +804,12 @@ export function toArray({
 }: ArrayInMemory): TypedArray | NdArray {
   const kind = kindOf(description);
   const { itemBytes, dtype } = kind;
-  const count = shape.reduce((product, length) => product * length, 1);
-  const memory = new Uint8Array(count * itemBytes);
-  if (strides === undefined || isDense(shape, strides, itemBytes)) {
-    memory.set(bytes.subarray(0, memory.byteLength));
-  } else copyStrided({ from: bytes, to: memory, shape, strides, itemBytes });
+  const nbytes = shape.reduce((product, length) => product * length, itemBytes);
+  const isWhole = strides === undefined || isDense(shape, strides, itemBytes);
+  if (isWhole && nbytes > bytes.byteLength) throw new NotPortable(INCOMPLETE);
+  const memory = new Uint8Array(nbytes);
+  if (isWhole) memory.set(bytes.subarray(0, nbytes));
+  else copyStrided({ from: bytes, to: memory, shape, strides, itemBytes });
   const data = new kind.make(memory.buffer);
   if (shape.length === 1 && dtype !== 'bool') return data;
   return { [MARK]: 'ndarray', dtype, shape: [...shape], data };
@@ -797,13 +818,14 @@ export function toArray({
 /** @throws NotPortable when JavaScript has no such type of number */
 function toScalar(description: string, bytes: Uint8Array): number | bigint | boolean {
   const { data, dtype } = toArray({ description, shape: [], bytes }) as NdArray;
-  const [value] = data;
-  if (value === undefined) throw new NotPortable(`a NumPy number without bytes (${description})`);
+  const value = data[0] as number | bigint;
   if (dtype === 'bool') return value !== 0;
   if (typeof value !== 'bigint') return value;
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : value;
 }
+
+const INCOMPLETE = 'a NumPy array without all of its bytes';
 
 /** True when the elements lie as they shall: one after the other, the last dimension varying fastest. */
 function isDense(shape: readonly number[], strides: readonly number[], itemBytes: number): boolean {
@@ -832,6 +854,7 @@ function copyStrided({
   const place = shape.map(() => 0);
   let source = 0;
   for (let target = 0; target < to.byteLength; target += itemBytes) {
+    if (!(source + itemBytes <= from.byteLength)) throw new NotPortable(INCOMPLETE);
     for (let byte = 0; byte < itemBytes; byte++) to[target + byte] = from[source + byte] as number;
     for (let axis = shape.length - 1; axis >= 0; axis--) {
       const stride = strides[axis] as number;
@@ -876,7 +899,7 @@ export function within<T>(place: string | number, step: () => T): T {
 }
 
 /** From which language to which. */
-type Way = readonly [from: string, to: string];
+export type Way = readonly [from: string, to: string];
 
 /** The refusal of a result, as users see it. */
 export function resultRefused(cause: NotPortable, result: string, way: Way): YardmasterError {

@@ -105,6 +105,14 @@ describe.skipIf(found === undefined)(`a Dask worker and a Node worker${skipReaso
     ]);
   });
 
+  it('an array that does not fit into memory is refused, and nobody waits for it', async () => {
+    const made = client.submit(python('numpy:broadcast_to'), 0, [2 ** 45]);
+    await expect(made.result()).rejects.toMatchObject({
+      code: 'ERR_NOT_PORTABLE',
+      message: expect.stringContaining(`the result of "${made.key}"`) as string,
+    });
+  });
+
   it('large arrays pass whole', async () => {
     const sum = client.submit(python('numpy:sum'), client.submit(valueOf, 'large array'));
     expect(await sum.result()).toBe(200_000);

@@ -56,3 +56,14 @@ it('one that has no cause, or cannot be read, has none', () => {
     expect(causesIn(Buffer.from(FROM, 'base64').subarray(0, end))).toEqual([]);
   }
 });
+
+it('a pickle within another one is read, and no further one', () => {
+  const within = (pickle: Uint8Array): Buffer => {
+    const head = Buffer.from([0x80, 5, 0x8e, 0, 0, 0, 0, 0, 0, 0, 0]);
+    head.writeUInt32LE(pickle.length, 3);
+    return Buffer.concat([head, pickle, Buffer.from('.')]);
+  };
+  const once = within(Buffer.from(WHILE, 'base64'));
+  expect(causesIn(once)).toEqual(['KeyError: a']);
+  expect(causesIn(within(once))).toEqual([]);
+});

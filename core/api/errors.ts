@@ -128,9 +128,13 @@ export function messageOf(thrown: unknown): string {
   return toErrorPayload(thrown).message;
 }
 
-/** An error itself; what else was thrown becomes the message of one. */
+/** An error itself; what else was thrown becomes the message of one. Never throws. */
 export function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown), { cause: thrown });
+  try {
+    return thrown instanceof Error ? thrown : new Error(String(thrown), { cause: thrown });
+  } catch {
+    return new Error(messageOf(thrown), { cause: thrown }); // It throws when it is read.
+  }
 }
 
 /**

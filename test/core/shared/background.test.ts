@@ -17,6 +17,12 @@ afterEach(() => {
   warnings.length = 0;
 });
 
+function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
+
 describe('work in the background', () => {
   test('gives its failure to the handler, as an Error', async () => {
     const failed = new Promise<Error>((resolve) => {
@@ -24,6 +30,21 @@ describe('work in the background', () => {
       inBackground(Promise.reject('not an error'), resolve);
     });
     expect(await failed).toMatchObject({ message: 'not an error' });
+  });
+
+  test.each([
+    ['an object without a prototype', () => Object.create(null) as object],
+    ['a revoked proxy', revoked],
+  ])('gives its failure to the handler when that is %s', async (_name, make) => {
+    const failed = new Promise<Error>((resolve) => {
+      const work = async (): Promise<void> => {
+        await Promise.resolve();
+        // eslint-disable-next-line @typescript-eslint/only-throw-error
+        throw make();
+      };
+      inBackground(work(), resolve);
+    });
+    expect((await failed).message).toContain('thrown');
   });
 
   test('becomes a warning of the process when a text is all there is to say', async () => {

@@ -6,6 +6,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 
 import { YardmasterError } from '../../core/api/index.ts';
 import { check, type Schema, wholeNumber } from '../../core/shared/schema.ts';
+import { TIMEOUT_MS_MAX } from '../clocks/system-clock.ts';
 import { exitProcess } from '../executors/threads/spawn.ts';
 import { CERTIFICATE_VARIABLES } from '../transports/access.ts';
 import { permitInsecure } from '../transports/tcp/socket-layer.ts';
@@ -139,8 +140,8 @@ export const size = reading({ unit: 'bytes', minimum: 0 });
 /** Bytes per second. */
 export const rate = reading({ unit: 'bytes', minimum: 1 });
 export const time = reading({ unit: 'ms', minimum: 0, infinite: true });
-/** Between two looks; a timer of Node waits no longer than this, and would not wait at all. */
-export const pauseTime = reading({ unit: 'ms', minimum: 1, maximum: 2 ** 31 - 1 });
+/** Between two looks. */
+export const pauseTime = reading({ unit: 'ms', minimum: 1, maximum: TIMEOUT_MS_MAX });
 
 /** Names and values, as `pause=0.9 maxSpill=20GiB`; they are checked later, with everything else about them. */
 export function pairs(text: string): Record<string, number | string | boolean> {

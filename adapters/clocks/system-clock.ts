@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../core/api/index.ts';
 
-/** The longest delay that `setTimeout` takes; with a longer one it would fire at once. */
-const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+/** The longest delay that `setTimeout` takes, in milliseconds; with a longer one it would fire at once. */
+export const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
 /**
  * Real time: milliseconds since the epoch, with fractions, that do not jump when the machine's wall

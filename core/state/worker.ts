@@ -374,8 +374,8 @@ export const MEMORY_MEASURES = [
 export type MemoryMeasure = (typeof MEMORY_MEASURES)[number];
 
 /**
- * A consistent picture of memory: bytes of one worker (or of several, summed), split by who manages them. `managed` and `process` come from different moments, so the
- * constructor clamps what cannot be true at once (Dask `MemoryState`).
+ * A consistent picture of memory: bytes of one worker (or of several, summed), split by who manages them. `managed` and
+ * `process` come from different moments, so the constructor clamps what cannot be true at once (Dask `MemoryState`).
  */
 export class MemoryState implements Record<MemoryMeasure, number> {
   /** Resident set of the worker's process. */

@@ -199,9 +199,21 @@ class SmallReader {
     if (this.at !== this.length) throw broken();
   }
 
+  /**
+   * An empty literal makes arrays of the most general kind that any before has become. Were it one for all lists, those
+   * of numbers would hold an object for each number, and so would all that a task computes from them with `map`.
+   */
   private list(length: number): unknown[] {
-    const list: unknown[] = [];
-    for (let left = length; left > 0; left--) list.push(this.read());
+    const integers: unknown[] = [];
+    while (integers.length < length && this.next === INT32) integers.push(this.read());
+    if (integers.length === length) return integers;
+    const numbers: unknown[] = integers.length === 0 ? [] : [...integers];
+    while (numbers.length < length && (this.next === INT32 || this.next === FLOAT64)) {
+      numbers.push(this.read());
+    }
+    if (numbers.length === length) return numbers;
+    const list: unknown[] = numbers.length === 0 ? [] : [...numbers];
+    while (list.length < length) list.push(this.read());
     return list;
   }
 
@@ -214,6 +226,11 @@ class SmallReader {
       object[name] = this.read();
     }
     return object;
+  }
+
+  /** The kind of the value that follows. */
+  private get next(): number | undefined {
+    return source[this.at];
   }
 
   private text(): string {

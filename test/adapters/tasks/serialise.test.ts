@@ -135,6 +135,22 @@ describe('serialise', () => {
     expect(roundTrip(value)).toStrictEqual(value);
   });
 
+  it('a short list of numbers is one for the engine, too, after lists of other things', async () => {
+    const { setFlagsFromString } = await import('node:v8');
+    const { runInNewContext } = await import('node:vm');
+    setFlagsFromString('--allow-natives-syntax');
+    const kindOf = runInNewContext(
+      '(list) => %HasDoubleElements(list) ? "doubles" : %HasSmiElements(list) ? "integers" : "any"',
+    ) as (list: unknown) => string;
+    expect(kindOf([1])).toBe('integers');
+    setFlagsFromString('--no-allow-natives-syntax');
+    for (let round = 0; round < 100; round++) roundTrip([['text'], [{}, 1], [1, 'a'], [0.5, null]]);
+    expect(kindOf(roundTrip([1, 2]))).toBe('integers');
+    expect(kindOf(roundTrip([1, 0.5]))).toBe('doubles');
+    expect(kindOf(roundTrip([0.5, 1]))).toBe('doubles');
+    expect(kindOf(roundTrip([0.5, 'text']))).toBe('any');
+  });
+
   it('an error keeps name, message, stack and cause', () => {
     const error = new TypeError('bad', { cause: new Error('why') });
     const back = roundTrip(error) as Error;

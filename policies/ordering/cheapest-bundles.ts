@@ -14,7 +14,7 @@ export interface Bundling {
  * results are freed although each of their users lacks something else. When there is no small bundle, or
  * the work is used up, the order goes on.
  * @param base - ranks of the tasks, 0 to their number - 1
- * @param workMax - tasks and dependencies that may be gone through
+ * @param workMax - tasks, dependencies and kept results that may be gone through
  */
 export function cheapestBundles(
   graph: GraphIndex,
@@ -63,7 +63,7 @@ class Bundles {
     for (let task = 0; task < taskCount; task++) sequence[this.base[task] as number] = task;
     let next = 0;
     while (this.rank < taskCount) {
-      const cheapest = this.work < workMax ? this.cheapest() : undefined;
+      const cheapest = this.cheapest(workMax);
       for (const task of cheapest ?? []) this.take(task);
       if (cheapest !== undefined) continue;
       while (this.isTaken(sequence[next] as number)) next++;
@@ -87,8 +87,11 @@ class Bundles {
     if ((this.users[task] as number) > 0) this.kept.push(task);
   }
 
-  private cheapest(): number[] | undefined {
+  /** Undefined when there is none, or the work is used up before all were compared. */
+  private cheapest(workMax: number): number[] | undefined {
+    if (this.work >= workMax) return undefined;
     const { offsets, targets } = this.graph.dependents;
+    this.work += this.kept.length;
     this.kept = this.kept.filter((result) => (this.users[result] as number) > 0);
     const lookedAt = new Set<number>();
     let cheapest: number[] | undefined;
@@ -98,6 +101,7 @@ class Bundles {
       if (this.bundling.isOldestFirst) firstRank = -1;
       const end = offsets[result + 1] as number;
       for (let n = offsets[result] as number; n < end; n++) {
+        if (this.work++ >= workMax) return undefined;
         const user = targets[n] as number;
         if (this.isTaken(user) || lookedAt.has(user)) continue;
         lookedAt.add(user);

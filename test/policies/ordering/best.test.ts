@@ -133,6 +133,19 @@ describe('improving an order', () => {
     expect([...bundled(graph, asGiven, 0)]).toEqual([...asGiven]);
   });
 
+  it('results that are kept count as work at every step, and no step exceeds what is allowed', () => {
+    const roots = Array.from({ length: 200 }, (_, n) => `root${n}`);
+    const star = indexGraph(
+      graphTasks({ ...Object.fromEntries(roots.map((root) => [root, []])), sum: roots }),
+    );
+    // Backwards: what the sum lacks is met before what it has.
+    const base = Int32Array.from({ length: 201 }, (_, task) => (task === 200 ? 200 : 199 - task));
+    const work = (workMax: number): number =>
+      cheapestBundles(star, base, { sizeMax: 8, isOldestFirst: true }, workMax).work;
+    expect(work(Infinity)).toBeGreaterThan((200 * 200) / 2);
+    expect(work(1000)).toBeLessThan(1000 + 2 * 200);
+  });
+
   it('a good order is left alone', () => {
     const good = Int32Array.from(ranksOf(made(daskOrder), tasks, ['all']) as Int32Array);
     expect([...freeingFirst(graph, good)]).toEqual([...good]);

@@ -6,6 +6,7 @@ import {
   type TaskView,
   type WorkerView,
 } from '../../core/api/index.ts';
+import { IndexedHeap } from '../../core/util/heaps.ts';
 import { saidRootish, waitsForSlot } from './is-rootish.ts';
 import { saturationOf, saturationSchema, slotLimit } from './root-ish.ts';
 
@@ -210,6 +211,8 @@ const COMMON_DEPENDENTS_MIN = 8;
 /** A common input is needed by at least this share of the graph. */
 const COMMON_SHARE = 1 / 8;
 
+const NO_PRIORITY: Priority = [0, 0, 0];
+
 /** A family: root tasks that meet in the same task downstream. */
 export class Family {
   /** By priority, as soon as the graph has been analysed. */
@@ -218,8 +221,10 @@ export class Family {
   worker: WorkerView | undefined = undefined;
   /** Number of the graph in which it was found. */
   graph = 0;
-  /** True when it is in the queue of families that wait for a worker. */
-  isInLine = false;
+  /** Of the task because of which it waits for a worker, or waited last. */
+  waitsWith: Priority = NO_PRIORITY;
+  /** In the heap of the families that wait; -1: it does not. */
+  place = -1;
   /** Roots before this one have left the queue. */
   private head = 0;
 
@@ -410,51 +415,35 @@ function sortByPriority(tasks: TaskView[]): void {
   ranked.forEach(({ task }, place) => (tasks[place] = task));
 }
 
-const NO_PRIORITY: Priority = [0, 0, 0];
-
-/** A family that waits, and the task because of which it does. */
-export interface Place {
-  readonly family: Family;
-  readonly priority: Priority;
-}
-
 /** Families that have queued tasks and no worker, the best first. */
 export class FamilyLine {
-  /** Ascending; those before {@link head} have gone. */
-  private places: Place[] = [];
-  private head = 0;
+  private readonly families = new IndexedHeap<Family>(
+    (a, b) => comparePriorities(a.waitsWith, b.waitsWith) || a.graph - b.graph,
+  );
 
   /**
-   * No-op when it is in the queue. O(1) when families come in the order of their priorities.
+   * No-op when it is in the queue. O(log families).
    * @param priority - of the task because of which it is in the queue
    */
   add(family: Family, priority: Priority): void {
-    if (family.isInLine) return;
-    family.isInLine = true;
-    let at = this.places.length;
-    while (at > this.head && comparePriorities(priority, this.priorityAt(at - 1)) < 0) at--;
-    this.places.splice(at, 0, { family, priority });
+    if (this.families.has(family)) return;
+    family.waitsWith = priority;
+    this.families.add(family);
   }
 
   /** The best family that still has a queued task and no worker that takes them. */
   first(isServed: (family: Family) => boolean): Family | undefined {
-    for (; this.head < this.places.length; this.head++) {
-      const { family } = this.places[this.head] as Place;
+    const { families } = this;
+    for (let family = families.peek(); family !== undefined; family = families.peek()) {
       if (!isServed(family) && family.nextQueued() !== undefined) return family;
-      family.isInLine = false;
+      families.pop();
     }
-    this.places = [];
-    this.head = 0;
     return undefined;
   }
 
   /** Those that wait, the best first. */
-  get waiting(): readonly Place[] {
-    return this.places.slice(this.head);
-  }
-
-  private priorityAt(index: number): Priority {
-    return (this.places[index] as Place).priority;
+  get waiting(): readonly Family[] {
+    return this.families.sorted();
   }
 }
 
@@ -518,7 +507,7 @@ export function rememberFamilies(
       const family = runs.get(worker);
       return family === undefined ? [] : [[worker.address, placeOf(family)] as const];
     }),
-    line: line.waiting.map(({ family, priority }) => [placeOf(family), priority] as const),
+    line: line.waiting.map((family) => [placeOf(family), family.waitsWith] as const),
   };
   const saved = [...all.keys()].map(({ isBounded, graph, worker, left }): SavedFamily => {
     const isThere = worker !== undefined && workers.get(worker.address) === worker;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { family, findFamilies } from '../../../policies/queuing/family.ts';
+import type { Priority } from '../../../core/api/index.ts';
+import { Family, family, FamilyLine, findFamilies } from '../../../policies/queuing/family.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 import { graphTasks, numbered, sinks, type TerseGraph } from '../../kit/graph.ts';
 import { made } from '../../kit/made.ts';
@@ -254,6 +255,23 @@ describe('with the policy family', () => {
     expect(env.policyFailures).toEqual([]);
     expect(env.states).toMatchObject({ 'ysum-0': 'memory w1', 'ysum-1': 'memory w1' });
   });
+});
+
+it('families that come in the reverse order of their priorities are not all compared with each other', () => {
+  let reads = 0;
+  const counting = (priority: Priority): Priority =>
+    new Proxy(priority, {
+      get(target, field, receiver) {
+        reads++;
+        return Reflect.get(target, field, receiver) as unknown;
+      },
+    });
+  const line = new FamilyLine();
+  for (let n = 1000; n > 0; n--) line.add(new Family(true), counting([0, n, 0]));
+  expect(reads).toBeLessThan(1000 * 100);
+  expect(line.waiting.map(({ waitsWith }) => waitsWith[1])).toEqual(
+    Array.from({ length: 1000 }, (_, n) => n + 1),
+  );
 });
 
 it('single tasks, one after the other, go to workers with nothing to do in turn', () => {

@@ -187,22 +187,20 @@ export class Thieves {
     this.candidates.push(load);
   }
 
-  /** Thieves on that host, or on the host of the worker of that name. */
+  /** Thieves on that host, or on the host of the worker of that name. O(workers) for the first task that names it. */
   private poolOfHost(name: string): ThiefPool {
     let pool = this.byHost.get(name);
     if (pool === undefined) {
-      pool = this.poolWhere(({ worker }) => this.isOnHost(worker, name));
+      const { workers } = this.cluster;
+      let named: WorkerView | undefined;
+      for (const worker of workers.values()) {
+        if (worker.name === name) named ??= worker;
+      }
+      this.units += workers.size;
+      pool = this.poolWhere(({ worker: { host } }) => host === name || host === named?.host);
       this.byHost.set(name, pool);
     }
     return pool;
-  }
-
-  private isOnHost({ host }: WorkerView, name: string): boolean {
-    if (host === name) return true;
-    for (const worker of this.cluster.workers.values()) {
-      if (worker.name === name) return worker.host === host;
-    }
-    return false;
   }
 
   private poolOf(resource: string): ThiefPool {

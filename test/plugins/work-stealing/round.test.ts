@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { numbered } from '../../kit/graph.ts';
 import { StealEnv } from './kit.ts';
 
@@ -162,6 +162,18 @@ describe('who steals', () => {
     expect(proposals).toContain('x-5 w1 -> w70');
     expect(proposals).toContain('y-5 w1 -> other');
     expect(proposals.every((proposal) => / (w70|other)$/.test(proposal))).toBe(true);
+  });
+
+  it('a host by the name of one of its workers, without going through the workers for each thief', () => {
+    const env = new StealEnv();
+    env.addWorker('w1');
+    const named = { workers: [W1], hosts: ['other'], allowOtherWorkers: false };
+    env.load('w1', numbered('x', 6, named));
+    for (let index = 2; index < 80; index++) env.addWorker(`w${index}`);
+    env.addWorker('other', { host: 'elsewhere' });
+    const walks = vi.spyOn(env.cluster.workers, 'values');
+    expect(env.balance()[0]).toBe('x-5 w1 -> other');
+    expect(walks.mock.calls.length).toBeLessThan(10);
   });
 
   it('only whom the rules let have the task, and they are found among many others', () => {

@@ -233,6 +233,8 @@ export const makeEventFlags: MakeExtension = (context): DaskExtension => {
 
 interface Handover {
   readonly id: number;
+  /** Undefined where the request named none. */
+  readonly client: unknown;
   /** The token that the client gives back; undefined: the oldest of the name and key is meant. */
   readonly token: string | undefined;
 }
@@ -243,13 +245,14 @@ class FutureHandovers {
 
   constructor(private readonly coordination: Coordination) {}
 
-  /** @param name - of the queue or variable */
-  add(name: string, key: string, { handover: id }: GivenValue, token?: string): void {
+  /** @param request - of a client for what a queue or variable holds */
+  add(request: Fields, key: string, { handover: id }: GivenValue, token?: string): void {
     if (id === undefined) return;
-    const place = placeOf(name, key);
+    const place = placeOf(nameIn(request), key);
+    const handover = { id, client: request['client'] ?? undefined, token };
     const line = this.open.get(place);
-    if (line === undefined) this.open.set(place, [{ id, token }]);
-    else line.push({ id, token });
+    if (line === undefined) this.open.set(place, [handover]);
+    else line.push(handover);
   }
 
   /**
@@ -263,7 +266,9 @@ class FutureHandovers {
     const line = this.open.get(place);
     if (line === undefined) return;
     const { token } = message;
-    const index = token === undefined ? 0 : line.findIndex((each) => each.token === token);
+    const index = line.findIndex(
+      (each) => (each.client ?? client) === client && (token ?? each.token) === each.token,
+    );
     const [handover] = index < 0 ? [] : line.splice(index, 1);
     if (line.length === 0) this.open.delete(place);
     if (handover === undefined) return;
@@ -271,6 +276,14 @@ class FutureHandovers {
     // result.
     const ended = context.graphsSettled(client).then(() => this.end(handover.id, client));
     inBackground(ended, () => this.end(handover.id, client));
+  }
+
+  forgetClient(client: string): void {
+    for (const [place, line] of this.open) {
+      const left = line.filter((each) => each.client !== client);
+      if (left.length > 0) this.open.set(place, left);
+      else this.open.delete(place);
+    }
   }
 
   /** The hand-over is the client's when it has asked under its id, and of no client otherwise. */
@@ -773,7 +786,7 @@ class Queues {
 
   private give(request: Fields, given: GivenValue): Fields {
     const record = this.coordination.unpack(given);
-    if (record.type === 'Future') this.handovers.add(nameIn(request), record.value, given);
+    if (record.type === 'Future') this.handovers.add(request, record.value, given);
     return this.coordination.describe(record);
   }
 
@@ -797,6 +810,7 @@ export const makeQueues: MakeExtension = (context): DaskExtension => {
       'queue-future-release': (message, client) => queues.handovers.received(message, client.id),
       queue_release: (message) => queues.release(nameIn(message)),
     },
+    clientGone: ({ id }) => queues.handovers.forgetClient(id),
   };
 };
 
@@ -812,13 +826,12 @@ export const makeVariables: MakeExtension = (context): DaskExtension => {
   const handovers = new FutureHandovers(coordination);
 
   async function get(request: Fields): Promise<Fields> {
-    const name = nameIn(request);
-    const wait = { name, timeoutMs: timeoutIn(request) };
+    const wait = { name: nameIn(request), timeoutMs: timeoutIn(request) };
     const given = await coordination.call<GivenValue>('getVariable', wait, request['client']);
     const record = coordination.unpack(given);
     if (record.type === 'msgpack') return record;
     const token = randomUUID().replaceAll('-', '');
-    handovers.add(name, record.value, given, token);
+    handovers.add(request, record.value, given, token);
     return { ...coordination.describe(record), token };
   }
 
@@ -839,5 +852,6 @@ export const makeVariables: MakeExtension = (context): DaskExtension => {
         coordination.notify('deleteVariable', { name: nameIn(message) });
       },
     },
+    clientGone: ({ id }) => handovers.forgetClient(id),
   };
 };

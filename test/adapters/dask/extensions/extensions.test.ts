@@ -156,6 +156,25 @@ describe('queues', () => {
     client.send({ op: 'client-releases-keys', keys: ['inc-1'], client: 'Client-1' });
     await until(() => !bench.scheduler.cluster.tasks.has('inc-1'));
   });
+
+  it.each(['has left', 'is slow'])('end the wait for one taker when another %s', async (what) => {
+    const client = await result('inc-1');
+    const other = await bench.client('Client-2');
+    const futures = { name: 'q', key: 'inc-1' };
+    for (const taker of ['Client-2', 'Client-1']) {
+      await bench.call('queue_put', { ...futures, client: 'Client-1' });
+      await bench.call('queue_get', { name: 'q', client: taker });
+    }
+    const { tasks, clients } = bench.scheduler.cluster;
+    if (what === 'has left') {
+      other.comm.abort(new Error('gone'));
+      await until(() => !clients.has('Client-2'));
+    }
+    client.send({ op: 'queue-future-release', ...futures });
+    client.send({ op: 'client-releases-keys', keys: ['inc-1'], client: 'Client-1' });
+    const ofOthers = what === 'has left' ? 0 : 1;
+    await until(() => (tasks.get('inc-1')?.whoWants.size ?? 0) === ofOthers);
+  });
 });
 
 describe('locks', () => {

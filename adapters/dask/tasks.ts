@@ -171,7 +171,7 @@ function neededBy(
     if (found.has(task.key) || (!complete && task.whoHas.size > 0)) continue;
     if (task.state === 'erred') failed.push(task.key);
     found.set(...entryOf(task));
-    stack.push(...task.dependencies);
+    for (const input of task.dependencies) stack.push(input);
   }
   return { found, failed };
 }

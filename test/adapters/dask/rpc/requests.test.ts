@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
+import type { TaskView } from '../../../../core/api/index.ts';
+import { Progress } from '../../../../adapters/dask/tasks.ts';
 import { DaskBench, type FakePeer, until } from '../peers.ts';
 
 let bench: DaskBench;
@@ -275,4 +277,12 @@ describe('what one client says', () => {
     const wanted = bench.scheduler.cluster.clients.get('Client-1')!.wantsWhat;
     expect([...wanted].map(({ key }) => key)).toEqual(['inc-1']);
   });
+});
+
+it('progress is shown for a task of very many inputs', () => {
+  const task = (key: string, dependencies: readonly TaskView[] = []): TaskView =>
+    ({ key, prefix: { name: key }, whoHas: new Set(), dependencies }) as unknown as TaskView;
+  const inputs = Array.from({ length: 200_000 }, (_, index) => task(`in-${index}`));
+  const request = { tasks: [task('sum', inputs)], complete: true, byPrefix: false };
+  expect(new Progress(request, () => null).describe()).toMatchObject({ all: 200_001 });
 });

@@ -36,24 +36,26 @@ import type { KeyTable } from './wire/key-table.ts';
 // What Dask workers report, in the words of the scheduler.
 
 /** Dask's words for states of workers, and what they are here. A worker of `init` gets no tasks yet. */
-const STATUS_FROM_DASK: Readonly<Record<string, WorkerStatus>> = {
-  undefined: 'paused',
-  created: 'paused',
-  init: 'paused',
-  starting: 'paused',
-  running: 'running',
-  paused: 'paused',
-  stopping: 'closing',
-  stopped: 'closed',
-  closing: 'closing',
-  closing_gracefully: 'closing-gracefully',
-  closed: 'closed',
-  failed: 'closed',
-};
+const STATUS_FROM_DASK: ReadonlyMap<unknown, WorkerStatus> = new Map(
+  Object.entries({
+    undefined: 'paused',
+    created: 'paused',
+    init: 'paused',
+    starting: 'paused',
+    running: 'running',
+    paused: 'paused',
+    stopping: 'closing',
+    stopped: 'closed',
+    closing: 'closing',
+    closing_gracefully: 'closing-gracefully',
+    closed: 'closed',
+    failed: 'closed',
+  } as const),
+);
 
 /** A status of Dask. One that is not known gets no tasks. */
 export function statusOf(status: unknown): WorkerStatus {
-  return STATUS_FROM_DASK[String(status)] ?? 'paused';
+  return STATUS_FROM_DASK.get(status) ?? 'paused';
 }
 
 /** The identity of the worker in `register-worker`. */

@@ -131,6 +131,7 @@ describe('what workers say', () => {
       'closing-gracefully',
       'paused',
     ]);
+    expect(['constructor', '__proto__'].map(statusOf)).toEqual(['paused', 'paused']);
   });
 
   it('gives metrics as plain numbers, whatever Python made of them', () => {

@@ -106,6 +106,7 @@ function mergeLayers(layers: readonly unknown[], context: GraphContext): MergedL
   const runSpecs = new Map<string, unknown>();
   const names = new Map<string, KeyNames>();
   const dependencies = new Map<string, string[]>();
+  const repeated = new Set<string>();
   const annotations = new AnnotationTable();
   for (const layer of layers) {
     if (!isFields(layer) || !isFields(layer['state'])) continue;
@@ -124,10 +125,14 @@ function mergeLayers(layers: readonly unknown[], context: GraphContext): MergedL
       const known = dependencies.get(key);
       const added = inputsOf(inputs, key, context);
       if (known === undefined) dependencies.set(key, added);
-      else for (const input of added) if (!known.includes(input)) known.push(input);
+      else {
+        for (const input of added) known.push(input);
+        repeated.add(key);
+      }
     }
     if (keys !== undefined && ofLayer !== undefined) annotations.add(ofLayer, keys, context);
   }
+  for (const key of repeated) dependencies.set(key, [...new Set(dependencies.get(key))]);
   return { runSpecs, names, dependencies, annotations: annotations.byKey };
 }
 

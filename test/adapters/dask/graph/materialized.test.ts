@@ -55,6 +55,16 @@ describe('graphs that list their tasks', () => {
     expect(graph).not.toHaveProperty('submittingTask');
   });
 
+  it('many layers may give dependencies to one task', () => {
+    const layers = Array.from({ length: 60_000 }, (_, index) => {
+      return layer({ c: call('c') }, { c: new Set([`in-${index}`, 'in-0']) });
+    });
+    const startMs = performance.now();
+    const [task] = unpack(layers).tasks;
+    expect(task?.dependencies).toHaveLength(60_000);
+    expect(performance.now() - startMs).toBeLessThan(3000);
+  });
+
   it('an alias of itself and a dependency on itself fall away', () => {
     const { tasks } = unpack([
       layer({ a: 'a', c: call('c') }, { a: new Set(), c: new Set(['c', 'a']) }),

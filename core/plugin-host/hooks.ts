@@ -557,13 +557,14 @@ export class EventBus implements EventSource {
   private flush(): void {
     if (this.isFlushing) return;
     this.isFlushing = true;
-    for (let next = this.held.shift(); next !== undefined; next = this.held.shift()) {
-      const [name, args] = next;
+    // Including those that are held meanwhile. To shift each from a long list would be quadratic.
+    for (const [name, args] of this.held) {
       for (const entry of this.of(name)) {
         if (entry.isOnce) this.remove(name, entry);
         this.call(name, entry.listener, args.map(readOnly));
       }
     }
+    this.held.length = 0;
     this.isFlushing = false;
   }
 

@@ -7,7 +7,7 @@ import {
   type SchedulerHooks,
   type YardmasterError,
 } from '../../../core/api/index.ts';
-import { HookRegistry, Observer } from '../../../core/plugin-host/hooks.ts';
+import { EventBus, HookRegistry, Observer } from '../../../core/plugin-host/hooks.ts';
 import { HandClock } from '../../kit/hand-clock.ts';
 import { TestHost } from '../../kit/test-host.ts';
 
@@ -282,6 +282,23 @@ describe('what blocks the scheduler is named', () => {
       expect.stringMatching(/^a timer of plugin "slow" blocked the scheduler for \d+ ms/),
     ]);
   });
+});
+
+it('a hundred thousand events of one stimulus are delivered in order, and what a listener emits after them, in linear time', () => {
+  const bus = new EventBus();
+  const seen: string[] = [];
+  bus.on('event', (topic) => {
+    seen.push(topic);
+    if (topic === '0') bus.emit('event', 'late', undefined);
+  });
+  bus.hold();
+  const topics = Array.from({ length: 100_000 }, (_, n) => `${n}`);
+  for (const topic of topics) bus.emit('event', topic, undefined);
+  expect(seen).toEqual([]);
+  const startMs = performance.now();
+  bus.release();
+  expect(performance.now() - startMs).toBeLessThan(1500);
+  expect(seen).toEqual([...topics, 'late']);
 });
 
 /** Computes for so long, in real time. */

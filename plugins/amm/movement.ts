@@ -65,32 +65,30 @@ async function pauseIn({ clock, signal }: MovementScope, ms: number): Promise<vo
   throw new YardmasterError('ERR_CLOSED', 'the scheduler closed before the data was moved', {});
 }
 
-/** Workers by address or name, and what fits none. */
+/** Workers by address, name or host, and what fits none. O(workers + wanted + found). */
 export function findWorkers(
   { workers }: ClusterView,
   wanted: readonly string[],
   by: 'any' | 'name' = 'any',
 ): { readonly found: WorkerView[]; readonly unknown: string[] } {
-  const byName = new Map([...workers.values()].map((worker) => [worker.name, worker]));
+  const byName = new Map<string, WorkerView>();
+  const byHost = new Map<string, WorkerView[]>();
+  for (const worker of workers.values()) {
+    byName.set(worker.name, worker);
+    const onHost = byHost.get(worker.host);
+    if (onHost === undefined) byHost.set(worker.host, [worker]);
+    else onHost.push(worker);
+  }
   const found = new Set<WorkerView>();
   const unknown = new Set<string>();
-  for (const which of wanted) {
+  for (const which of new Set(wanted)) {
     const worker = (by === 'any' ? workers.get(which) : undefined) ?? byName.get(which);
+    const onHost = by === 'any' ? byHost.get(which) : undefined;
     if (worker !== undefined) found.add(worker);
-    else if (by === 'name' || !addHost(workers.values(), which, found)) unknown.add(which);
+    else if (onHost === undefined) unknown.add(which);
+    else for (const one of onHost) found.add(one);
   }
   return { found: [...found], unknown: [...unknown] };
-}
-
-/** Adds the workers of a host. Returns whether there are any. */
-function addHost(workers: Iterable<WorkerView>, host: string, found: Set<WorkerView>): boolean {
-  let isKnown = false;
-  for (const worker of workers) {
-    if (worker.host !== host) continue;
-    isKnown = true;
-    found.add(worker);
-  }
-  return isKnown;
 }
 
 /** Between two looks at what has arrived. */

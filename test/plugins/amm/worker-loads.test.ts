@@ -1,7 +1,7 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import type { WorkerView } from '../../../core/api/index.ts';
-import { WorkerList } from '../../../plugins/amm/movement.ts';
+import { findWorkers, WorkerList } from '../../../plugins/amm/movement.ts';
 import { type WorkerLoad, WorkerLoads } from '../../../plugins/amm/memory-manager.ts';
 import { AmmBench } from './amm-kit.ts';
 
@@ -49,4 +49,19 @@ it('a worker that is not registered has no load', () => {
   expect(loads.of(gone)).toBeUndefined();
   expect(loads.of({ rank: 0 } as WorkerView)).toBeUndefined();
   expect([...loads.all].map(({ worker }) => worker.name)).toEqual(['stays']);
+});
+
+it('workers are found by address, name or host, and not gone through for each name that fits none', () => {
+  const bench = new AmmBench();
+  const [a, b] = [bench.worker('a'), bench.worker('b')];
+  const { cluster } = bench;
+  const walks = vi.spyOn(cluster.workers, 'values');
+  const strangers = Array.from({ length: 100 }, (_, n) => `stranger-${n}`);
+  const { found, unknown } = findWorkers(cluster, [b.address, 'a', ...strangers]);
+  expect(found).toEqual([b, a]);
+  expect(unknown).toEqual(strangers);
+  expect(walks.mock.calls.length).toBeLessThan(5);
+  const onHost = [...cluster.workers.values()].filter(({ host }) => host === a.host);
+  expect(findWorkers(cluster, [a.host]).found).toEqual(onHost);
+  expect(findWorkers(cluster, [a.host], 'name').unknown).toEqual([a.host]);
 });

@@ -315,8 +315,11 @@ export const makePubSub: MakeExtension = (context): DaskExtension => {
 interface Sampling {
   readonly timer: Timer;
   /** Seconds since 1970, and bytes. */
-  readonly samples: (readonly [number, number])[];
+  samples: (readonly [number, number])[];
 }
+
+/** When there are more samples of one request, every second one is dropped. */
+const SAMPLES_MAX = 100_000;
 
 /** `distributed.diagnostics.MemorySampler`: how much memory the workers use together, over time. */
 export const makeMemorySampler: MakeExtension = (context): DaskExtension => {
@@ -327,12 +330,19 @@ export const makeMemorySampler: MakeExtension = (context): DaskExtension => {
     const client = textIn(request, 'client');
     const intervalMs = 1000 * (numberIn(request, 'interval') ?? 0.5);
     const key = randomUUID();
-    const samples: (readonly [number, number])[] = [[context.nowS(), sum(context, measure)]];
+    const take = (): void => {
+      const { samples } = sampling;
+      samples.push([context.nowS(), sum(context, measure)]);
+      if (samples.length <= SAMPLES_MAX) return;
+      sampling.samples = samples.filter((_sample, place) => place % 2 === 0);
+    };
     const timer = context.plugin.every(intervalMs, () => {
-      if (context.clients.has(client)) samples.push([context.nowS(), sum(context, measure)]);
+      if (context.clients.has(client)) take();
       else stop(key);
     });
-    running.set(key, { timer, samples });
+    const sampling: Sampling = { timer, samples: [] };
+    take();
+    running.set(key, sampling);
     return key;
   }
 

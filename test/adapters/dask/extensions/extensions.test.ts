@@ -3,6 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { PluginContext } from '../../../../core/api/index.ts';
 import { packArguments, unpackWith } from '../../../../adapters/tasks/index.ts';
 import { encodeMessage, Opaque, PyFloat } from '../../../../adapters/dask/wire/codec.ts';
+import type { DaskContext } from '../../../../adapters/dask/context.ts';
+import { makeMemorySampler } from '../../../../adapters/dask/publish.ts';
 import { DaskBench, type FakePeer, until } from '../peers.ts';
 
 let bench: DaskBench;
@@ -371,6 +373,32 @@ it('memory is sampled until a client asks for the samples', async () => {
   const samples = await bench.call('memory_sampler_stop', { key });
   expect(samples).toEqual(expect.arrayContaining([[expect.anything(), 0]]));
   expect(await errorOf('memory_sampler_start', { ...start, measure: '_x' })).toMatch(/ValueError/);
+});
+
+it('samples of memory become fewer when they are too many, and the first and latest stay', () => {
+  let tick = (): void => undefined;
+  let seconds = 0;
+  const { rpc } = makeMemorySampler({
+    clients: { has: () => true },
+    cluster: { workers: new Map() },
+    nowS: () => seconds++,
+    plugin: {
+      every: (_intervalMs: number, callback: () => void) => {
+        tick = callback;
+        return { cancel: () => undefined };
+      },
+    },
+  } as unknown as DaskContext);
+  const call = (op: string, request: Readonly<Record<string, unknown>>): unknown =>
+    rpc![op]!(request, undefined as never, undefined as never);
+  const key = call('memory_sampler_start', { client: 'c', measure: 'process' });
+  for (let count = 0; count < 500_000; count++) tick();
+  const samples = call('memory_sampler_stop', { key }) as number[][];
+  expect(samples.length).toBeLessThanOrEqual(100_000);
+  expect([samples[0], samples.at(-1)]).toEqual([
+    [0, 0],
+    [500_000, 0],
+  ]);
 });
 
 describe('what a client says without waiting for an answer', () => {

@@ -400,11 +400,19 @@ function taskSpec(
   named: Readonly<Record<string, unknown>>,
   keys: KeyTable,
 ): Opaque {
-  const parsed = (value: unknown): unknown => {
+  const hasInputs = once((value): boolean => {
+    let isFound = value instanceof Input;
+    mapMembers(value, (member) => {
+      isFound ||= hasInputs(member);
+      return member;
+    });
+    return isFound;
+  });
+  const parsed = once((value): unknown => {
     if (value instanceof Input) return new Call(TASK_REF, [keys.wireOf(value.key)]);
     if (!hasInputs(value)) return isHarmless(value) ? value : later(value);
     return new Call(PARSE_INPUT, [mapMembers(value, parsed)]);
-  };
+  });
   const parts = [APPLY, later(called), parsed([...args]), parsed({ ...named })];
   const { bytes } = writePickle(new Call(TASK, [keys.wireOf(key), ...parts]), false);
   const header = encodeMessage({ 'pickled-obj': bytes, compression: [], 'num-sub-frames': 0 });
@@ -420,15 +428,14 @@ function isHarmless(value: unknown): boolean {
   return typeof value !== 'object' || value === null;
 }
 
-function hasInputs(value: unknown): boolean {
-  let isFound = false;
-  const look = (member: unknown): unknown => {
-    if (member instanceof Input) isFound = true;
-    else if (!isFound) mapMembers(member, look);
-    return member;
+/** Takes a step once for each object, so that parts of a value that are shared take their time once and stay shared. */
+function once<T>(step: (value: unknown) => T): (value: unknown) => T {
+  const done = new Map<unknown, T>();
+  return (value) => {
+    if (isHarmless(value)) return step(value);
+    if (!done.has(value)) done.set(value, step(value));
+    return done.get(value) as T;
   };
-  look(value);
-  return isFound;
 }
 
 /** Function and arguments apart; keys among the arguments stand for results. Before 2023.8.1. */
@@ -444,11 +451,12 @@ function callSpec(
     inputs.add(input.key);
     return new KeyText(String(keys.wireOf(input.key)));
   };
-  const fill = (value: unknown): unknown =>
-    value instanceof Input ? reference(value) : replaceInputs(value, reference);
+  const fill = once((value): unknown =>
+    value instanceof Input ? reference(value) : mapMembers(value, fill),
+  );
   const filled = args.map(fill);
   const filledNamed = fill({ ...named });
-  const plain = (value: unknown): unknown => keyTexts(value, inputs, key);
+  const plain = once((value): unknown => mapMembers(keyText(value, inputs, key), plain));
   const bytesOf = (value: unknown): Uint8Array => writePickle(value, false).bytes;
   return {
     function: bytesOf(called),
@@ -462,8 +470,8 @@ class KeyText {
   constructor(readonly text: string) {}
 }
 
-/** Keys become texts. @throws YardmasterError when another text would be taken for one of them */
-function keyTexts(value: unknown, inputs: ReadonlySet<string>, key: string): unknown {
+/** A key becomes a text. @throws YardmasterError when another text would be taken for one of them */
+function keyText(value: unknown, inputs: ReadonlySet<string>, key: string): unknown {
   if (value instanceof KeyText) return value.text;
   if (typeof value === 'string' && inputs.has(value)) {
     throw new YardmasterError(
@@ -472,14 +480,7 @@ function keyTexts(value: unknown, inputs: ReadonlySet<string>, key: string): unk
       { key, argument: value },
     );
   }
-  return mapMembers(value, (member) => keyTexts(member, inputs, key));
-}
-
-/** A value with its inputs replaced; the very same when it has none. */
-function replaceInputs(value: unknown, replace: (input: Input) => unknown): unknown {
-  return mapMembers(value, (member) =>
-    member instanceof Input ? replace(member) : replaceInputs(member, replace),
-  );
+  return value;
 }
 
 /** Applies a step to the members of arrays, Maps and plain objects; the very same when all stay. */

@@ -7,6 +7,8 @@ import {
   TypeTable,
   versionIn,
 } from '../../../../adapters/dask/wire/codec.ts';
+import { pythonRunSpec } from '../../../../adapters/dask/dask-peer.ts';
+import { packArguments } from '../../../../adapters/tasks/index.ts';
 import { KeyTable } from '../../../../adapters/dask/wire/key-table.ts';
 import { failureForClient, failureOf } from '../../../../adapters/dask/wire/py-errors.ts';
 import {
@@ -285,4 +287,15 @@ describe('what clients ask', () => {
     });
     expect(simpleClientReport({ op: 'never-heard-of' }, keys())).toBeUndefined();
   });
+});
+
+it.each([OLD, NEW])('calls of Python may share parts of their arguments', (dialect) => {
+  class Mark {}
+  let part: unknown = [new Mark()];
+  for (let depth = 0; depth < 24; depth++) part = [part, part];
+  const { bytes } = packArguments([part], (each) => (each instanceof Mark ? 'in-1' : undefined));
+  const call = { module: 'm', name: 'f', args: bytes };
+  const startMs = performance.now();
+  expect(JSON.stringify(pythonRunSpec('out', call as never, dialect, keys()))).toContain('"');
+  expect(performance.now() - startMs).toBeLessThan(1000);
 });

@@ -318,7 +318,7 @@ interface Sampling {
   samples: (readonly [number, number])[];
 }
 
-/** When there are more samples of one request, every second one is dropped. */
+/** Of one request; beyond that every second one is dropped. */
 const SAMPLES_MAX = 100_000;
 
 /** `distributed.diagnostics.MemorySampler`: how much memory the workers use together, over time. */

@@ -310,11 +310,11 @@ export function checkSubmission<Options extends SubmitOptions>(options: Options)
       { option: 'retries.retryIf' },
     );
   }
-  const own: Record<string, unknown> = { ...checked };
+  const own = checked as Record<string, unknown>;
   for (const option of COPIED) {
     if (own[option] !== undefined) own[option] = copyOfPlain(option, own[option]);
   }
-  return own as Options;
+  return checked as Options;
 }
 
 /**
@@ -328,10 +328,11 @@ export function withFurther<Options extends SubmitOptions>(
 ): Options {
   const checked = checkSubmission(further);
   checkStore(checked.resultStore);
-  const both = { ...before, ...further, ...checked };
-  if (!Object.values(further).includes(undefined)) return both;
-  const given = Object.entries(both).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given) as Options;
+  const both = { ...before, ...checked };
+  for (const option of Object.keys(further) as (keyof Options)[]) {
+    if (further[option] === undefined) Reflect.deleteProperty(both, option);
+  }
+  return both;
 }
 
 /** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a finite number that can be sent */

@@ -160,7 +160,7 @@ export function checkCall<Options extends object>(
   code: ErrorCode = 'ERR_CONFIG',
 ): Options {
   // Instances of classes are read as objects with options, too.
-  const given: unknown = isObject(options) ? { ...options } : options;
+  const given: unknown = isObject(options) && !isPlainObject(options) ? { ...options } : options;
   const { value, problems } = check({ type: 'object', properties: rules }, given, [], 'code');
   refuse(call, problems, code, { call });
   return value as Options;

@@ -9,6 +9,7 @@ import { completedKey } from '../tasks/index.ts';
 import type { PackedTask } from './graph.ts';
 import { hashOfCall } from './keys.ts';
 import { refuseOption } from './options.ts';
+import { pushTo } from '../../core/util/collections.ts';
 
 // Results that outlive the cluster: what they are kept by.
 
@@ -203,9 +204,7 @@ export class ResultKeys {
       if (open.size === 0) level.push([result, result.key]);
       for (const input of open) {
         seen.add(input);
-        const its = users.get(input);
-        if (its === undefined) users.set(input, [result]);
-        else its.push(result);
+        pushTo(users, input, result);
       }
     }
     while (level.length > 0) {

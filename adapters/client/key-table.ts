@@ -10,7 +10,7 @@ import {
   UNKNOWN_KEY,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { SteadyMap } from '../../core/util/collections.ts';
+import { SteadyMap, pushTo } from '../../core/util/collections.ts';
 import { FLAG, type Rules } from '../../core/shared/schema.ts';
 import { submittedAt } from './call-site.ts';
 import { KeyEntry } from './entry.ts';
@@ -455,9 +455,7 @@ class Definitions {
   add(definitions: ReadonlyMap<string, string>, keys: readonly string[]): void {
     const lease: GraphLease = { definitions, remaining: keys.length };
     for (const key of keys) {
-      const leases = this.leasesByKey.get(key);
-      if (leases === undefined) this.leasesByKey.set(key, [lease]);
-      else leases.push(lease);
+      pushTo(this.leasesByKey, key, lease);
     }
     for (const [key, definition] of definitions) {
       const other = this.known.get(key);

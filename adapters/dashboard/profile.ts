@@ -1,6 +1,7 @@
 import type { CallTree, TaskProfile } from '../../core/api/index.ts';
 import type { ProfileAnswer } from './page-messages.ts';
 import type { ApiSource } from './routes.ts';
+import { pushTo } from '../../core/util/collections.ts';
 
 /** Milliseconds that workers have for an answer. */
 const TIMEOUT_MS = 5000;
@@ -83,9 +84,7 @@ function merged(trees: readonly CallTree[]): readonly CallTree[] {
   const groups = new Map<string, CallTree[]>();
   for (const tree of trees) {
     const frame = `${tree.name} ${tree.url} ${tree.line}`;
-    const same = groups.get(frame);
-    if (same === undefined) groups.set(frame, [tree]);
-    else same.push(tree);
+    pushTo(groups, frame, tree);
   }
   return Array.from(groups.values(), (same) => ({
     ...(same[0] as CallTree),

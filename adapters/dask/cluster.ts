@@ -37,6 +37,7 @@ import { toPlain } from './wire/plain.ts';
 import { broadcast, workersIn, workersMeant } from './calls.ts';
 import { schedulerIdentity, workerIdentity } from './identity.ts';
 import { PythonException } from './wire/py-errors.ts';
+import { pushTo } from '../../core/util/collections.ts';
 
 // The state of the scheduler in the form of Dask's cluster dumps, which `DumpArtefact` reads.
 
@@ -459,9 +460,7 @@ export function mergeProfiles(profiles: readonly unknown[]): Fields {
   for (const tree of trees) {
     count += toNumber(tree['count']) ?? 0;
     for (const [identifier, child] of entriesOf(tree['children'])) {
-      const same = groups.get(identifier);
-      if (same === undefined) groups.set(identifier, [child]);
-      else same.push(child);
+      pushTo(groups, identifier, child);
     }
   }
   const children = new Map(

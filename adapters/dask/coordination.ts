@@ -8,6 +8,7 @@ import type { Comm } from './wire/comm.ts';
 import type { DaskContext, DaskExtension, MakeExtension } from './context.ts';
 import { durationMs } from './graph/materialized.ts';
 import { failureForClient, PythonException } from './wire/py-errors.ts';
+import { pushTo } from '../../core/util/collections.ts';
 
 // How Dask's locks, queues, variables and the like reach those of the scheduler, which Node clients share.
 
@@ -250,9 +251,7 @@ class FutureHandovers {
     if (id === undefined) return;
     const place = placeOf(nameIn(request), key);
     const handover = { id, client: request['client'] ?? undefined, token };
-    const line = this.open.get(place);
-    if (line === undefined) this.open.set(place, [handover]);
-    else line.push(handover);
+    pushTo(this.open, place, handover);
   }
 
   /**

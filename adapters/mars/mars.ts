@@ -27,6 +27,7 @@ import {
   TaskNode,
 } from '../client/index.ts';
 import { SystemClock } from '../clocks/index.ts';
+import { pushTo } from '../../core/util/collections.ts';
 
 /** A subtask of which the session holds the result. */
 interface HeldSubtask {
@@ -262,9 +263,7 @@ export class PriorityLabels {
     if (label === undefined) {
       label = new Label([...tuple]);
       this.known.set(key, label);
-      const added = fresh.get(label.first);
-      if (added === undefined) fresh.set(label.first, [label]);
-      else added.push(label);
+      pushTo(fresh, label.first, label);
     }
     label.uses++;
     return label;

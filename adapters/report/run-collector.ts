@@ -22,6 +22,7 @@ import {
 } from './history.ts';
 import { holderOf, waitingIn } from '../../core/shared/waiting.ts';
 import { Bandwidths } from '../dashboard/bandwidths.ts';
+import { pushTo } from '../../core/util/collections.ts';
 
 /** Failures that are kept with their text. */
 const FAILURES_MAX = 20;
@@ -392,9 +393,7 @@ class HostTrack {
     const byHost = new Map<string, WorkerView[]>();
     for (const worker of workers.values()) {
       if (worker.metrics.hostCores === undefined) continue;
-      const known = byHost.get(worker.host);
-      if (known === undefined) byHost.set(worker.host, [worker]);
-      else known.push(worker);
+      pushTo(byHost, worker.host, worker);
     }
     for (const [host, its] of byHost) this.add(host, its, stepS);
   }

@@ -1,6 +1,7 @@
 import { YardmasterError } from '../../core/api/index.ts';
 import { isPlainObject, isReference } from '../../core/util/values.ts';
 import { deserialise, notSerialisable, serialise } from './serialise.ts';
+import { pushTo } from '../../core/util/collections.ts';
 
 /** Arguments on their way to a task. */
 export interface PackedArguments {
@@ -105,9 +106,7 @@ export function unpackWith(bytes: Uint8Array, standIn: (key: string) => unknown)
   for (const hole of holes) {
     const [container, place, dependency] = hole;
     if (container instanceof Map || container instanceof Set) {
-      const others = unordered.get(container);
-      if (others === undefined) unordered.set(container, [hole]);
-      else others.push(hole);
+      pushTo(unordered, container, hole);
     } else {
       (container as Record<string, unknown>)[place as string] = results[dependency];
     }

@@ -9,7 +9,7 @@ import type {
   SubmitAgain,
 } from '../messages/stimulus.ts';
 import type { ClientState, Priority, Restrictions, TaskState, WorkerState } from '../state/task.ts';
-import { IdSet } from '../util/collections.ts';
+import { IdSet, pushTo } from '../util/collections.ts';
 import { begin, Pace } from './agenda.ts';
 import { askPolicy, nameAnswer, type Question } from './ask-policy.ts';
 import { queueOf } from './queues.ts';
@@ -238,9 +238,7 @@ function byWorker(tasks: Iterable<TaskState>): Map<WorkerState, TaskState[]> {
   for (const task of tasks) {
     const worker = task.processingOn;
     if (worker === undefined) continue;
-    const others = tasksByWorker.get(worker);
-    if (others === undefined) tasksByWorker.set(worker, [task]);
-    else others.push(task);
+    pushTo(tasksByWorker, worker, task);
   }
   return tasksByWorker;
 }

@@ -19,6 +19,7 @@ import { PortsCompiler } from './kernel-ports.ts';
 import { type Peer, Sessions } from './sessions.ts';
 import { failureReport } from './stimulus-queue.ts';
 import { STIMULI, type Stimuli } from './tokens.ts';
+import { pushTo } from '../util/collections.ts';
 
 /** Delivers the outbox of a stimulus: messages to their sessions, events to their listeners. */
 @collaborator
@@ -197,9 +198,7 @@ function withReasons(
   const byReason = new Map<CancelledKeys, string[]>();
   for (const key of message.keys) {
     const reason = latest.get(key) ?? message;
-    const keys = byReason.get(reason);
-    if (keys === undefined) byReason.set(reason, [key]);
-    else keys.push(key);
+    pushTo(byReason, reason, key);
   }
   return Array.from(byReason, ([reason, keys]) => ({ ...reason, keys }));
 }

@@ -3,6 +3,7 @@ import type { Amount, Count, Interval, Name, Positive } from '../util/values.ts'
 import { TaskQueue } from './task-queue.ts';
 import type { TaskState } from './task.ts';
 import { type Rate, TokenBucket } from './token-bucket.ts';
+import { pushTo } from '../util/collections.ts';
 
 /** Limits without a task that are kept because they have not recovered from what started; then the oldest half goes. */
 const SPENT_MAX = 10_000;
@@ -199,9 +200,7 @@ export class TaskLimits implements Iterable<TaskLimit> {
     for (const task of tasks) {
       const { limit } = task;
       if (limit === undefined) continue;
-      const its = members.get(limit);
-      if (its === undefined) members.set(limit, [task]);
-      else its.push(task);
+      pushTo(members, limit, task);
     }
     return members;
   }

@@ -55,6 +55,13 @@ export function emptyList<T extends object>(): T[] {
   return list as T[];
 }
 
+/** Adds an item to the list of a key; the first one makes the list. */
+export function pushTo<Key, Item>(lists: Map<Key, Item[]>, key: Key, item: Item): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [item]);
+  else list.push(item);
+}
+
 /** Ids of one chunk. */
 const CHUNK = 65_536;
 

@@ -20,6 +20,7 @@ import {
 import { SpreadReplicas } from '../../policies/amm/replicas.ts';
 import { RetireWorker } from '../../policies/amm/retire-worker.ts';
 import type { MemoryManager } from './memory-manager.ts';
+import { pushTo } from '../../core/util/collections.ts';
 
 /** The parts of the scheduler that movements of data use. */
 export interface MovementScope {
@@ -75,9 +76,7 @@ export function findWorkers(
   const byHost = new Map<string, WorkerView[]>();
   for (const worker of workers.values()) {
     byName.set(worker.name, worker);
-    const onHost = byHost.get(worker.host);
-    if (onHost === undefined) byHost.set(worker.host, [worker]);
-    else onHost.push(worker);
+    pushTo(byHost, worker.host, worker);
   }
   const found = new Set<WorkerView>();
   const unknown = new Set<string>();

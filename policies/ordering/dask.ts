@@ -11,6 +11,7 @@ import {
 } from './graph-index.ts';
 import { type Analysis, connectedEnds, Numbering } from './leaf-groups.ts';
 import { maxDependentsOfRoots, SortedRows, SortKeys } from './sort-keys.ts';
+import { pushTo } from '../../core/util/collections.ts';
 
 /**
  * The order that Dask gives graphs since 2023.12. It keeps few results alive when tasks run one after
@@ -638,9 +639,7 @@ class DataRemoval {
       lessFor(this.graph.dependents, node, this.dependencyCounts);
       const { offsets, targets } = this.graph.dependents;
       for (const dependent of targets.subarray(offsets[node], offsets[node + 1])) {
-        const data = this.dataOf.get(dependent);
-        if (data === undefined) this.dataOf.set(dependent, [node]);
-        else data.push(node);
+        pushTo(this.dataOf, dependent, node);
       }
     }
   }

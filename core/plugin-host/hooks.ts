@@ -557,7 +557,7 @@ export class EventBus implements EventSource {
   private flush(): void {
     if (this.isFlushing) return;
     this.isFlushing = true;
-    // Including those that are held meanwhile. To shift each from a long list would be quadratic.
+    // The loop meets those that are held meanwhile, too. To shift each from a long list would be quadratic.
     for (const [name, args] of this.held) {
       for (const entry of this.of(name)) {
         if (entry.isOnce) this.remove(name, entry);

@@ -219,6 +219,10 @@ it('what a killed scheduler knew is read from its journal, and what it lacks is 
 it('a report of a journal begins when its scheduler began, and none of its workers lacks memory', async () => {
   const [running, journal] = [join(folder, 'running'), join(folder, 'restarted')];
   const { cluster } = await startCluster({}, { journal: running });
+  const client = await cluster.client();
+  await client.submit(spin, 0).result();
+  // What came before the graph, as the workers did, is on the disk with it.
+  await client.committed();
   // A kill leaves what is on the disk while the scheduler runs.
   cpSync(running, journal, { recursive: true, filter: (path) => !path.includes('lock.') });
   await cluster.close();

@@ -9,15 +9,18 @@ import type {
 import { inBackground } from '../../../core/shared/timers.ts';
 import { sharedMemoryOf } from '../../../core/util/bytes.ts';
 import {
+  bytesOf,
   type FunctionName,
+  IN_OTHERS,
   type PostedResult,
   postedResult,
+  type PostedResults,
+  type PostedRuns,
   type PostedTask,
   postedTask,
   receivedResult,
   receivedTask,
-  type ResultColumns,
-  type RunColumns,
+  textOf,
 } from './messages.ts';
 import type { Job, SlotState, TaskThread } from './task-thread.ts';
 import { abandonedError, closedResult, failed } from './thread-errors.ts';
@@ -25,17 +28,21 @@ import type { ThreadPool } from './thread-pool.ts';
 
 /** Larger arguments and results travel for themselves. */
 const PACKED_BYTES_MAX = 1024;
+/** Entries of a run in `PostedRuns.runs`. */
+const RUN_FIELDS = 3;
+/** Entries of an outcome in `PostedResults.results`. */
+const RESULT_FIELDS = 5;
 
 /** Small byte strings one after the other, in memory that grows and is used again. */
 class Bytes {
-  private memory = new Uint8Array(4096);
+  private memory = Buffer.allocUnsafe(4096);
   private length = 0;
 
   /** Adds bytes. @returns their end */
   add(bytes: Uint8Array): number {
     const end = this.length + bytes.byteLength;
     if (end > this.memory.byteLength) {
-      const larger = new Uint8Array(2 * end);
+      const larger = Buffer.allocUnsafe(2 * end);
       larger.set(this.memory.subarray(0, this.length));
       this.memory = larger;
     }
@@ -44,15 +51,11 @@ class Bytes {
     return end;
   }
 
-  get end(): number {
-    return this.length;
-  }
-
-  /** All of them, as a copy. */
-  take(): Uint8Array {
-    const taken = this.memory.slice(0, this.length);
+  /** All of them. */
+  take(): string {
+    const { length } = this;
     this.length = 0;
-    return taken;
+    return textOf(this.memory, length);
   }
 }
 
@@ -68,25 +71,23 @@ export class RunWriter {
   private readonly bytes = new Bytes();
 
   /** @param moved - buffers that are moved rather than copied */
-  write(first: number, tasks: readonly ExecutableTask[], moved: ArrayBuffer[]): RunColumns {
-    const keys: string[] = [];
+  write(first: number, tasks: readonly ExecutableTask[], moved: ArrayBuffer[]): PostedRuns {
+    const runs: (string | number)[] = [];
     const newFunctions: FunctionName[] = [];
-    const functions: number[] = [];
-    const argsEnds: number[] = [];
-    const others: [number, PostedTask][] = [];
+    const others: PostedTask[] = [];
     for (const task of tasks) {
       const spec = packableSpec(task);
       if (spec === undefined) {
-        others.push([keys.length, postedTask(task, moved)]);
-        functions.push(-1);
-        argsEnds.push(this.bytes.end);
+        others.push(postedTask(task, moved));
+        runs.push(task.key, IN_OTHERS, 0);
       } else {
-        functions.push(this.positionOf(spec, newFunctions));
-        argsEnds.push(this.bytes.add(spec.args));
+        const position = this.positionOf(spec, newFunctions);
+        runs.push(task.key, position, this.bytes.add(spec.args));
       }
-      keys.push(task.key);
     }
-    return { first, keys, newFunctions, functions, args: this.bytes.take(), argsEnds, others };
+    const args = this.bytes.take();
+    if (newFunctions.length === 0 && others.length === 0) return { first, runs, args };
+    return { first, runs, args, newFunctions, others };
   }
 
   /** Forgets the bytes that were written last: they have not arrived. */
@@ -117,28 +118,26 @@ export type NumberedTask = ExecutableTask & { readonly number: number };
 export class RunReader {
   private readonly functions: FunctionOfRuns[] = [];
 
-  read(columns: RunColumns): NumberedTask[] {
-    const { first, keys, newFunctions, functions, args, argsEnds } = columns;
+  read({ first, runs, args, newFunctions = [], others = [] }: PostedRuns): NumberedTask[] {
     for (const [position, module, name, version] of newFunctions) {
       this.functions[position] = { module, name, version };
     }
-    const others = new Map(columns.others);
+    const bytes = bytesOf(args);
     const tasks: NumberedTask[] = [];
     let start = 0;
-    for (let index = 0; index < keys.length; index++) {
-      const number = first + index;
-      const key = keys[index] as string;
-      const end = argsEnds[index] as number;
-      const other = others.get(index);
-      if (other === undefined) {
-        const { module, name, version } = this.functions[
-          functions[index] as number
-        ] as FunctionOfRuns;
-        const runSpec = { module, name, version, args: args.subarray(start, end) };
-        tasks.push({ number, key, runSpec, inputs: NO_INPUTS });
-      } else {
-        tasks.push({ number, ...receivedTask(other) });
+    let other = 0;
+    for (let at = 0; at < runs.length; at += RUN_FIELDS) {
+      const number = first + tasks.length;
+      const key = runs[at] as string;
+      const position = runs[at + 1] as number;
+      if (position === IN_OTHERS) {
+        tasks.push({ number, ...receivedTask(others[other++] as PostedTask) });
+        continue;
       }
+      const end = runs[at + 2] as number;
+      const { module, name, version } = this.functions[position] as FunctionOfRuns;
+      const runSpec = { module, name, version, args: bytes.subarray(start, end) };
+      tasks.push({ number, key, runSpec, inputs: NO_INPUTS });
       start = end;
     }
     return tasks;
@@ -148,59 +147,61 @@ export class RunReader {
 /** Gathers outcomes in the thread until they are sent. */
 export class ResultWriter {
   private readonly bytes = new Bytes();
-  private columns = emptyColumns();
+  private results: (string | number)[] = [];
+  private others: PostedResult[] = [];
 
   get isEmpty(): boolean {
-    return this.columns.numbers.length === 0;
+    return this.results.length === 0;
   }
 
   add(number: number, result: ExecutionResult): void {
-    const { numbers, types, startsMs, stopsMs, valueEnds, others } = this.columns;
-    const isPacked = result.kind === 'success' && isPackable(result.value);
-    if (!isPacked) others.push([numbers.length, postedResult(result)]);
-    types.push(isPacked ? result.type : '');
-    startsMs.push(isPacked ? result.startMs : 0);
-    stopsMs.push(isPacked ? result.stopMs : 0);
-    valueEnds.push(isPacked ? this.bytes.add(result.value) : this.bytes.end);
-    numbers.push(number);
+    if (result.kind === 'success' && isPackable(result.value)) {
+      const { type, startMs, stopMs, value } = result;
+      this.results.push(number, type, startMs, stopMs, this.bytes.add(value));
+    } else {
+      this.results.push(number, '', 0, 0, IN_OTHERS);
+      this.others.push(postedResult(result));
+    }
   }
 
-  take(): ResultColumns {
-    const taken = { values: this.bytes.take(), ...this.columns };
-    this.columns = emptyColumns();
-    return taken;
+  take(): PostedResults {
+    const { results, others } = this;
+    const values = this.bytes.take();
+    this.results = [];
+    if (others.length === 0) return { results, values };
+    this.others = [];
+    return { results, values, others };
   }
 }
 
 /** Calls back with each outcome. Small values are separate copies. */
 export function readResults(
-  columns: ResultColumns,
+  { results, values, others = [] }: PostedResults,
   offsetMs: number,
   tell: (number: number, result: ExecutionResult) => void,
 ): void {
-  const { numbers, types, startsMs, stopsMs, values, valueEnds } = columns;
-  const others = columns.others.length === 0 ? undefined : new Map(columns.others);
+  const bytes = bytesOf(values);
   let start = 0;
-  for (let index = 0; index < numbers.length; index++) {
-    const number = numbers[index] as number;
-    const end = valueEnds[index] as number;
-    const other = others?.get(index);
-    if (other === undefined) {
-      tell(number, {
-        kind: 'success',
-        value: values.slice(start, end),
-        type: types[index] as string,
-        startMs: (startsMs[index] as number) + offsetMs,
-        stopMs: (stopsMs[index] as number) + offsetMs,
-      });
-    } else {
-      const result = receivedResult(other);
+  let other = 0;
+  for (let at = 0; at < results.length; at += RESULT_FIELDS) {
+    const number = results[at] as number;
+    const end = results[at + 4] as number;
+    if (end === IN_OTHERS) {
+      const result = receivedResult(others[other++] as PostedResult);
       if (result.kind !== 'success') tell(number, result);
       else {
         const { startMs, stopMs } = result;
         tell(number, { ...result, startMs: startMs + offsetMs, stopMs: stopMs + offsetMs });
       }
+      continue;
     }
+    tell(number, {
+      kind: 'success',
+      value: bytes.slice(start, end),
+      type: results[at + 1] as string,
+      startMs: (results[at + 2] as number) + offsetMs,
+      stopMs: (results[at + 3] as number) + offsetMs,
+    });
     start = end;
   }
 }
@@ -233,19 +234,6 @@ function packableSpec({ runSpec, inputs }: ExecutableTask): PackableSpec | undef
 
 function isPackable(bytes: Uint8Array): boolean {
   return bytes.byteLength <= PACKED_BYTES_MAX && sharedMemoryOf(bytes) === undefined;
-}
-
-interface OpenColumns {
-  readonly numbers: number[];
-  readonly types: string[];
-  readonly startsMs: number[];
-  readonly stopsMs: number[];
-  readonly valueEnds: number[];
-  readonly others: [number, PostedResult][];
-}
-
-function emptyColumns(): OpenColumns {
-  return { numbers: [], types: [], startsMs: [], stopsMs: [], valueEnds: [], others: [] };
 }
 
 /** Upper bound of the short runs that are queued at a thread. */

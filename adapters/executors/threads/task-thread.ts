@@ -14,9 +14,9 @@ import { describeFailure } from '../../tasks/index.ts';
 import { relayConnection } from '../../transports/tunnel.ts';
 import {
   type FromThread,
+  type PostedResults,
   postedTask,
   receivedResult,
-  type ResultColumns,
   type ToThread,
 } from './messages.ts';
 import { readResults, RunWriter, WaitingRuns } from './run-queue.ts';
@@ -267,11 +267,11 @@ export class TaskThread {
     }
   }
 
-  private onResults(columns: ResultColumns): void {
+  private onResults(posted: PostedResults): void {
     const offsetMs = this.settings.clock.nowMs() - epochMs();
     const wasExtra = this.isExtra;
     let ended = 0;
-    readResults(columns, offsetMs, (number, result) => {
+    readResults(posted, offsetMs, (number, result) => {
       const job = this.line[ended];
       if (this.ranTasks !== undefined && result.kind === 'success')
         this.remember(

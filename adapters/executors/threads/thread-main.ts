@@ -13,10 +13,10 @@ import {
   forSharing,
   type FromThread,
   postedResult,
+  type PostedRuns,
   type PostedTask,
   receivedCall,
   receivedTask,
-  type RunColumns,
   type ThreadData,
   type ToThread,
 } from './messages.ts';
@@ -178,8 +178,8 @@ function abort(number: number): void {
   run?.abort();
 }
 
-function enqueue(columns: RunColumns): void {
-  line.push(...reader.read(columns));
+function enqueue(posted: PostedRuns): void {
+  line.push(...reader.read(posted));
   if (!isRunning) inBackground(runLine().then(tidy), crash);
 }
 

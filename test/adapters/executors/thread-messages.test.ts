@@ -20,8 +20,8 @@ const UNREAD = 'definition';
 
 /** The task as the thread has it. */
 function received(runSpec: object): unknown {
-  const columns = new RunWriter().write(0, [{ key: 'a', runSpec, inputs: new Map() }], []);
-  return new RunReader().read(structuredClone(columns))[0]?.runSpec;
+  const posted = new RunWriter().write(0, [{ key: 'a', runSpec, inputs: new Map() }], []);
+  return new RunReader().read(structuredClone(posted))[0]?.runSpec;
 }
 
 test.each(Object.entries(OTHERS).filter(([field]) => field !== UNREAD))(

@@ -19,7 +19,7 @@ import {
   checkOptions,
   type GraphArgumentsOf,
   retrySpec,
-  taskFields,
+  setTaskFields,
   type TaskOptions,
   withFurther,
   withLimitOf,
@@ -242,14 +242,15 @@ export function packTask(parts: TaskParts): PackedTask {
   const isHashed = !isUnique || !isCanonical(args.bytes);
   const definition = isHashed ? hashOf(named, args.content) : '';
   const isActor = isActorClass(fn);
+  const task = {
+    key: typeof key === 'string' ? key : key(definition),
+    dependencies: args.dependencies,
+    runSpec: specOf(call, retry, typeof key === 'string' ? definition : undefined),
+    ...(isActor ? ACTOR : undefined),
+  };
+  setTaskFields(task, optionsFor(fn, options));
   return {
-    task: {
-      key: typeof key === 'string' ? key : key(definition),
-      dependencies: args.dependencies,
-      runSpec: specOf(call, retry, typeof key === 'string' ? definition : undefined),
-      ...(isActor ? ACTOR : undefined),
-      ...taskFields(optionsFor(fn, options)),
-    },
+    task,
     definition,
     nbytes: args.bytes.byteLength,
     content: args.content,

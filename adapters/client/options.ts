@@ -108,32 +108,36 @@ export interface SubmitOptions extends TaskOptions {
   readonly fifoTimeoutMs?: number;
 }
 
+type Writable<T> = { -readonly [Field in keyof T]: T[Field] };
+
 /**
- * The part of a {@link GraphTask} that options decide; undefined when they decide nothing.
+ * Sets the fields of a task that options decide.
  * @throws YardmasterError `ERR_GRAPH_INVALID`
  */
-export function taskFields(options: TaskOptions): Partial<GraphTask> | undefined {
+export function setTaskFields(task: Writable<GraphTask>, options: TaskOptions): void {
+  const { priority, retries, workers, allowOtherWorkers, resources, limit } = options;
+  if (priority !== undefined) task.userPriority = priority;
+  if (typeof retries === 'number') task.retries = retries;
+  if (workers !== undefined) task.workers = [...workers];
+  if (allowOtherWorkers !== undefined) task.allowOtherWorkers = allowOtherWorkers;
+  if (resources !== undefined) task.resources = resources;
+  // A function has been asked by now.
+  if (typeof limit === 'object') task.limit = describeLimit(limit);
+  const annotations = annotationsOf(options);
+  if (annotations !== undefined) task.annotations = annotations;
+}
+
+function annotationsOf(options: TaskOptions): GraphTask['annotations'] {
+  const { annotations, replicas, timeoutMs, tenant } = options;
   const traceparent = traceParent();
-  if (traceparent === undefined && isBare(options)) return undefined;
-  const { retries, priority, workers, allowOtherWorkers, resources, replicas } = options;
-  const { timeoutMs, limit, tenant } = options;
-  const named = {
+  const isAlone = traceparent === undefined && replicas === undefined;
+  if (isAlone && timeoutMs === undefined && tenant === undefined) return annotations;
+  return {
+    ...(traceparent === undefined ? {} : { traceparent }),
+    ...annotations,
     ...(replicas === undefined ? {} : { replicas }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(tenant === undefined ? {} : { tenant }),
-  };
-  const origin = traceparent === undefined ? {} : { traceparent };
-  const all = { ...origin, ...options.annotations, ...named };
-  const annotations = Object.keys(all).length === 0 ? options.annotations : all;
-  return {
-    ...(priority === undefined ? {} : { userPriority: priority }),
-    ...(typeof retries === 'number' ? { retries } : {}),
-    ...(workers === undefined ? {} : { workers: [...workers] }),
-    ...(allowOtherWorkers === undefined ? {} : { allowOtherWorkers }),
-    ...(resources === undefined ? {} : { resources }),
-    // A function has been asked by now.
-    ...(typeof limit === 'object' ? { limit: describeLimit(limit) } : {}),
-    ...(annotations === undefined ? {} : { annotations }),
   };
 }
 
@@ -142,35 +146,19 @@ export function taskFields(options: TaskOptions): Partial<GraphTask> | undefined
  * @throws YardmasterError `ERR_GRAPH_INVALID` when it bounds nothing, or its rate is out of bounds
  */
 function describeLimit({ name, max, maxQueued, rate, burst }: TaskLimit): TaskLimitDescription {
-  if (max === undefined && rate === undefined)
-    refuseOption('limit.max', max, 'given, or limit.rate');
-  const [amount = '', unit = 's'] = rate?.split('/') ?? [];
-  const intervalMs = UNITS_MS[unit as keyof typeof UNITS_MS] / Number(amount);
-  if (rate !== undefined && !(intervalMs >= INTERVAL_MIN_MS && intervalMs <= INTERVAL_MAX_MS)) {
-    refuseOption('limit.rate', rate, 'between one in a day and a million in a second');
-  }
-  return {
-    name,
-    ...(max === undefined ? {} : { max }),
-    ...(maxQueued === undefined ? {} : { maxQueued }),
-    ...(rate === undefined ? {} : { intervalMs, burst: burst ?? 1 + BURST_MS / intervalMs }),
-  };
-}
-
-/** True when nothing is said of the task itself, as of most tasks. */
-function isBare(options: TaskOptions): boolean {
-  return (
-    options.retries === undefined &&
-    options.priority === undefined &&
-    options.workers === undefined &&
-    options.allowOtherWorkers === undefined &&
-    options.resources === undefined &&
-    options.limit === undefined &&
-    options.replicas === undefined &&
-    options.timeoutMs === undefined &&
-    options.tenant === undefined &&
-    options.annotations === undefined
-  );
+  const described: Writable<TaskLimitDescription> = { name };
+  if (max !== undefined) described.max = max;
+  if (maxQueued !== undefined) described.maxQueued = maxQueued;
+  if (rate !== undefined) {
+    const [amount = '', unit = 's'] = rate.split('/');
+    const intervalMs = UNITS_MS[unit as keyof typeof UNITS_MS] / Number(amount);
+    if (!(intervalMs >= INTERVAL_MIN_MS && intervalMs <= INTERVAL_MAX_MS)) {
+      refuseOption('limit.rate', rate, 'between one in a day and a million in a second');
+    }
+    described.intervalMs = intervalMs;
+    described.burst = burst ?? 1 + BURST_MS / intervalMs;
+  } else if (max === undefined) refuseOption('limit.max', max, 'given, or limit.rate');
+  return described;
 }
 
 /** The code under which clients refuse options. */
@@ -326,11 +314,10 @@ export function withFurther<Options extends SubmitOptions>(
   before: Options,
   further: Options,
 ): Options {
-  const checked = checkSubmission(further);
-  checkStore(checked.resultStore);
-  const both = { ...before, ...checked };
-  for (const option of Object.keys(further) as (keyof Options)[]) {
-    if (further[option] === undefined) Reflect.deleteProperty(both, option);
+  const both = checkSubmission(further);
+  checkStore(both.resultStore);
+  for (const option of Object.keys(before) as (keyof Options)[]) {
+    if (!Object.hasOwn(further, option)) both[option] = before[option];
   }
   return both;
 }

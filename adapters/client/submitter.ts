@@ -505,7 +505,8 @@ export class Submitter {
     for (const entry of entries) entry.site ??= site;
     if (maxOpen !== undefined) this.countOpen(entries);
     if (deadlineMs === undefined && signal === undefined) return;
-    const open = new Set(entries.filter((entry) => !entry.isSettled));
+    const open = new Set<KeyEntry>();
+    for (const entry of entries) if (!entry.isSettled) open.add(entry);
     if (open.size === 0) return;
     const abort = (): void => {
       session.abortEntries([...open], `its signal was aborted (${textOf(signal?.reason)})`);
@@ -521,7 +522,7 @@ export class Submitter {
       timer?.cancel();
       stopWatching?.();
     };
-    for (const entry of [...open]) entry.onSettled(onSettled);
+    for (const entry of open) entry.onSettled(onSettled);
     // The function that finds the limit of a call may have aborted it.
     if (signal?.aborted === true) abort();
   }

@@ -138,9 +138,18 @@ export function check(
   at: readonly Segment[] = [],
   form: 'written' | 'code' = 'written',
 ): Checked {
+  return checkBy(ruleOf(schema), value, at, form);
+}
+
+function checkBy(
+  rule: Rule,
+  value: unknown,
+  at: readonly Segment[],
+  form: 'written' | 'code',
+): Checked {
   const walk = new Walk([...at], form === 'code');
-  const checked = walk.visit(schema, value, 'root');
-  if (checked === undefined) walk.refuse(schema, value);
+  const checked = walk.visit(rule, value, 'root');
+  if (checked === undefined) walk.refuse(rule, value);
   return { value: checked, problems: walk.problems, notes: walk.notes };
 }
 
@@ -161,7 +170,7 @@ export function checkCall<Options extends object>(
 ): Options {
   // Instances of classes are read as objects with options, too.
   const given: unknown = isObject(options) && !isPlainObject(options) ? { ...options } : options;
-  const { value, problems } = check({ type: 'object', properties: rules }, given, [], 'code');
+  const { value, problems } = checkBy(ruleOfCall(rules), given, [], 'code');
   refuse(call, problems, code, { call });
   return value as Options;
 }
@@ -198,16 +207,68 @@ export function pathText(at: readonly Segment[], root = 'the configuration'): st
   return text === '' ? root : text;
 }
 
-const withDefault = new WeakMap<object, readonly string[]>();
+const rulesOfSchemas = new WeakMap<object, Rule>();
+const rulesOfCalls = new WeakMap<object, Rule>();
 
-/** The properties that are there when they are not given. Calls with few of many options are many. */
-function namesWithDefault(properties: Readonly<Record<string, Schema>>): readonly string[] {
-  let names = withDefault.get(properties);
-  if (names === undefined) {
-    names = Object.keys(properties).filter((name) => properties[name]?.default !== undefined);
-    withDefault.set(properties, names);
+function ruleOf(schema: Schema): Rule {
+  let rule = rulesOfSchemas.get(schema);
+  if (rule === undefined) rulesOfSchemas.set(schema, (rule = new Rule(schema)));
+  return rule;
+}
+
+function ruleOfCall(properties: Readonly<Record<string, Schema>>): Rule {
+  let rule = rulesOfCalls.get(properties);
+  if (rule === undefined) {
+    rulesOfCalls.set(properties, (rule = new Rule({ type: 'object', properties })));
   }
-  return names;
+  return rule;
+}
+
+/** Has the schema before the fields of a rule are found from it. */
+class RuleSource {
+  constructor(readonly schema: Schema) {}
+}
+
+/**
+ * A schema as the walk reads it. Each call of a client has its options checked, which takes a third of the time when every
+ * keyword has its place in one kind of object, and what follows from keywords is found once.
+ */
+class Rule extends RuleSource {
+  readonly unit = this.schema.unit;
+  readonly alone = this.schema.alone;
+  readonly whenFalse = this.schema.whenFalse;
+  readonly default = this.schema.default;
+  readonly isInfinite = this.schema.infinite === true;
+  readonly isExtension = this.schema.extension === true;
+  readonly isBytes = this.schema.bytes === true;
+  readonly methods = this.schema.methods;
+  /** The value fits one of these; undefined: any type is right. */
+  readonly types = this.schema.type && typesOf(this.schema.type).map((name) => TYPES[name].fits);
+  readonly words = this.schema.enum;
+  readonly isConst = 'const' in this.schema;
+  readonly const = this.schema.const;
+  readonly pattern =
+    this.schema.pattern === undefined ? undefined : new RegExp(this.schema.pattern, 'u');
+  readonly items = this.schema.items && ruleOf(this.schema.items);
+  readonly fields = new Map(
+    Object.entries(this.schema.properties ?? {}).map(([name, part]) => [name, ruleOf(part)]),
+  );
+  /** The properties that are there when they are not given. Calls with few of many options are many. */
+  readonly namesWithDefault = [...this.fields.keys()].filter(
+    (name) => this.fields.get(name)?.default !== undefined,
+  );
+  readonly required = this.schema.required ?? [];
+  readonly additional = this.schema.additionalProperties;
+  readonly rest: Rule | undefined =
+    typeof this.additional === 'object' ? ruleOf(this.additional) : undefined;
+  readonly hasFields =
+    this.schema.properties !== undefined ||
+    typeof this.additional === 'object' ||
+    this.schema.required !== undefined;
+  readonly allOf = (this.schema.allOf ?? []).map(ruleOf);
+  readonly alternatives = (this.schema.anyOf ?? this.schema.oneOf)?.map(ruleOf);
+  readonly isOneOf = this.schema.oneOf !== undefined;
+  readonly not = this.schema.not && ruleOf(this.schema.not);
 }
 
 /** One walk through a value and its rule. */
@@ -222,38 +283,39 @@ class Walk {
   ) {}
 
   /** @returns the checked value; undefined when nothing is given and there is no default */
-  visit(schema: Schema, given: unknown, place?: 'root'): unknown {
-    const meant = given === false && schema.whenFalse !== undefined ? schema.whenFalse : given;
-    if (schema.unit !== undefined) return this.visitQuantity(schema, schema.unit, meant);
+  visit(rule: Rule, given: unknown, place?: 'root'): unknown {
+    const meant = given === false && rule.whenFalse !== undefined ? rule.whenFalse : given;
+    if (rule.unit !== undefined) return this.visitQuantity(rule, rule.unit, meant);
     let value = meant;
-    if (schema.alone !== undefined && (typeof value === 'string' || isExtension(value))) {
-      value = { [schema.alone]: value };
+    if (rule.alone !== undefined && (typeof value === 'string' || isExtension(value))) {
+      value = { [rule.alone]: value };
     }
-    if (value === null && !this.isCode && !fits(schema, null)) {
-      value = schema.infinite === true ? Infinity : undefined;
+    if (value === null && !this.isCode && !fits(rule, null)) {
+      value = rule.isInfinite ? Infinity : undefined;
     }
-    if (value === undefined) value = schema.default;
+    if (value === undefined) value = rule.default;
     if (value === undefined) return undefined;
-    if (!fits(schema, value)) {
-      this.refuse(schema, value);
+    if (!fits(rule, value)) {
+      this.refuse(rule, value);
       return value;
     }
-    const { items } = schema;
-    if (Array.isArray(value) && items !== undefined) value = this.visitItems(items, value);
-    else if (isPlainObject(value) && (place === 'root' || hasFields(schema))) {
-      value = this.visitFields(schema, value, place);
+    const { items } = rule;
+    if (items !== undefined && Array.isArray(value)) value = this.visitItems(items, value);
+    else if ((place === 'root' || rule.hasFields) && isPlainObject(value)) {
+      value = this.visitFields(rule, value, place);
     }
-    return this.visitAlternatives(schema, value);
+    return this.visitAlternatives(rule, value);
   }
 
-  refuse(schema: Schema, value: unknown): void {
+  refuse({ schema }: Rule, value: unknown): void {
     const what = allowedBy(schema) ?? (value === undefined ? 'given' : 'one of several forms');
     const isWord = schema.enum !== undefined && typeof value === 'string';
     const near = isWord ? hint(value, schema.enum.map(String)) : '';
     this.add(`must be ${what} (got ${show(value)})${near}`);
   }
 
-  private advise({ advised }: Schema, quantity: number, written: unknown): void {
+  private advise(rule: Rule, quantity: number, written: unknown): void {
+    const { advised } = rule.schema;
     if (advised === undefined || quantity <= 0 || quantity >= advised.minimum) return;
     const message = `is of little use ${advised.advice} (got ${show(written)})`;
     this.notes.push({ at: [...this.at], message });
@@ -264,18 +326,18 @@ class Walk {
     this.problems.push(key === undefined ? { at, message } : { at, message, aboutKey: true });
   }
 
-  private visitQuantity(schema: Schema, unit: keyof typeof UNITS, given: unknown): unknown {
-    const value = given ?? (given === null && schema.infinite === true ? Infinity : schema.default);
+  private visitQuantity(rule: Rule, unit: keyof typeof UNITS, given: unknown): unknown {
+    const value = given ?? (given === null && rule.isInfinite ? Infinity : rule.default);
     if (value === undefined) return undefined;
     const quantity = UNITS[unit].read(value);
-    if (quantity === undefined || (quantity === Infinity && schema.infinite !== true)) {
-      this.refuse(schema, value);
-    } else if (!isWithin(schema, quantity)) this.refuse(schema, value);
-    else this.advise(schema, quantity, value);
+    if (quantity === undefined || (quantity === Infinity && !rule.isInfinite)) {
+      this.refuse(rule, value);
+    } else if (!isWithin(rule.schema, quantity)) this.refuse(rule, value);
+    else this.advise(rule, quantity, value);
     return quantity;
   }
 
-  private visitItems(rule: Schema, list: readonly unknown[]): unknown[] {
+  private visitItems(rule: Rule, list: readonly unknown[]): unknown[] {
     return list.map((item, index) => {
       this.at.push(index);
       const checked = this.visit(rule, item);
@@ -286,43 +348,41 @@ class Walk {
   }
 
   private visitFields(
-    { type, properties = {}, additionalProperties, required = [] }: Schema,
+    rule: Rule,
     value: Readonly<Record<string, unknown>>,
     place: 'root' | undefined,
   ): Record<string, unknown> {
     const checked: Record<string, unknown> = {};
-    const isClosed =
-      additionalProperties === false ||
-      (place === 'root' && type === 'object' && additionalProperties === undefined);
-    const rest = typeof additionalProperties === 'object' ? additionalProperties : {};
+    const { fields, additional } = rule;
     const given = Object.keys(value);
     // Of the many options of a call few are given. A configuration is read in the order of its rules.
     if (this.isCode) {
-      for (const key of given) {
-        if (Object.hasOwn(properties, key)) this.visitField(properties[key], value, key, checked);
-      }
+      for (const key of given) this.visitField(fields.get(key), value, key, checked);
     }
-    for (const key of this.isCode ? namesWithDefault(properties) : Object.keys(properties)) {
-      if (!Object.hasOwn(checked, key)) this.visitField(properties[key], value, key, checked);
+    for (const key of this.isCode ? rule.namesWithDefault : fields.keys()) {
+      if (!Object.hasOwn(checked, key)) this.visitField(fields.get(key), value, key, checked);
     }
+    const isClosed =
+      additional === false ||
+      (place === 'root' && rule.schema.type === 'object' && additional === undefined);
     for (const key of given) {
-      if (Object.hasOwn(properties, key)) continue;
-      if (!isClosed) this.visitField(rest, value, key, checked);
+      if (fields.has(key)) continue;
+      if (!isClosed) this.visitField(rule.rest ?? ruleOf(ANY), value, key, checked);
       else if (value[key] !== undefined) {
-        this.add(`is not known${nearestOf(key, Object.keys(properties))}`, key);
+        this.add(`is not known${nearestOf(key, [...fields.keys()])}`, key);
       }
     }
-    for (const key of required) {
+    for (const key of rule.required) {
       if (Object.hasOwn(checked, key)) continue;
       this.at.push(key);
-      this.refuse(properties[key] ?? {}, undefined);
+      this.refuse(fields.get(key) ?? ruleOf(ANY), undefined);
       this.at.pop();
     }
     return checked;
   }
 
   private visitField(
-    rule: Schema | undefined,
+    rule: Rule | undefined,
     value: Readonly<Record<string, unknown>>,
     key: string,
     checked: Record<string, unknown>,
@@ -338,44 +398,46 @@ class Walk {
     else checked[key] = item;
   }
 
-  private visitAlternatives(schema: Schema, given: unknown): unknown {
+  private visitAlternatives(rule: Rule, given: unknown): unknown {
     let value = given;
-    for (const rule of schema.allOf ?? []) value = this.visit(rule, value);
-    const alternatives = schema.anyOf ?? schema.oneOf;
-    if (alternatives !== undefined) value = this.visitOneOf(schema, alternatives, value);
-    if (schema.not !== undefined && isRight(this.attempt(schema.not, value))) {
-      this.add(`cannot be set. ${schema.description ?? ''}`.trimEnd());
+    for (const part of rule.allOf) value = this.visit(part, value);
+    const { alternatives, not } = rule;
+    if (alternatives !== undefined) value = this.visitOneOf(rule, alternatives, value);
+    if (not !== undefined && this.attempt(not, value).problems.length === 0) {
+      this.add(`cannot be set. ${rule.schema.description ?? ''}`.trimEnd());
     }
     return value;
   }
 
-  private visitOneOf(schema: Schema, alternatives: readonly Schema[], given: unknown): unknown {
-    const attempts: (Omit<Checked, 'notes'> | undefined)[] = [];
-    let right: Omit<Checked, 'notes'> | undefined;
+  private visitOneOf(rule: Rule, alternatives: readonly Rule[], given: unknown): unknown {
+    const attempts: (Attempt | undefined)[] = [];
+    let right: Attempt | undefined;
     let rightCount = 0;
-    for (const rule of alternatives) {
-      const attempt = isOtherForm(rule, given) ? undefined : this.attempt(rule, given);
+    for (const alternative of alternatives) {
+      const attempt = isOtherForm(alternative, given)
+        ? undefined
+        : this.attempt(alternative, given);
       attempts.push(attempt);
-      if (attempt === undefined || !isRight(attempt)) continue;
+      if (attempt?.problems.length !== 0) continue;
       right ??= attempt;
       rightCount++;
       // Any other says the same.
-      if (schema.oneOf === undefined) break;
+      if (!rule.isOneOf) break;
     }
     if (right !== undefined && rightCount === 1) return right.value;
     // The problems of the one alternative that the value has the form of say more than a list of all.
-    const fitting = alternatives.flatMap((rule, index) =>
-      fits(rule, given) ? [{ rule, attempt: attempts[index] }] : [],
+    const fitting = alternatives.flatMap((alternative, index) =>
+      fits(alternative, given) ? [{ alternative, attempt: attempts[index] }] : [],
     );
-    const whole = fitting.filter(({ rule }) => hasRequired(rule, given));
+    const whole = fitting.filter(({ alternative }) => hasRequired(alternative, given));
     const meant = whole.length > 0 ? whole : fitting;
     if (rightCount === 0 && meant.length === 1) {
       this.problems.push(...(meant[0]?.attempt?.problems ?? []));
-    } else this.refuse(schema, given);
+    } else this.refuse(rule, given);
     return given;
   }
 
-  private attempt(rule: Schema, given: unknown): Omit<Checked, 'notes'> {
+  private attempt(rule: Rule, given: unknown): Attempt {
     const before = this.problems;
     this.problems = [];
     const value = this.visit(rule, given);
@@ -385,8 +447,10 @@ class Walk {
   }
 }
 
+type Attempt = Omit<Checked, 'notes'>;
+
 /** True when a rule refuses a value for what it is, whatever its parts are: no problem need be written down to know that. */
-function isOtherForm(rule: Schema, value: unknown): boolean {
+function isOtherForm(rule: Rule, value: unknown): boolean {
   const { unit, alone, whenFalse } = rule;
   if (unit !== undefined || alone !== undefined || whenFalse !== undefined) return false;
   return value !== null && value !== undefined && !fits(rule, value);
@@ -398,18 +462,8 @@ function setOwn(target: object, key: string, value: unknown): void {
   Object.defineProperty(target, key, { value, ...rest });
 }
 
-function isRight({ problems }: Pick<Checked, 'problems'>): boolean {
-  return problems.length === 0;
-}
-
-function hasRequired({ required = [] }: Schema, value: unknown): boolean {
+function hasRequired({ required }: Rule, value: unknown): boolean {
   return required.length > 0 && required.every((name) => Object.hasOwn(value as object, name));
-}
-
-function hasFields({ properties, additionalProperties, required }: Schema): boolean {
-  return (
-    properties !== undefined || typeof additionalProperties === 'object' || required !== undefined
-  );
 }
 
 /** The nearest known name, or else all of them. */
@@ -419,43 +473,30 @@ function nearestOf(key: string, known: readonly string[]): string {
   return known.length === 0 ? '; there are none' : `; there are ${known.join(', ')}`;
 }
 
-const patterns = new Map<string, RegExp>();
-
-/** A pattern of a rule, compiled once. */
-function patternOf(source: string): RegExp {
-  let pattern = patterns.get(source);
-  if (pattern === undefined) patterns.set(source, (pattern = new RegExp(source, 'u')));
-  return pattern;
-}
-
 /** True when a value is right but for its parts. */
-function fits(schema: Schema, value: unknown): boolean {
-  const { type, enum: words } = schema;
-  const alternatives = schema.anyOf ?? schema.oneOf;
+function fits(rule: Rule, value: unknown): boolean {
+  const { types, words, methods, alternatives } = rule;
   if (value === null && alternatives !== undefined) {
-    return alternatives.some((rule) => fits(rule, null));
+    return alternatives.some((alternative) => fits(alternative, null));
   }
-  if (schema.extension === true) {
+  if (rule.isExtension) {
     return typeof value === 'string'
       ? value !== ''
       : typeof value === 'function' || isObject(value);
   }
-  if (schema.bytes === true) return value instanceof Uint8Array;
-  if (schema.methods !== undefined) return hasMethods(value, schema.methods);
-  const hasType =
-    typeof type === 'string'
-      ? TYPES[type].fits(value)
-      : type === undefined || type.some((name) => TYPES[name].fits(value));
-  if (!hasType) {
-    return value === Infinity && schema.infinite === true;
+  if (rule.isBytes) return value instanceof Uint8Array;
+  if (methods !== undefined) return hasMethods(value, methods);
+  if (types !== undefined && !types.some((isOf) => isOf(value))) {
+    return value === Infinity && rule.isInfinite;
   }
   if (words !== undefined && !words.includes(value)) return false;
-  if ('const' in schema && schema.const !== value) return false;
+  if (rule.isConst && rule.const !== value) return false;
+  const { schema } = rule;
   if (typeof value === 'number') return isWithin(schema, value);
   if (typeof value === 'string') {
     return (
       isWithinLength(value.length, schema.minLength, schema.maxLength) &&
-      (schema.pattern === undefined || patternOf(schema.pattern).test(value))
+      (rule.pattern === undefined || rule.pattern.test(value))
     );
   }
   if (!Array.isArray(value)) return true;
@@ -608,7 +649,7 @@ function mistakeInValue(holds: Holds, value: unknown, at: readonly Segment[]): s
   if (holds === 'rule' || holds === 'rule-or-flag') return mistakeIn(value, at);
   if (holds === 'rules' || holds === 'named') {
     const rule = holds === 'named' ? FIELDS : LIST;
-    if (!fits(rule, value)) return notAllowed(rule, value, at);
+    if (!fits(ruleOf(rule), value)) return notAllowed(rule, value, at);
     const parts = Object.entries(value as Readonly<Record<string, unknown>>);
     return parts
       .map(([name, part]) => mistakeIn(part, [...at, name]))
@@ -616,7 +657,7 @@ function mistakeInValue(holds: Holds, value: unknown, at: readonly Segment[]): s
   }
   if (holds === 'types') {
     const rule = oneOf(...Object.keys(TYPES));
-    const wrong = [value].flat().find((name) => !fits(rule, name));
+    const wrong = [value].flat().find((name) => !fits(ruleOf(rule), name));
     return wrong === undefined ? undefined : notAllowed(rule, wrong, at);
   }
   if (holds === 'pattern') {
@@ -628,7 +669,7 @@ function mistakeInValue(holds: Holds, value: unknown, at: readonly Segment[]): s
     }
   }
   const rule = holds === 'unit' ? oneOf(...Object.keys(UNITS)) : { type: holds };
-  return fits(rule, value) ? undefined : notAllowed(rule, value, at);
+  return fits(ruleOf(rule), value) ? undefined : notAllowed(rule, value, at);
 }
 
 function notAllowed(rule: Schema, value: unknown, at: readonly Segment[]): string {

@@ -248,12 +248,10 @@ export class Outgoing {
     this.queue.push({ report, number: ++this.sequence });
     if (this.isScheduled) return;
     this.isScheduled = true;
-    // The next tick after a microtask comes when no other microtask is left: the end of this turn.
-    queueMicrotask(() => {
-      process.nextTick(() => {
-        this.isScheduled = false;
-        this.flush();
-      });
+    // In the check phase of this turn of the event loop, so that calls of several requests that one turn reads go together.
+    setImmediate(() => {
+      this.isScheduled = false;
+      this.flush();
     });
   }
 }

@@ -86,6 +86,11 @@ export class PluginHost<Plugin extends HostedPlugin> {
     });
   }
 
+  /** True while plugins come or go. */
+  get isChanging(): boolean {
+    return this.changes.isBusy;
+  }
+
   /** Resolves when the changes that were begun are complete. */
   settled(): Promise<void> {
     return this.changes.settled();

@@ -133,6 +133,11 @@ export class Extensions {
     return blueprint && { name: blueprint.name, isConfigured: this.configured.has(blueprint) };
   }
 
+  /** True while plugins come or go. */
+  get isChanging(): boolean {
+    return this.host.isChanging;
+  }
+
   async addPlugin(plugin: string | object, request: AddPluginOptions): Promise<string> {
     checkCall('addPlugin', request, ADD_PLUGIN_RULES);
     const { idempotent = false, options, onError = 'log' } = request;

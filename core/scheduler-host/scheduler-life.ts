@@ -121,9 +121,17 @@ export class IdleWatch {
     return this.sinceMs;
   }
 
-  /** Looks from time to time. @param exceeded - called once, when nothing happened for that long */
-  after(timeoutMs: number, exceeded: (sinceMs: number) => void): Timer {
+  /**
+   * Looks from time to time.
+   * @param isStarting - tells whether parts of the scheduler are still to come, which counts as work: it is not idle yet
+   * @param exceeded - called once, when nothing happened for that long
+   */
+  after(timeoutMs: number, isStarting: () => boolean, exceeded: (sinceMs: number) => void): Timer {
     const timer = every(this.clock, CHECK_MS, () => {
+      if (isStarting()) {
+        this.sinceMs = undefined;
+        return;
+      }
       const sinceMs = this.look();
       if (sinceMs === undefined || this.clock.nowMs() - sinceMs < timeoutMs) return;
       timer.cancel();
@@ -155,11 +163,13 @@ export class HostTimers {
   ) {}
 
   /**
+   * @param isStarting - see {@link IdleWatch.after}
    * @param onIdle - called with the time since which there was nothing to do, once that is too long
    *   ago
    */
   start(
     { workerTtl, noWorkersTimeout, idleTimeout }: Config['scheduler'],
+    isStarting: () => boolean,
     onIdle: (sinceMs: number) => void,
   ): void {
     if (workerTtl !== Infinity) this.watchWorkers(workerTtl);
@@ -168,7 +178,8 @@ export class HostTimers {
         this.stimuli.accept({ op: 'check-no-workers-timeout' }),
       );
     }
-    if (idleTimeout !== Infinity) this.timers.push(this.idleWatch.after(idleTimeout, onIdle));
+    if (idleTimeout === Infinity) return;
+    this.timers.push(this.idleWatch.after(idleTimeout, isStarting, onIdle));
   }
 
   cancel(): void {
@@ -227,7 +238,11 @@ export class SchedulerLife {
   async start(): Promise<void> {
     try {
       await this.extensions.start();
-      this.timers.start(this.config.scheduler, (sinceMs) => this.onIdle(sinceMs));
+      this.timers.start(
+        this.config.scheduler,
+        () => this.extensions.isChanging,
+        (sinceMs) => this.onIdle(sinceMs),
+      );
     } catch (error) {
       await this.shutdown.close();
       throw error;

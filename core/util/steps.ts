@@ -53,10 +53,18 @@ export function* sortInSlices<T>(
 /** Calls that begin one after the other: each when those before it have ended, whatever became of them. */
 export class InTurn {
   private last: Promise<unknown> = Promise.resolve();
+  private openCount = 0;
+
+  /** True when a call waits or goes on. */
+  get isBusy(): boolean {
+    return this.openCount > 0;
+  }
 
   run<T>(call: () => T | Promise<T>): Promise<T> {
     const result = this.last.then(call);
-    this.last = result.catch(() => undefined); // The caller gets the error.
+    this.openCount++;
+    const end = (): number => this.openCount--;
+    this.last = result.then(end, end); // The caller gets the error.
     return result;
   }
 

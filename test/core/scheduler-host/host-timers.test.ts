@@ -15,7 +15,12 @@ function start(settings: Partial<Config['scheduler']>): {
   const stimuli = { accept: (stimulus: unknown) => void enqueued.push(stimulus) };
   const timers = new HostTimers(clock.clock, stimuli, idleWatch);
   const never = { workerTtl: Infinity, noWorkersTimeout: Infinity, idleTimeout: Infinity };
-  timers.start({ ...never, ...settings } as Config['scheduler'], () => undefined);
+  const config = { ...never, ...settings } as Config['scheduler'];
+  timers.start(
+    config,
+    () => false,
+    () => undefined,
+  );
   return { clock, enqueued };
 }
 

@@ -548,6 +548,24 @@ describe('timers', () => {
     expect(closed).toBe(1);
   });
 
+  it('is not idle while a plugin starts', async () => {
+    const host = await startHost({ idleTimeout: '10s' });
+    let start = (): void => undefined;
+    const started = new Promise<void>((resolve) => (start = resolve));
+    const slow = definePlugin({
+      name: 'slow',
+      apiVersion: 1,
+      setup: () => ({ start: () => started }),
+    });
+    const added = host.scheduler.addPlugin(slow);
+    host.clock.advance(60_000);
+    start();
+    await expect(added).resolves.toBe('slow');
+    expect(host.log.messages.join()).not.toContain('nothing to do');
+    host.clock.advance(11_000);
+    expect(host.log.messages.join()).toContain('nothing to do');
+  });
+
   it('a look whether a scheduler is idle finds work that came and went since the last one', async () => {
     const host = await startHost();
     const idleSince = (): unknown => host.scheduler.command('idle-since');

@@ -1,4 +1,4 @@
-import type { Profiler, Session } from 'node:inspector';
+import type { InspectorNotification, Profiler, Session } from 'node:inspector';
 import { type CallTree, prefixOfKey, type TaskProfile } from '../../../core/api/index.ts';
 import { epochMs } from '../../clocks/system-clock.ts';
 import type { TaskThread } from './task-thread.ts';
@@ -36,15 +36,26 @@ class Calls {
   }
 }
 
+/** A thread with its session of the inspector. */
+interface Attached {
+  readonly thread: TaskThread;
+  /** Of the profile that it takes at present. */
+  title: string;
+}
+
 /**
  * Samples the call stacks of threads while they run tasks, by V8's profiler, which also sees a task that never gives
  * way. It runs while somebody reads what was seen, and half a minute longer.
+ *
+ * A thread begins its next profile before it ends the present one, which takes the functions of V8's console: a
+ * profiler that starts anew does not know the machine code of a loop that runs already, and leaves its function out.
  */
 export class ThreadProfiler {
   private session: Session | undefined;
-  /** Threads by the id of their session. */
-  private readonly attached = new Map<string, TaskThread>();
-  private readonly asked = new Map<number, (profile: Profiler.Profile | undefined) => void>();
+  /** By the id of the session. */
+  private readonly attached = new Map<string, Attached>();
+  /** Who waits for a profile, by its title. */
+  private readonly asked = new Map<string, (profile: Profiler.Profile | undefined) => void>();
   private readonly prefixes = new Map<string, Calls>();
   private nodes = 0;
   private nextId = 0;
@@ -69,7 +80,7 @@ export class ThreadProfiler {
     clearTimeout(this.timer);
     this.session?.disconnect(); // Ends the profilers of all threads.
     this.session = undefined;
-    for (const thread of this.attached.values()) thread.ranTasks = undefined;
+    for (const { thread } of this.attached.values()) thread.ranTasks = undefined;
     for (const answer of this.asked.values()) answer(undefined);
     this.attached.clear();
     this.asked.clear();
@@ -94,47 +105,52 @@ export class ThreadProfiler {
       const id = Number(/^\[worker (\d+)\]/.exec(workerInfo.title)?.[1]);
       const thread = [...this.threads].find(({ threadId }) => threadId === id);
       if (thread === undefined) return;
-      this.attached.set(sessionId, thread);
+      const title = `${++this.nextId}`;
+      this.attached.set(sessionId, { thread, title });
       thread.ranTasks = [];
       this.send(sessionId, 'Profiler.enable');
       this.send(sessionId, 'Profiler.setSamplingInterval', { interval: 1000 * INTERVAL_MS });
-      this.send(sessionId, 'Profiler.start');
+      this.evaluate(sessionId, `profile('${title}')`);
     });
     session.on('NodeWorker.detachedFromWorker', ({ params: { sessionId } }) => {
       this.attached.delete(sessionId);
     });
     session.on('NodeWorker.receivedMessageFromWorker', ({ params: { message } }) => {
-      const { id = 0, result } = JSON.parse(message) as {
-        readonly id?: number;
-        readonly result?: { readonly profile?: Profiler.Profile };
-      };
-      this.asked.get(id)?.(result?.profile);
-      this.asked.delete(id);
+      const { method, params } = JSON.parse(message) as InspectorNotification<
+        Partial<Profiler.ConsoleProfileFinishedEventDataType>
+      >;
+      if (method !== 'Profiler.consoleProfileFinished') return;
+      const { title = '', profile } = params;
+      this.asked.get(title)?.(profile);
+      this.asked.delete(title);
     });
     session.post('NodeWorker.enable', { waitForDebuggerOnStart: false });
   }
 
   /** Takes what a thread has seen, and lets it go on. */
-  private async collectFrom(sessionId: string, thread: TaskThread): Promise<void> {
-    const id = this.send(sessionId, 'Profiler.stop');
-    const answer = new Promise<void>((resolve) => {
+  private collectFrom(sessionId: string, attached: Attached): Promise<void> {
+    const { thread, title } = attached;
+    const next = `${++this.nextId}`;
+    attached.title = next;
+    return new Promise<void>((resolve) => {
       // Also an answer that comes too late for this reading counts.
-      this.asked.set(id, (profile) => {
+      this.asked.set(title, (profile) => {
         if (profile !== undefined && thread.ranTasks !== undefined) this.add(profile, thread);
         resolve();
       });
       setTimeout(resolve, ANSWER_MS).unref();
+      this.evaluate(sessionId, `profile('${next}'); profileEnd('${title}')`);
     });
-    this.send(sessionId, 'Profiler.start');
-    await answer;
   }
 
-  private send(sessionId: string, method: string, params: object = {}): number {
-    const id = ++this.nextId;
-    const message = JSON.stringify({ id, method, params });
+  private evaluate(sessionId: string, expression: string): void {
+    this.send(sessionId, 'Runtime.evaluate', { expression, includeCommandLineAPI: true });
+  }
+
+  private send(sessionId: string, method: string, params: object = {}): void {
+    const message = JSON.stringify({ id: ++this.nextId, method, params });
     // A thread that has ended meanwhile answers nothing.
     this.session?.post('NodeWorker.sendMessageToWorker', { sessionId, message }, () => undefined);
-    return id;
   }
 
   /** O(samples · depth). */

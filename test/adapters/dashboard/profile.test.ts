@@ -19,20 +19,24 @@ describe('the profile of running tasks', () => {
 
   const profile = async (): Promise<ProfileAnswer> =>
     (await (await fetch(`${at}/api/profile`)).json()) as ProfileAnswer;
-  /** Names of the calls below a prefix, each with its caller. */
-  const callsIn = async (prefix: string): Promise<readonly string[]> => {
+  /** How often calls below a prefix were seen, by their names with their callers'. */
+  const countsIn = async (prefix: string): Promise<ReadonlyMap<string, number>> => {
     const { tree } = await profile();
     const root = tree.children.find(({ name }) => name === prefix);
-    const found: string[] = [];
+    const found = new Map<string, number>();
     const visit = (node: typeof tree): void => {
       for (const child of node.children) {
-        found.push(`${node.name} > ${child.name}`);
+        const call = `${node.name} > ${child.name}`;
+        found.set(call, (found.get(call) ?? 0) + child.count);
         visit(child);
       }
     };
     if (root !== undefined) visit(root);
     return found;
   };
+  const callsIn = async (prefix: string): Promise<readonly string[]> => [
+    ...(await countsIn(prefix)).keys(),
+  ];
 
   it('names the functions in which a task computes, also while it does not give way', async () => {
     const { tree, workers } = await profile();
@@ -42,6 +46,15 @@ describe('the profile of running tasks', () => {
     await expect.poll(() => callsIn('long')).toContain('outer > inner');
     expect(await callsIn('long')).toContain('long > outer');
     expect(long.status).toBe('pending');
+  });
+
+  it('names the function of a loop as long as it runs, however often the profile is read', async () => {
+    const loop = client.with({ key: 'loop-1' }).submit(outer, 60_000);
+    // The engine compiles the loop in its first tenths of a second.
+    const counts = async (): Promise<number> => (await countsIn('loop')).get('outer > inner') ?? 0;
+    await expect.poll(counts).toBeGreaterThan(100);
+    expect(loop.status).toBe('pending');
+    loop.cancel();
   });
 
   it('tells the tasks of prefixes apart', async () => {

@@ -54,7 +54,7 @@ export class ThreadProfiler {
   private session: Session | undefined;
   /** By the id of the session. */
   private readonly attached = new Map<string, Attached>();
-  /** Who waits for a profile, by its title. */
+  /** The readers that wait for a profile, by its title. */
   private readonly asked = new Map<string, (profile: Profiler.Profile | undefined) => void>();
   private readonly prefixes = new Map<string, Calls>();
   private nodes = 0;

@@ -40,6 +40,7 @@ const OTHERS = join(ROOT, 'test/bench/apps');
 const EXAMPLES = join(ROOT, 'docs/examples');
 
 export const APPLICATIONS: Readonly<Record<string, (size: Size, folder: string) => Application>> = {
+  pipeline,
   etl,
   images,
   crawl,
@@ -48,6 +49,34 @@ export const APPLICATIONS: Readonly<Record<string, (size: Size, folder: string) 
   search,
   build,
 };
+
+/** A pipeline of documents, and the same when all of its results are kept. */
+function pipeline(size: Size, folder: string): Application {
+  const data = join(folder, 'documents');
+  const cwd = join(folder, 'run');
+  const pathOf = (file: string): string => join(OTHERS, 'pipeline', file);
+  const of = (name: string, files: readonly string[]): Program[] => {
+    const args = [pathOf(files[0] ?? ''), data];
+    const program = { name: `${name}, resumes`, args, cwd, files: files.map(pathOf) };
+    const before = (): Promise<Cost> => costOf(args, cwd);
+    return [program, { ...program, name: `${name}, all is kept`, before }];
+  };
+  return {
+    generate: () => generateBy(pathOf('generate.js'), data, Math.ceil(3000 * size)),
+    programs: [
+      ...of('yardmaster, threads', ['yardmaster.js']),
+      ...of('piscina and files', ['piscina.js', 'piscina-worker.js']),
+    ],
+  };
+}
+
+/** Makes the data of an application by the module that it has for this. */
+async function generateBy(path: string, folder: string, ...amounts: number[]): Promise<void> {
+  const { generate } = (await import(path)) as {
+    generate: (folder: string, ...amounts: number[]) => Promise<unknown>;
+  };
+  await generate(folder, ...amounts);
+}
 
 function etl(size: Size, folder: string): Application {
   const data = join(folder, 'data');
@@ -69,13 +98,7 @@ function etl(size: Size, folder: string): Application {
     files: files.map((file) => join(others, file)),
   });
   return {
-    async generate() {
-      const path = join(EXAMPLES, 'etl/generate.js');
-      const { generate } = (await import(path)) as {
-        generate: (folder: string, parts: number, rows: number) => Promise<unknown>;
-      };
-      await generate(data, amount.parts, amount.rows);
-    },
+    generate: () => generateBy(join(EXAMPLES, 'etl/generate.js'), data, amount.parts, amount.rows),
     programs: [
       of('yardmaster, processes, resumes', 'processes'),
       of('yardmaster, threads, resumes', 'threads'),
@@ -97,13 +120,7 @@ function images(size: Size, folder: string): Application {
     files: files.map((file) => join(others, file)),
   });
   return {
-    async generate() {
-      const path = join(others, 'generate.js');
-      const { generate } = (await import(path)) as {
-        generate: (folder: string, count: number) => Promise<unknown>;
-      };
-      await generate(data, Math.ceil(200 * size));
-    },
+    generate: () => generateBy(join(others, 'generate.js'), data, Math.ceil(200 * size)),
     programs: [
       of('yardmaster, inline', ['yardmaster.js']),
       of('p-queue and sharp', ['p-queue.js']),

@@ -94,6 +94,11 @@ class PythonHelper {
     return this.process?.pid;
   }
 
+  /** True while something that it was asked is not answered. */
+  get isAsked(): boolean {
+    return this.requests.length > 0;
+  }
+
   /**
    * Starts the process before the first request.
    * @param version - `distributed` of the client that is expected to send requests; undefined when
@@ -140,7 +145,7 @@ class PythonHelper {
   /** Puts a fresh process in the place of one that has nothing to do. Returns whether it did. */
   renew(): boolean {
     const { process } = this;
-    if (this.isClosed || process === undefined || this.requests.length > 0) return false;
+    if (this.isClosed || process === undefined || this.isAsked) return false;
     this.process = undefined;
     process.kill();
     this.start();
@@ -488,9 +493,13 @@ export class HelperPool {
     await helper.ask(message).then(resolve, reject);
     this.busy.delete(helper);
     if (this.isClosed) return;
+    this.rest(helper);
+    this.assign();
+  }
+
+  private rest(helper: PythonHelper): void {
     const whenIdle = (): void => this.shrink(helper);
     this.idle.set(helper, this.options.clock.setTimer(IDLE_MS, whenIdle));
-    this.assign();
   }
 
   private waitForAnother(): void {
@@ -506,6 +515,10 @@ export class HelperPool {
   }
 
   private shrink(helper: PythonHelper): void {
+    if (helper.isAsked) {
+      this.rest(helper); // What all are asked makes none of them busy.
+      return;
+    }
     this.idle.delete(helper);
     if (helper === this.first) {
       inBackground(this.renewFirst(), 'the first Python helper was not replaced');

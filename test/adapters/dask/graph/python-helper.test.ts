@@ -1,4 +1,6 @@
 import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { SystemClock, VirtualClock } from '../../../../adapters/clocks/index.ts';
@@ -194,6 +196,19 @@ describe.skipIf(python === undefined)(`graphs read by Python${skipReason(python)
     expect(infos.filter((text) => text.includes('was replaced'))).toHaveLength(stays ? 0 : 1);
     expect(unpacker.pid === pid).toBe(stays);
     expectComplete(await unpacker.unpack(graphs.array));
+  });
+
+  it('a process without a graph ends only when it has read the file that all have to read', async () => {
+    const clock = new VirtualClock();
+    const unpacker = anUnpacker({ clock, timeoutMs: Infinity, processesMax: 2 });
+    const [first, second] = [unpacker.unpack(graphs.array), unpacker.unpack(graphs.array)];
+    clock.advance(200);
+    await Promise.all([first, second]);
+    writeFileSync(join(await unpacker.uploads(), 'lasting.py'), 'import time; time.sleep(0.5)');
+    const imported = unpacker.importFile({ filename: 'lasting.py', load: true });
+    await unpacker.uploads();
+    clock.advance(60_000);
+    await expect(imported).resolves.toBeUndefined();
   });
 
   it('an exception in Python is handed on as it was', async () => {

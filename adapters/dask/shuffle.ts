@@ -501,6 +501,9 @@ interface Shuffle {
   readonly participants: Set<string>;
 }
 
+/** More than any shuffle of plain data has; its answer lists all of them. */
+const PARTITIONS_MAX = 1_000_000;
+
 /** Times that a run is placed anew because a worker left while Python was placing it. */
 const ATTEMPTS_MAX = 5;
 
@@ -577,7 +580,7 @@ function* partitionsOf({
 }: Fields): Iterable<Partition> {
   const axes = asList(chunks)?.map((axis) => asList(axis)?.length ?? 0);
   if (axes !== undefined) {
-    const count = axes.reduce((product, length) => product * length, 1);
+    const count = checkedCount(axes.reduce((product, length) => product * length, 1));
     for (let position = 0; position < count; position++) {
       yield { partition: indexAt(position, axes), position, count };
     }
@@ -587,10 +590,17 @@ function* partitionsOf({
   if (count === undefined) {
     throw new PythonException('TypeError', 'a shuffle is a dataframe shuffle or an array rechunk');
   }
-  const all = asList(wanted) ?? Array.from({ length: count }, (_, index) => index);
+  const all = asList(wanted) ?? Array.from({ length: checkedCount(count) }, (_, index) => index);
   for (const partition of all) {
     yield { partition, position: Math.min(count - 1, toNumber(partition) ?? 0), count };
   }
+}
+
+/** A few words of a worker may name more partitions than fit into the memory. */
+function checkedCount(count: number): number {
+  if (count <= PARTITIONS_MAX) return count;
+  const message = `a shuffle has at most ${PARTITIONS_MAX} partitions, not ${count}`;
+  throw new PythonException('ValueError', message);
 }
 
 /** The last axis changes fastest. */

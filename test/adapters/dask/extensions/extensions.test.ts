@@ -470,4 +470,17 @@ describe('a shuffle', () => {
     expect(await restrictedTo()).toEqual([worker.address]);
     expect(await restrictedTo()).toEqual([worker.address]);
   });
+
+  it.each([
+    ['DataFrameShuffle', { npartitions: 2_000_000 }],
+    ['ArrayRechunk', { new: [0, 1, 2].map(() => Array.from({ length: 127 }, () => 1)) }],
+  ])('of plain data (%s) is refused when it has too many partitions', async (type, spec) => {
+    const { address: worker } = await bench.runningWorker(4001, {}, '2023.3.2');
+    (await bench.client()).submit('shuffle-barrier-s');
+    await until(() => bench.scheduler.cluster.tasks.has('shuffle-barrier-s'));
+    const run = bench.ask('shuffle_get_or_create', { id: 's', type, spec, worker });
+    expect(await run).toMatchObject({
+      exception_text: expect.stringContaining('at most 1000000 partitions') as string,
+    });
+  });
 });

@@ -44,14 +44,15 @@ function uncompressed(header: Fields, frames: readonly Uint8Array[]): readonly U
   throw new NotPortable(`a value that was compressed with ${used}`);
 }
 
-/** Large frames were cut into several. */
+/** Large frames were cut into several, which stand one behind the other. */
 function merged(header: Fields, frames: readonly Uint8Array[]): readonly Uint8Array[] {
   const counts = asList(header['split-num-sub-frames'] ?? null);
-  const offsets = asList(header['split-offsets'] ?? null);
-  if (counts === undefined || offsets === undefined) return frames;
-  return counts.map((count, index) => {
-    const start = Number(offsets[index]);
-    const parts = frames.slice(start, start + Number(count));
+  if (counts === undefined) return frames;
+  let end = 0;
+  return counts.map((count) => {
+    const start = end;
+    end += Math.max(0, Number(count));
+    const parts = frames.slice(start, end);
     return parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts);
   });
 }

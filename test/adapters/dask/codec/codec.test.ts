@@ -14,6 +14,7 @@ import {
   PyFloat,
   toNumber,
 } from '../../../../adapters/dask/wire/codec.ts';
+import { readValue } from '../../../../adapters/dask/values.ts';
 
 interface Fixture {
   readonly name: string;
@@ -34,6 +35,14 @@ function framesOf(name: string): Uint8Array[] {
     return new Uint8Array(bytes);
   });
 }
+
+test('parts of a value are joined once, whatever positions its header tells', () => {
+  const fields = { serializer: 'dask', type: 'bytes', compression: [null, null] };
+  const split = { 'split-num-sub-frames': [2, 2], 'split-offsets': [0, 0] };
+  const [header] = encodeMessage({ ...fields, ...split });
+  const frames = ['a', 'b'].map((text) => Buffer.from(text));
+  expect(readValue(new Opaque('serialized', header!, frames))).toEqual(Buffer.from('ab'));
+});
 
 const OPAQUE_NAMES = ['__Serialized__', '__Pickled__'];
 const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));

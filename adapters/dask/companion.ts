@@ -15,7 +15,6 @@ import type {
   DaskExtension,
   DaskWorker,
   RpcHandler,
-  RpcTable,
   WorkerOp,
 } from './context.ts';
 import type { PythonCommand, UploadedFile } from './graph/index.ts';
@@ -69,7 +68,7 @@ export class Companion implements AddedOperations {
   private handlers: ReadonlySet<string> = new Set();
   private streamHandlers: ReadonlySet<string> = new Set();
   readonly feed: EventFeed;
-  private readonly queries: RpcTable;
+  private readonly queries: ReadonlyMap<string, RpcHandler>;
 
   constructor(private readonly host: CompanionHost) {
     this.feed = new EventFeed({
@@ -77,7 +76,7 @@ export class Companion implements AddedOperations {
       isWanted: (hook) => this.wanted.has(hook),
       send: (event) => this.process?.addEvent(event),
     });
-    this.queries = stateQueries(host);
+    this.queries = new Map(Object.entries(stateQueries(host)));
   }
 
   /** Process id, while there is one. */
@@ -246,7 +245,7 @@ export class Companion implements AddedOperations {
 
   private answer(op: string, fields: Fields): unknown {
     const { host } = this;
-    const query = this.queries[op];
+    const query = this.queries.get(op);
     if (query !== undefined) return query(fields, host, NO_COMM);
     switch (op) {
       case 'companion.plugins':

@@ -194,7 +194,8 @@ function readTree(file: string): Tree | undefined {
   const { parse } = createRequire(import.meta.url)('yaml') as typeof Yaml;
   let tree: unknown;
   try {
-    tree = parse(text, { version: '1.1' }); // PyYAML reads this version: `off` is false.
+    // PyYAML reads this version (`off` is false), and of a key that stands twice the last.
+    tree = parse(text, { version: '1.1', uniqueKeys: false });
   } catch (cause) {
     throw unreadable(file, messageOf(cause), cause);
   }

@@ -123,6 +123,11 @@ describe("the places of Dask's configuration", () => {
     expect(config.find('distributed.admin.log-length')?.value).toBe(7);
   });
 
+  test('of a key that stands twice in a file the last counts, as in Dask', () => {
+    const env = environment({ 'own/a.yaml': 'work-stealing: on\nwork-stealing: off' });
+    expect(DaskConfig.read(env).find('distributed.scheduler.work-stealing')?.value).toBe(false);
+  });
+
   test('a file that is no mapping is named', () => {
     const env = environment({ 'own/list.yaml': '- 1' });
     expect(() => DaskConfig.read(env)).toThrow('list.yaml cannot be read: its top level');

@@ -10,7 +10,7 @@ import threading
 
 from .methods import caller_for, changes_scheduler
 from .state import Tasks
-from .tables import StateTables
+from .tables import StateTables, transitions_of
 
 
 class WatchedDict(dict):
@@ -193,7 +193,10 @@ class SchedulerFacade(StateTables):
 
     def story(self, *keys_or_tasks_or_stimuli):
         wanted = {getattr(each, "key", each) for each in keys_or_tasks_or_stimuli}
-        return [tuple(row) for row in self._ask("get_story", keys_or_stimuli=list(wanted))]
+        return transitions_of(self._ask("get_story", keys_or_stimuli=list(wanted)))
+
+    async def get_story(self, keys_or_stimuli=(), keys=()):
+        return self.story(*keys_or_stimuli, *keys)
 
     def versions(self, packages=None):
         from distributed.scheduler import Scheduler
@@ -214,6 +217,11 @@ class SchedulerFacade(StateTables):
         from distributed.scheduler import Scheduler
 
         return await Scheduler.get_worker_monitor_info(self, *args, **kwargs)
+
+    async def get_profile_metadata(self, *args, **kwargs):
+        from distributed.scheduler import Scheduler
+
+        return await Scheduler.get_profile_metadata(self, *args, **kwargs)
 
     # ---- measurements --------------------------------------------------------------------------
 
@@ -320,8 +328,12 @@ class SchedulerFacade(StateTables):
                 self.worker_send(worker, message)
 
     def report(self, msg, ts=None, client=None) -> None:
-        wanted = self.clients if ts is None else {each.client_key for each in ts.who_wants}
-        for each in wanted if client is None else {*wanted, client}:
+        if ts is None and msg.get("key") is not None:
+            ts = self.tasks.get(msg["key"])
+        wanted = {each.client_key for each in ts.who_wants} if ts is not None else set()
+        if client is not None:
+            wanted.add(client)
+        for each in self.clients if ts is None and client is None else wanted:
             self.client_send(each, msg)
 
     async def upload_file(self, filename, data, load=True):
@@ -342,10 +354,17 @@ class SchedulerFacade(StateTables):
     async def close(self, *args, **kwargs) -> None:
         await self._channel.ask_soon("terminate")
 
-    async def remove_worker(self, address, *, stimulus_id=None, safe=False, close=True, **_) -> None:
+    async def remove_worker(
+        self, address, *, stimulus_id=None, safe=False, expected=False, close=True, **_
+    ):
+        """Older releases call `safe` what is `expected` now."""
+        address = self.coerce_address(address)
+        if address not in self.workers:
+            return "already-removed"
         await self._channel.ask_soon(
-            "companion.remove-worker", worker=address, safe=safe, close=close
+            "companion.remove-worker", worker=address, safe=safe or expected, close=close
         )
+        return "OK"
 
     def __repr__(self):
         return f"<Yardmaster's scheduler {self.address!r}>"

@@ -44,8 +44,6 @@ AWAITED = {
     "get_call_stack": "call_stack",
     "get_cluster_state": "get_cluster_state",
     "get_profile": "profile",
-    "get_profile_metadata": "profile_metadata",
-    "get_story": "get_story",
     "get_worker_logs": "worker_logs",
     "proxy": "proxy",
     "rebalance": "rebalance",
@@ -59,6 +57,10 @@ AWAITED = {
     "unregister_nanny_plugin": "unregister_nanny_plugin",
     "unregister_worker_plugin": "unregister_worker_plugin",
 }
+
+
+#: Methods whose answer is a list; sequences arrive as tuples.
+LISTING = ("get_task_stream", "workers_to_close")
 
 
 class NOTHING:
@@ -82,7 +84,8 @@ def caller_for(scheduler, name):
     if name in PLAIN:
 
         def call(*args, **kwargs):
-            return as_lists(scheduler._channel.ask(op, **fields_of(args, kwargs)))
+            answer = scheduler._channel.ask(op, **fields_of(args, kwargs))
+            return list(answer) if name in LISTING else answer
 
     else:
 
@@ -105,11 +108,6 @@ def fields_for(name, args, kwargs):
         if parameter.kind is parameter.VAR_KEYWORD:
             given.update(given.pop(parameter.name, {}))
     return given
-
-
-def as_lists(value):
-    """Sequences arrive as tuples."""
-    return list(value) if isinstance(value, tuple) else value
 
 
 def changes_scheduler(name) -> bool:

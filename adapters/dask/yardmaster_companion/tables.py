@@ -106,12 +106,17 @@ class StateTables:
         return {each["name"]: TaskPrefix(self, each) for each in self._groups()["prefixes"]}
 
     def _group(self, name):
-        return self.task_groups.get(name) or TaskGroup(
-            self, {"name": name, "states": {}, "_prefix": "", "_dependencies": ()}
-        )
+        from dask.utils import key_split
+
+        nothing = {"states": {}, "_dependencies": (), "types": (), "all_durations": {}}
+        sums = {"_prefix": key_split(name), "nbytes_total": 0, "duration": 0.0}
+        known = self.task_groups.get(name)  # An empty one is false.
+        return TaskGroup(self, {**nothing, **sums, "name": name}) if known is None else known
 
     def _prefix(self, name):
-        return self.task_prefixes.get(name) or TaskPrefix(self, {"name": name})
+        nothing = {"duration_average": -1, "suspicious": 0, "nbytes_total": 0, "state_counts": {}}
+        known = self.task_prefixes.get(name)
+        return TaskPrefix(self, {**nothing, "name": name}) if known is None else known
 
     def _workers_with(self, name):
         addresses = self._ask("state.sets", name=name)
@@ -177,14 +182,14 @@ class StateTables:
 
     @property
     def host_info(self):
-        return dict(self._ask("host_info"))
+        return {
+            host: {**info, "addresses": set(info["addresses"])}
+            for host, info in self._ask("host_info").items()
+        }
 
     @property
     def aliases(self):
-        aliases = {}
-        for address, worker in self.workers.items():
-            aliases[address] = aliases[worker.name] = address
-        return aliases
+        return {worker.name: address for address, worker in self.workers.items()}
 
     @property
     def task_metadata(self):
@@ -201,7 +206,7 @@ class StateTables:
     @property
     def transition_log(self):
         """The newest transitions, as many as the scheduler keeps."""
-        return deque(tuple(row) for row in self._ask("state.transitions"))
+        return deque(transitions_of(self._ask("state.transitions")))
 
     @property
     def transition_counter(self):
@@ -260,6 +265,14 @@ class StateTables:
     @property
     def events(self):
         return dict(self._ask("events", topic=None))
+
+
+def transitions_of(rows):
+    try:
+        from distributed.scheduler import Transition
+    except ImportError:  # older releases have tuples
+        return [tuple(row) for row in rows]
+    return [Transition(*row) for row in rows]
 
 
 def measured(worker):

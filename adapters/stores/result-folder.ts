@@ -15,16 +15,7 @@ import {
   utimesSync,
   writeSync,
 } from 'node:fs';
-import {
-  type FileHandle,
-  lstat,
-  mkdir,
-  open,
-  readdir,
-  realpath,
-  rename,
-  utimes,
-} from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open, readdir, realpath, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
@@ -252,7 +243,7 @@ export class ResultFolder implements ResultStore {
     if (await this.packs.has(key)) return true;
     if (!this.packs.names.has(partOf(key))) return false;
     const complaint = await ifThere(complaintAbout(path, key).then((found) => found ?? 'none'));
-    if (complaint === 'none') await this.used(path);
+    if (complaint === 'none') noteUse(path);
     else if (complaint !== undefined) this.drop(path, complaint);
     return complaint === 'none';
   }
@@ -266,7 +257,7 @@ export class ResultFolder implements ResultStore {
       this.drop(path, found);
       return undefined;
     }
-    if (found !== undefined) await this.used(path);
+    if (found !== undefined) noteUse(path);
     return found;
   }
 
@@ -342,20 +333,25 @@ export class ResultFolder implements ResultStore {
     return found;
   }
 
-  private async used(path: string): Promise<void> {
-    const now = new Date();
-    await ifThere(utimes(path, now, now));
-  }
-
   private drop(path: string, why: Unusable): void {
-    process.emitWarning(`${path} ${REMOVED[why]}`, 'YardmasterResultStore');
     removeFile(path);
+    process.emitWarning(`${path} ${REMOVED[why]}`, 'YardmasterResultStore');
   }
 
   /** @throws YardmasterError `ERR_RESULT_STORE` for what could lead out of the folder */
   private pathOf(key: string): string {
     checkKey(key);
     return join(this.folder, partOf(key), key);
+  }
+}
+
+/** Puts off its removal. */
+function noteUse(path: string): void {
+  const now = new Date();
+  try {
+    utimesSync(path, now, now);
+  } catch {
+    // It has gone, or this user may only read it and removes nothing there.
   }
 }
 
@@ -593,8 +589,7 @@ class ResultPacks {
     for (let place = this.index.get(key); place !== undefined; place = place.older) {
       const record = this.recordAt(place, key);
       if (record !== undefined) {
-        const now = new Date();
-        ifThereNow(() => utimesSync(place.pack.path, now, now));
+        noteUse(place.pack.path);
         return record;
       }
       if (place.older === undefined) this.index.delete(key);
@@ -769,11 +764,17 @@ function skipDamage(pack: Pack, size: number): boolean {
 }
 
 function forgetDamage(path: string, at: number, nbytes: number): void {
+  let fate = 'was removed';
+  try {
+    overwrite(path, fillerOf(nbytes), at);
+  } catch {
+    // This user may only read it: what stands behind it is whole all the same.
+    fate = 'cannot be removed';
+  }
   process.emitWarning(
-    `${path} is damaged at byte ${at}; the result there was removed, and is computed again`,
+    `${path} is damaged at byte ${at}; the result there ${fate}, and is computed again`,
     'YardmasterResultStore',
   );
-  overwrite(path, fillerOf(nbytes), at);
 }
 
 /** Undefined when there is no file of this name. */

@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ResultFolder } from '../../../adapters/stores/result-folder.ts';
 
 // What a bucket has to do as well stands in result-stores.test.ts.
@@ -47,6 +47,36 @@ describe('a folder of results', () => {
     }
     expect(others.filter((path) => !existsSync(path))).toEqual([]);
     expect([await results.has(keyOf(1)), await results.has(keyOf(2))]).toEqual([false, true]);
+  });
+
+  test.skipIf(process.getuid?.() !== 0)('is read by a user who cannot write it', async () => {
+    const stored = [1, 1, 80_000].map((nbytes) => ({ type: 'x', value: new Uint8Array(nbytes) }));
+    const keys = stored.map((_, index) => keyOf(index));
+    const writer = new ResultFolder(folder);
+    for (const [index, result] of stored.entries()) await writer.write(keys[index]!, result);
+    const pack = join(
+      folder,
+      readdirSync(folder).find((name) => name.endsWith('.pack'))!,
+    );
+    const bytes = readFileSync(pack);
+    writeFileSync(pack, bytes.fill(0, 0, 10));
+    execFileSync('chmod', ['-R', 'a=rX', folder]);
+    const warned = vi.spyOn(process, 'emitWarning').mockReturnValue();
+    process.seteuid!(65_534);
+    try {
+      const reader = new ResultFolder(folder);
+      const has: boolean[] = [];
+      for (const key of keys) has.push(await reader.has(key));
+      expect(has).toEqual([false, true, true]);
+      expect((await reader.read(keys[1]!))?.value.byteLength).toBe(1);
+      expect((await reader.read(keys[2]!))?.value.byteLength).toBe(80_000);
+      expect(warned.mock.calls.map(([text]) => text)).toEqual([
+        `${pack} is damaged at byte 0; the result there cannot be removed, and is computed again`,
+      ]);
+    } finally {
+      process.seteuid!(0);
+      warned.mockRestore();
+    }
   });
 
   test('finds no result, and does not wait, where another user has planted a pipe or a link', async () => {

@@ -97,9 +97,10 @@ class ItemWindow<Item> {
     source: Items<Item>,
     private readonly calls: StreamCalls<Item>,
   ) {
-    this.isAsync = Symbol.asyncIterator in source;
+    const items = Object(source) as Items<Item>; // A text is a sequence as well, of which one cannot ask what is in it.
+    this.isAsync = Symbol.asyncIterator in items;
     this.iterator =
-      Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
+      Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
   }
 
   get size(): number {

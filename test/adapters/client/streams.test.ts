@@ -136,6 +136,11 @@ describe('words of the client', () => {
     expect(keysHeld()).toBeLessThanOrEqual(before + 1);
   });
 
+  test('forEach takes the letters of a text, as map does', async () => {
+    expect(await client.forEach(count, 'aü')).toBe(2);
+    expect([calls.get('a'), calls.get('ü')]).toEqual([1, 1]);
+  });
+
   test('forEach fails with the first failure, and closes its source', async () => {
     const source = (async function* (): AsyncGenerator<string> {
       yield await Promise.resolve('no good');

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import {
+  asError,
   type Clock,
   type ExecutableTask,
   type ExecutionResult,
@@ -205,11 +206,17 @@ export function retryDelayMs(
 async function isWorthRetry(
   { retryIf }: RetrySpec,
   thrown: unknown,
-  { surroundings }: RunContext,
+  { surroundings, attempt }: RunContext,
 ): Promise<boolean> {
   if (retryIf === undefined) return true;
   const decide = await loadFunction({ ...retryIf, args: NO_ARGUMENTS }, surroundings);
-  return (await decide(thrown as never)) === true;
+  try {
+    return Boolean(await decide(thrown as never));
+  } catch (fault) {
+    const error = asError(fault);
+    if (error !== thrown) error.cause ??= thrown;
+    throw new RetriesFailed(error, attempt);
+  }
 }
 
 /** Waits without the slot of the run. Returns whether the run was aborted meanwhile. */

@@ -7,6 +7,8 @@ import {
   attemptsOf,
   calledMs,
   failsFor,
+  hasCode,
+  isBroken,
   isTransient,
   waitsForAbort,
   watch,
@@ -81,6 +83,25 @@ describe('retries by rules', () => {
     await expect(cluster.passing(future.result())).rejects.toThrow('failure 1');
     const other = client.submit(failsFor, 'busy', 2, 'E_BUSY');
     expect(await cluster.passing(other.result())).toBe('after 3');
+  });
+
+  test('retryIf says yes with anything that counts as true', async () => {
+    const client = cluster.client.with({
+      retries: { times: 5, backoffMs: 10, retryIf: hasCode },
+    });
+    const future = client.submit(failsFor, 'matched', 2, 'E_BUSY');
+    expect(await cluster.passing(future.result())).toBe('after 3');
+  });
+
+  test('a retryIf that throws fails the task, whose own error is the cause', async () => {
+    const client = cluster.client.with({
+      retries: { times: 5, backoffMs: 10, retryIf: isBroken },
+    });
+    const failing = client.submit(failsFor, 'ruled', 2, 'E_BUSY').error();
+    expect(await cluster.passing(failing)).toMatchObject({
+      ...{ name: 'TypeError', message: 'a mistake in the rule', data: { attempts: 1 } },
+      cause: { message: 'failure 1', code: 'E_BUSY' },
+    });
   });
 
   test('a task that waits for its retry leaves its thread to others', async () => {

@@ -313,10 +313,11 @@ export function makeTasks(context: DaskContext): DaskExtension {
       retry: (request, context) => {
         const keys = context.keys.textsOf(request['keys'] ?? []);
         const restarted = erredBehind(context, keys);
-        const client = String(request['client']);
-        context.plugin.enqueue({ op: 'retry', client, keys });
+        const { client } = request;
+        const isNamed = typeof client === 'string' && client !== '';
+        context.plugin.enqueue({ op: 'retry', client: isNamed ? client : 'dask', keys });
         const message = { action: 'retry', count: keys.length };
-        context.plugin.enqueue({ op: 'log-event', topics: [client], message });
+        if (isNamed) context.plugin.enqueue({ op: 'log-event', topics: [client], message });
         return context.keys.wiresOf(restarted);
       },
       set_restrictions: (request, context) => {

@@ -40,6 +40,18 @@ describe('retry', () => {
     await worker.next('compute-task', 3);
   });
 
+  it.each([undefined, null, ''])('in the name of no client (%j) has no events', async (nobody) => {
+    const { worker, client } = await computed('good-1');
+    client.submit('bad-1');
+    await worker.next('compute-task', 2);
+    worker.fail('bad-1');
+    await client.next('task-erred');
+    const fields = nobody === undefined ? {} : { client: nobody };
+    expect(await bench.call('retry', { keys: ['bad-1'], ...fields })).toEqual(['bad-1']);
+    await worker.next('compute-task', 3);
+    expect(await bench.call('events', { topic: String(nobody) })).toEqual([]);
+  });
+
   it('of a key that is not known is a KeyError', async () => {
     expect(await errorOf('retry', { keys: ['nowhere'], client: 'Client-1' })).toContain('KeyError');
   });

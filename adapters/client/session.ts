@@ -70,6 +70,8 @@ export class Session implements FutureOwner, LinkOwner {
   private reading = 0;
   private closedBy: Error | undefined;
   private readonly ending = new AbortController();
+  /** Of many streams, for which a signal would warn of a leak. */
+  readonly endListeners = new Set<(why: Error) => void>();
   /** Called when the connection is back, with the scheduler as it was or another one. They must not throw. */
   readonly returnListeners = new Set<() => void>();
   /** Key of the task that the client belongs to at present, if it belongs to one. */
@@ -438,6 +440,7 @@ export class Session implements FutureOwner, LinkOwner {
     this.outgoing.end(this.closedError());
     this.table.close((key) => this.closedError(key));
     this.ending.abort(this.closedError());
+    for (const listen of this.endListeners) listen(this.closedError());
   }
 
   private closedError(key?: string): YardmasterError {

@@ -39,6 +39,8 @@ export type Items<T> = Iterable<T> | AsyncIterable<T>;
 /** The tasks of items, and the outcomes that these tasks have. */
 export interface StreamCalls<Item> {
   readonly size: ChunkSize;
+  /** Called when no task can be submitted any more. */
+  readonly endListeners: Set<(why: Error) => void>;
   submit(items: readonly Item[]): Future<unknown>;
   /** Never rejects. */
   outcomes(future: Future<unknown>, count: number, first: number): Promise<readonly Outcome[]>;
@@ -90,6 +92,10 @@ class ItemWindow<Item> {
   private count = 0;
   private pulling: Promise<'task'> | undefined;
   private hasEnded = false;
+  /** The source has given its last item or failed, unless it is being asked. */
+  private isSpent = false;
+  private isAsked = false;
+  private stopPulling: () => void = () => undefined;
   /** The source, or what was to be submitted, has failed: after the items before it. */
   private failure: { readonly error: unknown } | undefined;
 
@@ -101,6 +107,7 @@ class ItemWindow<Item> {
     this.isAsync = Symbol.asyncIterator in items;
     this.iterator =
       Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
+    calls.endListeners.add(this.onEnded);
   }
 
   get size(): number {
@@ -110,7 +117,10 @@ class ItemWindow<Item> {
   /** Begins to take the items of the next task, unless it has begun. */
   pull(): void {
     if (this.hasEnded || this.pulling !== undefined) return;
-    this.pulling = this.take().then(() => {
+    this.pulling = new Promise<void>((resolve) => {
+      this.stopPulling = resolve;
+      this.take().then(resolve, resolve);
+    }).then(() => {
       this.pulling = undefined;
       return 'task';
     });
@@ -138,16 +148,16 @@ class ItemWindow<Item> {
   }
 
   async close(): Promise<void> {
-    const hasLeft = !this.hasEnded;
     this.hasEnded = true;
+    this.calls.endListeners.delete(this.onEnded);
     for (const { future } of this.tasks) {
       if (!future.done) future.cancel({ reason: 'its stream was closed' });
       future.release();
     }
-    if (!hasLeft) return;
+    if (this.isSpent && !this.isAsked) return;
     const closed = this.iterator.return?.();
     // A generator answers when the item has come that it is asked for already, which may be never.
-    if (this.pulling === undefined) await closed;
+    if (!this.isAsked) await closed;
     else inBackground(Promise.resolve(closed), 'the source of a stream could not be closed');
   }
 
@@ -156,8 +166,12 @@ class ItemWindow<Item> {
     const made = this.count;
     try {
       while (this.count === made) {
+        this.isSpent = true; // Unless it gives an item.
         const step = this.iterator.next();
+        this.isAsked = this.isAsync;
         const next = this.isAsync ? await step : (step as IteratorResult<Item>);
+        this.isAsked = false;
+        this.isSpent = next.done === true;
         if (this.hasEnded) return;
         if (next.done === true) this.hasEnded = true;
         else this.items.push(next.value);
@@ -166,9 +180,16 @@ class ItemWindow<Item> {
         if (this.hasEnded) return;
       }
     } catch (error) {
+      this.isAsked = false;
       this.end(error);
     }
   }
+
+  private readonly onEnded = (why: Error): void => {
+    if (this.hasEnded) return;
+    this.end(why);
+    this.stopPulling();
+  };
 
   private end(error: unknown): void {
     this.hasEnded = true;

@@ -136,6 +136,34 @@ describe('words of the client', () => {
     expect(keysHeld()).toBeLessThanOrEqual(before + 1);
   });
 
+  test('a source is closed when what it gives cannot be submitted', async () => {
+    let isClosed = false;
+    const source = (async function* (): AsyncGenerator<number> {
+      try {
+        yield await Promise.resolve((() => 1) as unknown as number);
+        yield 2;
+      } finally {
+        isClosed = true;
+      }
+    })();
+    await expect(client.forEach(inc, source)).rejects.toThrow('cannot be serialised');
+    expect(isClosed).toBe(true);
+  });
+
+  test('the end of the client ends a stream that waits for its source', async () => {
+    const other = await cluster.client();
+    const source = (async function* (): AsyncGenerator<number> {
+      yield 1;
+      await new Promise(() => undefined);
+    })();
+    const results = other.map(inc, source);
+    expect((await results.next()).value).toBe(2);
+    const failure = expect(results.next()).rejects.toThrow('the client was closed');
+    await turn();
+    await other.close();
+    await failure;
+  });
+
   test('forEach takes the letters of a text, as map does', async () => {
     expect(await client.forEach(count, 'aü')).toBe(2);
     expect([calls.get('a'), calls.get('ü')]).toEqual([1, 1]);

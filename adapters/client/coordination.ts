@@ -235,7 +235,7 @@ type Ask = (limit: { timeoutMs?: number }) => Promise<GrantedLease>;
 
 /** The common part of a lock and a semaphore. */
 abstract class Leased {
-  private readonly mine: Lease[] = [];
+  private mine: Lease[] = [];
 
   /** @internal */
   protected constructor(
@@ -305,8 +305,7 @@ abstract class Leased {
   }
 
   private forgetReleased(): void {
-    const left = this.mine.filter((lease) => !lease.isReleased);
-    this.mine.splice(0, Infinity, ...left);
+    this.mine = this.mine.filter((lease) => !lease.isReleased);
   }
 }
 

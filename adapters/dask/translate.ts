@@ -1,9 +1,7 @@
 import type {
   ActionTiming,
   ComputeTask,
-  ExtendTimeLimits,
   ReplicaLocations,
-  SetTaskPriorities,
   StealRequest,
   ToWorkerMessage,
   WorkerIdentity,
@@ -257,10 +255,7 @@ const STATUS_TO_DASK: Readonly<Record<string, string>> = {
 
 /** Everything but what the bridge has to remember: `steal-request`, and tasks that are not Python's. */
 export function toWorker(
-  message: Exclude<
-    ToWorkerMessage,
-    ComputeTask | StealRequest | SetTaskPriorities | ExtendTimeLimits
-  >,
+  message: Exclude<ToWorkerMessage, ComputeTask | StealRequest>,
   dialect: Dialect,
   keys: KeyTable,
   relay: Sources,
@@ -296,6 +291,10 @@ export function toWorker(
       return { op: 'remove-worker', worker: message.worker, stimulus_id: message.stimulusId };
     case 'close':
       return { op: 'close', reason: message.reason };
+    case 'set-priority':
+    case 'extend-time-limits':
+    case 'resume-run':
+      return undefined; // Dask's workers know nothing of the kind.
   }
 }
 

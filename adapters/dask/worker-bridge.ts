@@ -331,8 +331,6 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
     const { dialect, host } = this;
     if (message.op === 'compute-task') this.assign(message);
     else if (message.op === 'steal-request') this.askBack(message);
-    else if (message.op === 'set-priority' || message.op === 'extend-time-limits')
-      return; // Dask workers have no such messages.
     else if (message.op === 'close' && message.restart === true) this.restart(message.reason);
     else {
       if (message.op === 'free-keys') for (const key of message.keys) this.forgetRun(key);

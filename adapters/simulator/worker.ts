@@ -253,7 +253,8 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
         return this.runs.abort(instruction.key);
       case 'limit-time':
       case 'rejoined':
-        return; // Simulated runs have no time limits, and give no thread away.
+      case 'resumed':
+        return; // Simulated runs have no time limits, and give neither thread nor limit away.
       case 'retry-busy-later': {
         const { worker } = instruction;
         const stimulusId = `retry-${worker}`;

@@ -73,6 +73,10 @@ export interface RunContext extends TaskContext {
   attempt: number;
   /** As `secede`, for a run that only waits until it calls `rejoin`. */
   park(): void;
+  /** Until `resume` resolves the function of the run is not called: others may have its place in its limit. */
+  pause(): void;
+  /** Never resolves for some of the runs that are aborted. */
+  resume(): Promise<void>;
   readonly surroundings: TaskSurroundings | undefined;
   /** The client of the run, once it has asked for one. */
   client: Promise<unknown> | undefined;
@@ -147,6 +151,14 @@ class RunningTask implements RunContext {
     const { slot = NO_SLOT } = this.run;
     if (slot.park === undefined) slot.secede();
     else slot.park();
+  }
+
+  pause(): void {
+    this.run.slot?.pause?.();
+  }
+
+  resume(): Promise<void> {
+    return this.run.slot?.resume?.() ?? Promise.resolve();
   }
 
   get rejoin(): () => Promise<void> {

@@ -10,7 +10,7 @@ import {
   type TaskCall,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { pause } from '../../core/shared/timers.ts';
+import { pause, untilAborted } from '../../core/shared/timers.ts';
 import { sharedBytes } from '../../core/util/bytes.ts';
 import { isPromise, typeName } from '../../core/util/values.ts';
 import { SystemClock } from '../clocks/index.ts';
@@ -219,12 +219,13 @@ async function isWorthRetry(
   }
 }
 
-/** Waits without the slot of the run. Returns whether the run was aborted meanwhile. */
+/** Waits without the slot of the run, and without its place in its limit. Returns whether the run was aborted meanwhile. */
 async function parkedFor(ms: number, context: RunContext): Promise<boolean> {
   const { signal, surroundings } = context;
   const clock: Clock = surroundings?.clock ?? systemClock;
   context.park();
-  await pause(clock, ms, signal);
+  context.pause();
+  if (!(await pause(clock, ms, signal))) await untilAborted(context.resume(), signal);
   await context.rejoin();
   return signal.aborted;
 }

@@ -97,6 +97,10 @@ export interface TaskSlot {
   secede(): void;
   /** Resolves when the task has a place again; at once, if it has one. */
   rejoin(): Promise<void>;
+  /** The task does nothing before the next call of its function: what limits it may go to others. Default: no effect. */
+  pause?(): void;
+  /** Ends a pause. Resolves when the task may go on, which may be never once its signal is aborted. */
+  resume?(): Promise<void>;
   /**
    * The task begins only when this resolves, because what runs it has to start first: its time counts from then.
    * Resolves as well when the task goes to another place, which may say so again.

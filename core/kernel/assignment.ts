@@ -36,6 +36,16 @@ export function keepRun(scope: KernelScope, task: TaskState, worker: WorkerState
   checkIdleSaturated(scope, worker);
   cluster.assignedCount++;
   if (task.isActor) worker.actors.add(task);
+  if (task.limit !== undefined) sendResume(scope, task, worker);
+}
+
+/** The run counts for its limit. Without effect for a run that has not asked whether it may go on. */
+export function sendResume(
+  { outbox, stimulusId }: KernelScope,
+  { key, runId }: TaskState,
+  worker: WorkerState,
+): void {
+  outbox.toWorker(worker, { op: 'resume-run', key, runId, stimulusId });
 }
 
 /**

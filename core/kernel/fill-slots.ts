@@ -2,6 +2,7 @@ import type { TaskView } from '../api/views.ts';
 import type { TaskLimit, TaskLimits } from '../state/task-limits.ts';
 import { byPriority, type TaskState, type WorkerState } from '../state/task.ts';
 import { targetOfSuperfluous, workOn } from './agenda.ts';
+import { sendResume } from './assignment.ts';
 import { askPolicy, nameAnswer, type Question } from './ask-policy.ts';
 import { isRootish } from './placement.ts';
 import { noteRefusal } from './queues.ts';
@@ -77,6 +78,12 @@ export function startLimited(scope: KernelScope): void {
       if (!fill(scope, limit, end)) return;
     }
   }
+}
+
+/** Has runs go on whose pause is over, in the order in which they asked. O(limits with room for them + runs that go on). */
+export function resumeRuns(scope: KernelScope): void {
+  for (const task of scope.cluster.limits.resumed())
+    sendResume(scope, task, task.processingOn as WorkerState);
 }
 
 /** Returns whether there was time for all of it. */

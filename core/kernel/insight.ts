@@ -366,7 +366,17 @@ function aboutProcessing(task: TaskState): string[] {
     seconds === undefined
       ? `${place}, one of ${worker.processing.size} on ${worker.threadCount} threads`
       : `${place}, running for ${secondsText(seconds)} at its last heartbeat`,
+    ...aboutPause(task),
   ];
+}
+
+/** A run with a limit may be between two attempts. */
+function aboutPause(task: TaskState): string[] {
+  const { limit } = task;
+  if (limit?.paused.has(task) !== true) return [];
+  if (!limit.resuming.has(task)) return ['it waits for its next attempt'];
+  const running = outOf(limit.runningCount, limit.max);
+  return [`its next attempt waits for its limit: ${running} of ${limit.name} run`];
 }
 
 function aboutFailure(task: TaskState): string[] {

@@ -1,7 +1,14 @@
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
 import type { WorkerState } from '../state/task.ts';
-import { offerAll, offerRefused, offerRuled, refillFromQueue, startLimited } from './fill-slots.ts';
+import {
+  offerAll,
+  offerRefused,
+  offerRuled,
+  refillFromQueue,
+  resumeRuns,
+  startLimited,
+} from './fill-slots.ts';
 import { showKnownTasks } from './graph-table.ts';
 import { Insight } from './insight.ts';
 import { checkIdleSaturated } from './occupancy.ts';
@@ -53,6 +60,8 @@ import {
 } from './on-recovery.ts';
 import {
   onLongRunning,
+  onRunPaused,
+  onRunResumes,
   onReschedule,
   onRunsOver,
   onStealResponse,
@@ -201,6 +210,7 @@ export class SchedulerKernel {
     if (scope.ports.fairness.policy.revise !== undefined) redate(scope);
     const { limits } = scope.cluster;
     if (limits.wakeAtMs !== undefined) limits.passTime();
+    if (limits.resumable.size > 0) resumeRuns(scope);
     if (limits.open.size > 0) startLimited(scope);
     // Downstream tasks of this stimulus are placed by now, so queued tasks come after them.
     if (scope.cluster.queued.size > 0) refillFromQueue(scope);
@@ -252,6 +262,8 @@ const HANDLERS: {
   'task-erred': onTaskErred,
   reschedule: onReschedule,
   'long-running': onLongRunning,
+  'run-paused': onRunPaused,
+  'run-resumes': onRunResumes,
   'runs-over': onRunsOver,
   'steal-response': onStealResponse,
   'add-keys': onAddKeys,

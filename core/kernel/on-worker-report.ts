@@ -1,6 +1,8 @@
 import type {
   LongRunning,
   Reschedule,
+  RunPaused,
+  RunResumes,
   RunsOver,
   StealProposal,
   StealResponse,
@@ -18,7 +20,7 @@ import {
   rememberSteal,
 } from '../state/relations.ts';
 import { Steal, type TaskState, type WorkerState } from '../state/task.ts';
-import { fitsInto } from './assignment.ts';
+import { fitsInto, sendResume } from './assignment.ts';
 import { checkIdleSaturated } from './occupancy.ts';
 import type { KernelScope } from './scope.ts';
 import { countOverdueRun, endRun } from './task-effects.ts';
@@ -107,6 +109,29 @@ export function onLongRunning(scope: KernelScope, report: LongRunning): void {
   }
   addToLongRunning(scope.cluster, task, worker);
   checkIdleSaturated(scope, worker);
+}
+
+/** Its limit has room for another one. */
+export function onRunPaused({ cluster }: KernelScope, report: RunPaused): void {
+  const task = runOf(cluster, report);
+  if (task !== undefined) cluster.limits.pause(task);
+}
+
+/** It goes on when its limit has room; at once, if it counts already. */
+export function onRunResumes(scope: KernelScope, report: RunResumes): void {
+  const { cluster } = scope;
+  const task = runOf(cluster, report);
+  if (task?.processingOn === undefined || cluster.limits.endPause(task)) return;
+  sendResume(scope, task, task.processingOn);
+}
+
+/** The task of a run that is the present one. */
+function runOf(
+  { tasks }: ClusterState,
+  { key, worker, runId }: RunPaused | RunResumes,
+): TaskState | undefined {
+  const task = tasks.get(key);
+  return task?.processingOn?.address === worker && task.runId === runId ? task : undefined;
 }
 
 /** As a rule who has the run: the table of workers need not be asked then. */

@@ -30,6 +30,7 @@ import { byPriority, type ClientState, type TaskFailure, type TaskState } from '
 import { isActive, isDone, type TaskStateName } from '../state/state-names.ts';
 import { WorkerState } from '../state/worker.ts';
 import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
+import { sendResume } from './assignment.ts';
 import { schedulerFailure } from './ports.ts';
 import { showKnownTasks } from './graph-table.ts';
 import { tellRemoved, unassignedSince } from './on-membership.ts';
@@ -490,6 +491,7 @@ class Repair {
       const worker = runs.get(task);
       if (task.state !== 'processing' || worker === undefined) continue;
       addToProcessing(cluster, task, worker);
+      if (task.limit !== undefined) sendResume(scope, task, worker);
       cluster.runs.add(task);
       startWaiting(task);
       const resources = task.restrictions?.resources;

@@ -672,10 +672,17 @@ const CLUSTER = cluster.table(
             queued: refs.tasks.numbersOf(limit.queued.sorted()),
             /** Ids of runs that were taken back and may not have ended. */
             endingRuns: limits.endingRunsOf(limit),
+            ...(limit.paused.size === 0
+              ? {}
+              : {
+                  paused: refs.tasks.numbersOf([...limit.paused]),
+                  resuming: refs.tasks.numbersOf([...limit.resuming]),
+                }),
           }));
         },
         ({ limits }, saved, refs) => {
-          for (const { tasks, queued, endingRuns, bucket, ...terms } of saved) {
+          for (const one of saved) {
+            const { tasks, queued, endingRuns, bucket, paused = [], resuming = [], ...terms } = one;
             const limit = limits.add(terms, bucket);
             for (const one of tasksAt(tasks, refs)) {
               limits.join(one, limit);
@@ -683,6 +690,8 @@ const CLUSTER = cluster.table(
               if (one.state === 'no-worker') limits.park(one, 1);
             }
             for (const one of tasksAt(queued, refs)) limits.enqueue(limit, one);
+            for (const one of tasksAt(paused, refs)) limits.pause(one);
+            for (const one of tasksAt(resuming, refs)) limits.endPause(one);
             for (const runId of endingRuns) limits.addEndingRun(limit, runId);
             limits.dropUnused(limit);
           }

@@ -21,7 +21,8 @@ function validateLimits(scope: KernelScope, fail: (complaint: string) => void): 
     if (limits.get(name) !== limit) fail(`${its[0]?.key ?? name} has a limit that is not known`);
     const queue = limit.queued;
     const processing = its.filter(({ state }) => state === 'processing').length;
-    const runningCount = processing + limits.endingRunsOf(limit).length;
+    const { paused, resuming, mayResume } = limit;
+    const runningCount = processing - paused.size + limits.endingRunsOf(limit).length;
     if (its.length !== limit.taskCount) fail(`limit ${name} counts ${limit.taskCount} tasks`);
     if (limit.runningCount !== runningCount) fail(`limit ${name} counts ${limit.runningCount}`);
     const isOpen = hasRoom && queue.size > 0;
@@ -29,6 +30,12 @@ function validateLimits(scope: KernelScope, fail: (complaint: string) => void): 
     if (limit.parkedCount !== parked) fail(`limit ${name} counts ${limit.parkedCount} parked`);
     if (limits.open.has(limit) !== isOpen) fail(`limit ${name} is open, or not`);
     if (isOpen && !isHeld) fail(`${queue.size} tasks wait for limit ${name}, which has room`);
+    for (const task of paused)
+      if (task.limit !== limit || task.state !== 'processing')
+        fail(`${task.key} is paused in ${name}`);
+    for (const task of resuming)
+      if (!paused.has(task)) fail(`${task.key} goes on, and is not paused`);
+    if (mayResume || limits.resumable.has(limit)) fail(`limit ${name} has room for runs to go on`);
     const isUsed = its.length + runningCount > 0;
     if (isUsed === limits.isKept(limit)) fail(`limit ${name} has ${isUsed ? 'a' : 'no'} task`);
     const isAsleep = queue.size > 0 && !limit.isFull && !hasRoom && limit.wakeAtMs === Infinity;

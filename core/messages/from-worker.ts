@@ -52,6 +52,20 @@ export interface LongRunning extends FromWorker {
   readonly computeDurationS?: Size;
 }
 
+/** The run does nothing before the next call of its function: it counts for no limit until it may go on. */
+export interface RunPaused extends FromWorker {
+  readonly op: 'run-paused';
+  readonly key: Name;
+  readonly runId: Integer;
+}
+
+/** The pause of the run is over. Answered with `resume-run` as soon as its limit has room. */
+export interface RunResumes extends FromWorker {
+  readonly op: 'run-resumes';
+  readonly key: Name;
+  readonly runId: Integer;
+}
+
 /** Runs that were taken back from the worker, or were overdue, have ended there, or never began. */
 export interface RunsOver extends FromWorker {
   readonly op: 'runs-over';
@@ -162,6 +176,8 @@ export type WorkerStimulus =
   | TaskErred
   | Reschedule
   | LongRunning
+  | RunPaused
+  | RunResumes
   | RunsOver
   | AddKeys
   | RequestRefreshWhoHas

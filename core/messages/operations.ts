@@ -61,6 +61,8 @@ export const OPERATIONS = {
   'task-erred': ofWorker,
   reschedule: ofWorker,
   'long-running': ofWorker,
+  'run-paused': ofWorker,
+  'run-resumes': ofWorker,
   'runs-over': ofWorker,
   'add-keys': ofWorker,
   'request-refresh-who-has': ofWorker,

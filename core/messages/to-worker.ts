@@ -89,6 +89,13 @@ export interface ExtendTimeLimits extends Caused {
   readonly timeLimitsMs: readonly number[];
 }
 
+/** The answer to `run-resumes`: the run counts for its limit again. Without effect for one that has not asked. */
+export interface ResumeRun extends Caused {
+  readonly op: 'resume-run';
+  readonly key: string;
+  readonly runId: number;
+}
+
 /** Fetch copies of these. */
 export interface AcquireReplicas extends Caused {
   readonly op: 'acquire-replicas';
@@ -136,6 +143,7 @@ export type ToWorkerMessage =
   | StealRequest
   | SetTaskPriorities
   | ExtendTimeLimits
+  | ResumeRun
   | AcquireReplicas
   | RemoveReplicas
   | RefreshWhoHas

@@ -67,6 +67,22 @@ export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promi
 }
 
 /**
+ * Waits until something settles, but not longer than until the signal is aborted.
+ * @returns whether it is
+ */
+export function untilAborted(waiting: Promise<unknown>, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      signal.removeEventListener('abort', end);
+      resolve(signal.aborted);
+    };
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+    else waiting.then(end, end);
+  });
+}
+
+/**
  * Settles as the promise does, or rejects after a time.
  * @param onTimeout - makes the error
  */

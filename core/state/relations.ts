@@ -331,7 +331,7 @@ export function removeFromProcessing(cluster: ClusterState, task: TaskState): Wo
   cluster.runs.delete(task);
   if (!worker.longRunning.delete(task)) uncountPrefix(cluster, task.prefix, worker);
   worker.processing.delete(task);
-  if (task.limit !== undefined) cluster.limits.count(task.limit, -1);
+  if (task.limit !== undefined) cluster.limits.end(task.limit, task);
   if (worker.needsWhat.size > 0) {
     for (const dependency of task.dependencies) needLess(cluster, dependency, worker);
   }

@@ -33,10 +33,14 @@ interface Now {
 export class TaskLimit {
   /** Tasks with this limit that are not forgotten. */
   taskCount = 0;
-  /** Those that are processing, and runs of them that were taken back and may not have ended. */
+  /** Those that are processing and not paused, and runs of them that were taken back and may not have ended. */
   runningCount = 0;
   /** Those in `queued`: they wait for this limit. */
   readonly queued = new TaskQueue();
+  /** Those that are processing and do not count, as their function is not called before their next try. */
+  readonly paused = new Set<TaskState>();
+  /** Of these, those whose pause is over. They go on before others start. */
+  readonly resuming = new Set<TaskState>();
   /** Those in `no-worker`: there is no worker for them at present. */
   parkedCount = 0;
   /** The starts that its rate allows; undefined: any number. */
@@ -64,9 +68,14 @@ export class TaskLimit {
     return this.terms.intervalMs;
   }
 
-  /** True when as many run as may. */
+  /** True when as many run, or are about to go on, as may. */
   get isFull(): boolean {
-    return this.runningCount >= this.max;
+    return this.runningCount + this.resuming.size >= this.max;
+  }
+
+  /** True when one of those whose pause is over may go on. */
+  get mayResume(): boolean {
+    return this.resuming.size > 0 && this.runningCount < this.max;
   }
 
   get hasRoom(): boolean {
@@ -99,12 +108,12 @@ export class TaskLimit {
    */
   startsInMs(durationMs: number): number {
     const byRate = (this.bucket?.dueMs ?? -Infinity) - this.clock.nowMs;
-    return Math.max(0, byRate, this.isFull ? durationMs / this.runningCount : 0);
+    return Math.max(0, byRate, this.isFull ? durationMs / Math.max(1, this.runningCount) : 0);
   }
 
   /** Tasks that may start now. */
   private get room(): number {
-    const free = Math.max(0, this.max - this.runningCount);
+    const free = Math.max(0, this.max - this.runningCount - this.resuming.size);
     return Math.min(free, this.bucket?.startsAt(this.clock.nowMs) ?? Infinity);
   }
 
@@ -127,6 +136,8 @@ export class TaskLimits implements Iterable<TaskLimit> {
   private readonly byName = new Map<string, TaskLimit>();
   /** Those with room that tasks wait for. */
   readonly open = new Set<TaskLimit>();
+  /** Those with room for a task whose pause is over. */
+  readonly resumable = new Set<TaskLimit>();
   /** Of runs that were taken back, by run id. */
   private readonly endingRuns = new Map<number, TaskLimit>();
   /** Without a task, and spent when they lost the last one; in this order. */
@@ -267,6 +278,49 @@ export class TaskLimits implements Iterable<TaskLimit> {
     this.review(limit);
   }
 
+  /** The task does not count until it may go on. No-op without a limit. */
+  pause(task: TaskState): void {
+    const { limit } = task;
+    if (limit === undefined || limit.paused.has(task)) return;
+    limit.paused.add(task);
+    this.count(limit, -1);
+  }
+
+  /**
+   * The pause of the task is over.
+   * @returns false when it counts already
+   */
+  endPause(task: TaskState): boolean {
+    const { limit } = task;
+    if (limit?.paused.has(task) !== true) return false;
+    limit.resuming.add(task);
+    this.review(limit);
+    return true;
+  }
+
+  /** The tasks that may go on, which count from now on. */
+  resumed(): TaskState[] {
+    const resumed: TaskState[] = [];
+    for (const limit of [...this.resumable]) {
+      for (const task of limit.resuming) {
+        if (!limit.mayResume) break;
+        limit.resuming.delete(task);
+        limit.paused.delete(task);
+        limit.runningCount++;
+        resumed.push(task);
+      }
+      this.review(limit);
+    }
+    return resumed;
+  }
+
+  /** The task with this limit is not on its worker any more. */
+  end(limit: TaskLimit, task: TaskState): void {
+    if (!limit.paused.delete(task)) return this.count(limit, -1);
+    limit.resuming.delete(task);
+    this.review(limit);
+  }
+
   /** A run is taken back, or overdue: it counts until the worker says that it has ended, or is gone. */
   addEndingRun(limit: TaskLimit, runId: number): void {
     this.endingRuns.set(runId, limit);
@@ -297,8 +351,11 @@ export class TaskLimits implements Iterable<TaskLimit> {
       limit.runningCount = 0;
       limit.parkedCount = 0;
       limit.queued.clear();
+      limit.paused.clear();
+      limit.resuming.clear();
     }
     this.open.clear();
+    this.resumable.clear();
     this.spent.clear();
     for (const { limit } of tasks) {
       if (limit === undefined) continue;
@@ -321,6 +378,8 @@ export class TaskLimits implements Iterable<TaskLimit> {
     const waits = limit.queued.size > 0;
     if (waits && limit.hasRoom) this.open.add(limit);
     else this.open.delete(limit);
+    if (limit.mayResume) this.resumable.add(limit);
+    else this.resumable.delete(limit);
     const isPaced = waits && !limit.isFull && !this.open.has(limit);
     const atMs = isPaced ? (limit.bucket?.dueMs ?? Infinity) : Infinity;
     if (atMs === limit.wakeAtMs) return;

@@ -87,6 +87,7 @@ export class SchedulerMessages implements LinkedWorker {
       case 'steal-request':
       case 'set-priority':
       case 'extend-time-limits':
+      case 'resume-run':
       case 'acquire-replicas':
       case 'remove-replicas':
       case 'refresh-who-has':

@@ -61,6 +61,8 @@ class Run implements TaskSlot {
   abort: AbortRun = NOT_BEGUN;
   /** Called when it has a thread again. */
   rejoins: (() => void)[] = NO_REJOINS;
+  /** Called when it may go on after a pause. */
+  onResumed: (() => void) | undefined = undefined;
   /** The reason why it was stopped: that is its failure, however it ends. */
   stoppedBy: YardmasterError | undefined = undefined;
   /** Stops it when it takes too long. */
@@ -93,6 +95,17 @@ class Run implements TaskSlot {
       this.places.rejoin(this);
     });
   }
+
+  pause(): void {
+    this.places.pause(this);
+  }
+
+  resume(): Promise<void> {
+    return new Promise((resolve) => {
+      this.onResumed = resolve;
+      this.places.resume(this);
+    });
+  }
 }
 
 /** The owner of the places of runs. */
@@ -100,6 +113,8 @@ interface Places {
   delay(run: Run, begun: Promise<void>): void;
   secede(run: Run): void;
   rejoin(run: Run): void;
+  pause(run: Run): void;
+  resume(run: Run): void;
 }
 
 const NO_INPUTS: ReadonlyMap<string, Uint8Array> = new Map();
@@ -117,6 +132,12 @@ export class WorkerActivities {
     delay: (run, begun) => this.delay(run, begun),
     secede: (run) => this.secede(run),
     rejoin: (run) => this.rejoin(run),
+    pause: ({ key }) => {
+      this.feed({ op: 'execute-pause', key, stimulusId: this.link.nameEvent('pause') });
+    },
+    resume: ({ key }) => {
+      this.feed({ op: 'execute-resume', key, stimulusId: this.link.nameEvent('resume') });
+    },
   };
   /** Versions of modules that tasks asked for and that are not here. */
   private readonly otherVersions = new Set<string>();
@@ -303,6 +324,10 @@ export class WorkerActivities {
     const { rejoins } = run;
     run.rejoins = NO_REJOINS;
     for (const resolve of rejoins) resolve();
+  }
+
+  resumed(key: string): void {
+    this.runs.get(key)?.onResumed?.();
   }
 
   gather({ worker, keys }: Gather): void {

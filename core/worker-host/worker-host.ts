@@ -38,6 +38,8 @@ export class WorkerHost implements InstructionConsumer {
         return this.activities.limitTime(instruction);
       case 'rejoined':
         return this.activities.rejoined(instruction.key);
+      case 'resumed':
+        return this.activities.resumed(instruction.key);
       case 'retry-busy-later':
         return this.activities.retryBusyLater(instruction.worker);
       case 'drop-data':

@@ -8,6 +8,7 @@ import type {
   PeerRemoved,
   RefreshWhoHas,
   RemoveReplicas,
+  ResumeRun,
   SetTaskPriorities,
   StealRequest,
 } from '../messages/to-worker.ts';
@@ -71,6 +72,18 @@ export interface ExecuteSecede extends Caused {
 /** A run wants a thread again. The instruction `rejoined` answers it. */
 export interface ExecuteRejoin extends Caused {
   readonly op: 'execute-rejoin';
+  readonly key: string;
+}
+
+/** A run does nothing before the next call of its function. */
+export interface ExecutePause extends Caused {
+  readonly op: 'execute-pause';
+  readonly key: string;
+}
+
+/** The pause of a run is over. The instruction `resumed` answers it. */
+export interface ExecuteResume extends Caused {
+  readonly op: 'execute-resume';
   readonly key: string;
 }
 
@@ -168,6 +181,7 @@ export type WorkerEvent =
   | StealRequest
   | SetTaskPriorities
   | ExtendTimeLimits
+  | ResumeRun
   | AcquireReplicas
   | RemoveReplicas
   | RefreshWhoHas
@@ -179,6 +193,8 @@ export type WorkerEvent =
   | ExecuteReturned
   | ExecuteSecede
   | ExecuteRejoin
+  | ExecutePause
+  | ExecuteResume
   | GatherSuccess
   | GatherBusy
   | GatherNetworkFailure
@@ -243,6 +259,12 @@ interface Rejoined {
   readonly key: string;
 }
 
+/** The run may go on: it counts for its limit again. */
+interface Resumed {
+  readonly kind: 'resumed';
+  readonly key: string;
+}
+
 /** Answer with `retry-busy-worker` in a moment. */
 interface RetryBusyLater {
   readonly kind: 'retry-busy-later';
@@ -262,4 +284,12 @@ export interface Send {
 
 /** An instruction to the host of a worker. Instructions are carried out in their order. */
 export type Instruction =
-  Execute | Gather | AbortExecution | LimitTime | Rejoined | RetryBusyLater | DropData | Send;
+  | Execute
+  | Gather
+  | AbortExecution
+  | LimitTime
+  | Rejoined
+  | Resumed
+  | RetryBusyLater
+  | DropData
+  | Send;

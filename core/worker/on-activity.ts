@@ -5,9 +5,11 @@ import type {
   DataLost,
   ExecuteFailure,
   ExecuteOver,
+  ExecutePause,
   ExecuteRejoin,
   ExecuteReschedule,
   ExecuteReturned,
+  ExecuteResume,
   ExecuteSecede,
   ExecuteSuccess,
   FindMissing,
@@ -319,6 +321,28 @@ export function onExecuteRejoin(scope: WorkerScope, { key }: ExecuteRejoin): voi
   const task = tables.tasks.get(key);
   if (task !== undefined && tables.seceded.has(task)) tables.rejoining.add(task);
   else scope.emit({ kind: 'rejoined', key }); // It has its thread.
+}
+
+// Runs that wait for the next call of their function. The scheduler remembers which they are.
+
+/** Others may have its place in its limit. */
+export function onExecutePause(scope: WorkerScope, { key }: ExecutePause): void {
+  const runId = limitedRun(scope, key);
+  if (runId === undefined) return;
+  scope.report({ op: 'run-paused', key, runId, stimulusId: scope.stimulusId });
+}
+
+/** It goes on when its limit has room. */
+export function onExecuteResume(scope: WorkerScope, { key }: ExecuteResume): void {
+  const runId = limitedRun(scope, key);
+  if (runId === undefined) scope.emit({ kind: 'resumed', key });
+  else scope.report({ op: 'run-resumes', key, runId, stimulusId: scope.stimulusId });
+}
+
+/** The id of the run; undefined for one that has no limit or was taken back. */
+function limitedRun({ tables }: WorkerScope, key: string): number | undefined {
+  const task = tables.tasks.get(key);
+  return task?.state === 'executing' && task.limit !== '' ? task.runId : undefined;
 }
 
 /** Gives free threads to those that have waited for longest. Also while the worker is paused. */

@@ -7,6 +7,7 @@ import type {
   PeerRemoved,
   RefreshWhoHas,
   RemoveReplicas,
+  ResumeRun,
   ReplicaLocations,
   SetTaskPriorities,
   StealRequest,
@@ -195,6 +196,12 @@ export function onPeerRemoved(scope: WorkerScope, event: PeerRemoved): void {
   tables.failedTransfers.delete(event.worker);
   const peer = tables.peers.get(event.worker);
   if (peer !== undefined) peer.isGone = true;
+}
+
+/** No-op when the run has not asked for it, or was given up meanwhile. */
+export function onResumeRun(scope: WorkerScope, { key, runId }: ResumeRun): void {
+  const task = scope.tables.tasks.get(key);
+  if (task?.state === 'executing' && task.runId === runId) scope.emit({ kind: 'resumed', key });
 }
 
 /** Forgets all that a peer held. O(tasks it held). */

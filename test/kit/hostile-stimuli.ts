@@ -102,6 +102,8 @@ const MAKERS = {
     return { op: 'reschedule', key, ...(choice.seed % 3 === 0 ? {} : { worker }) };
   },
   'long-running': (choice) => ({ op: 'long-running', ...runOf(choice) }),
+  'run-paused': (choice) => ({ op: 'run-paused', ...runOf(choice) }),
+  'run-resumes': (choice) => ({ op: 'run-resumes', ...runOf(choice) }),
   'runs-over': ({ worker, seed }) => ({ op: 'runs-over', worker, runIds: [seed % 20, 1, -7] }),
   'add-keys': ({ worker, keys }) => ({ op: 'add-keys', worker, keys }),
   'release-worker-data': ({ worker, keys }) => ({ op: 'release-worker-data', worker, keys }),

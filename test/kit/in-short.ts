@@ -33,6 +33,8 @@ export function workerMessageInShort(message: ToWorkerMessage): string {
       const extended = message.keys.map((key, index) => `${key} ${message.timeLimitsMs[index]}`);
       return `${message.op} ${extended.join(', ')}`;
     }
+    case 'resume-run':
+      return `${message.op} ${message.key}`;
     case 'acquire-replicas':
     case 'refresh-who-has':
       return `${message.op} ${locationsInShort(message.replicas)}`;

@@ -69,6 +69,12 @@ export class WorkerMirror {
           check(isInForce, () => `${this.address} is to change ${key}, which it does not have`);
         });
         return;
+      case 'resume-run':
+        check(
+          this.running.get(message.key) === message.runId,
+          () => `${this.address} is to go on with ${message.key}, which it does not have`,
+        );
+        return;
       case 'remove-replicas':
         for (const key of message.keys) this.store.delete(key);
         return;

@@ -137,8 +137,11 @@ export class RandomWorld {
       assignment && this.send({ op: 'reschedule', key: assignment.key }),
     steal: ({ keys, which }) => this.steal(keys, which),
     'answer-steal': ({ mirror, seed }) => mirror && this.answerSteal(mirror, seed),
-    secede: ({ assignment, seed }) =>
-      assignment && this.send({ op: 'long-running', ...assignment, ...took(seed) }),
+    secede: ({ assignment, seed }) => {
+      if (assignment === undefined) return;
+      const op = (['long-running', 'run-paused', 'run-resumes'] as const)[seed % 3]!;
+      this.send({ op, ...assignment, ...(op === 'long-running' ? took(seed) : {}) });
+    },
     'add-worker': ({ worker, seed }) => this.addWorker(worker, seed),
     'remove-worker': ({ address, seed }) => this.removeWorker(address, seed),
     pause: ({ worker, seed }) =>
@@ -494,7 +497,9 @@ export class RandomWorld {
   private checkLimit(): void {
     const { tasks } = this.kernel.cluster;
     const limited = [...tasks.values()].filter(({ limit }) => limit?.name === STEADY_LIMIT);
-    const running = limited.filter(({ state }) => state === 'processing').length;
+    const counts = (task: TaskState): boolean =>
+      task.state === 'processing' && task.limit?.paused.has(task) !== true;
+    const running = limited.filter(counts).length;
     check(running <= STEADY_MAX, () => `${running} tasks with the limit are processing`);
   }
 

@@ -121,6 +121,8 @@ export type ToThread =
   | { readonly op: 'abort'; readonly number: number }
   /** The run has a slot again, as it asked. */
   | { readonly op: 'rejoined'; readonly number: number }
+  /** The run may go on after its pause, as it asked. */
+  | { readonly op: 'resumed'; readonly number: number }
   /** Answered by `turning` as soon as the event loop of the thread turns. */
   | { readonly op: 'are-you-turning'; readonly number: number }
   /** Garbage, as soon as the task that runs lets it. Answered by `collected`. */
@@ -135,6 +137,10 @@ export type FromThread = (
   | { readonly op: 'park'; readonly number: number }
   /** The run asks for a slot. */
   | { readonly op: 'rejoin'; readonly number: number }
+  /** The run does nothing before the next call of its function. */
+  | { readonly op: 'pause'; readonly number: number }
+  /** The run asks to go on after its pause. */
+  | { readonly op: 'resume'; readonly number: number }
   | { readonly op: 'turning'; readonly number: number }
   | { readonly op: 'collected' }
   /** The task wants a connection. */

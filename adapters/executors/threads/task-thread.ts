@@ -260,6 +260,10 @@ export class TaskThread {
         return this.onSlotLeft(message.number, message.op === 'park');
       case 'rejoin':
         return this.onRejoin(message.number);
+      case 'pause':
+        return this.jobOf(message.number)?.slot.pause?.();
+      case 'resume':
+        return this.onResume(message.number);
       case 'turning':
         return this.onTurning(message.number);
       case 'answered':
@@ -323,6 +327,14 @@ export class TaskThread {
       this.post({ op: 'rejoined', number });
     });
     inBackground(back, (error) => job.end(failed(error)));
+  }
+
+  private onResume(number: number): void {
+    const resumed = this.jobOf(number)?.slot.resume?.() ?? Promise.resolve();
+    inBackground(
+      resumed.then(() => this.post({ op: 'resumed', number })),
+      `run ${number} of a thread is not resumed`,
+    );
   }
 
   private setSlotState(job: Job, state: Job['slotState']): void {

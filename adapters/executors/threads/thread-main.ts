@@ -260,6 +260,9 @@ function handle(message: ToThread): void {
     case 'rejoined':
       open.get(message.number)?.rejoined();
       return;
+    case 'resumed':
+      open.get(message.number)?.resumed();
+      return;
     case 'are-you-turning':
       post({ op: 'turning', number: message.number, memoryBytes: threadBytes() });
       return;

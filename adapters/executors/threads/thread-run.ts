@@ -5,11 +5,13 @@ import { epochMs } from '../../clocks/system-clock.ts';
 import type { RunOptions, RunSlot, TaskSurroundings } from '../../tasks/index.ts';
 import { threadEntry } from './spawn.ts';
 
+export type SlotChange = 'secede' | 'park' | 'rejoin' | 'pause' | 'resume';
+
 /** The methods of a thread that its runs use. */
 export interface RunOwner {
   readonly surroundings: TaskSurroundings | undefined;
   /** Tells the pool. */
-  slotChanged(run: ThreadRun, change: 'secede' | 'park' | 'rejoin'): void;
+  slotChanged(run: ThreadRun, change: SlotChange): void;
 }
 
 /** The context of a run in a thread. Its signal is made when the task asks for it, or is aborted. */
@@ -21,6 +23,7 @@ export class ThreadRun implements RunOptions, RunSlot {
   onParked: (() => void) | undefined = undefined;
   private controller: AbortController | undefined = undefined;
   private rejoins: (() => void)[] | undefined = undefined;
+  private onResumed: (() => void) | undefined = undefined;
 
   constructor(
     readonly number: number,
@@ -65,6 +68,21 @@ export class ThreadRun implements RunOptions, RunSlot {
       (this.rejoins ??= []).push(resolve);
       this.owner.slotChanged(this, 'rejoin');
     });
+  }
+
+  pause(): void {
+    this.owner.slotChanged(this, 'pause');
+  }
+
+  resume(): Promise<void> {
+    return new Promise((resolve) => {
+      this.onResumed = resolve;
+      this.owner.slotChanged(this, 'resume');
+    });
+  }
+
+  resumed(): void {
+    this.onResumed?.();
   }
 
   /** It has a slot again. */

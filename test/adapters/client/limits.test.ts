@@ -2,11 +2,13 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ref, task } from '../../../adapters/client/index.ts';
 import type { TaskOptions } from '../../../adapters/client/index.ts';
 import { running, visit, watch } from './limit-tasks.ts';
+import { calledMs, failsFor, watch as retryWatch } from './retry-tasks.ts';
 import { VirtualCluster } from '../../kit/virtual-cluster.ts';
 
 let cluster: VirtualCluster;
 beforeAll(async () => {
   cluster = await VirtualCluster.start(2);
+  retryWatch.nowMs = () => cluster.clock.nowMs();
   watch.sleep = (ms) => new Promise((resolve) => cluster.clock.setTimer(ms, resolve));
 });
 afterAll(() => cluster.passing(cluster.local.close()));
@@ -131,4 +133,31 @@ test('a run that has failed by its time counts for its limit until its code has 
     'http://late/last',
   );
   expect(running.get('late')).toEqual({ now: 0, most: 1 });
+});
+
+test('a task that waits for its next try leaves its place to others, and waits for one afterwards', async () => {
+  const limited = cluster.client.with({ limit: { name: 'one', max: 1 } });
+  const slow = limited.with({ retries: { times: 1, backoffMs: 150 } });
+  const failing = slow.submit(failsFor, 'gives way', 1, 'E_BUSY');
+  const others = limited.map(visit, urls('others').slice(0, 3));
+  expect(await cluster.passing(failing.result())).toBe('after 2');
+  await cluster.passing(cluster.client.gather(others));
+  // Two visits of 100 ms began in its pause, and the third one after it.
+  const [firstMs = 0, secondMs = 0] = calledMs.get('gives way') ?? [];
+  expect(secondMs - firstMs).toBe(200);
+  expect(running.get('others')?.most).toBe(1);
+});
+
+test('a task that is cancelled while it waits to go on holds up no other', async () => {
+  const limited = cluster.client.with({ limit: { name: 'busy', max: 1 } });
+  const slow = limited.with({ retries: { times: 1, backoffMs: 50 } });
+  const failing = slow.submit(failsFor, 'leaves', 1, 'E_BUSY');
+  const others = limited.map(visit, urls('later').slice(0, 2));
+  const { clock } = cluster;
+  const atMs = clock.nowMs() + 70;
+  await cluster.passing(new Promise<void>((resolve) => clock.setTimer(70, resolve)));
+  expect(clock.nowMs()).toBe(atMs);
+  failing.cancel();
+  await cluster.passing(cluster.client.gather(others));
+  expect(calledMs.get('leaves')).toHaveLength(1);
 });

@@ -191,3 +191,16 @@ describe('timeoutMs is a bound for a task that', () => {
     expect(await client.submit(waiting.add, 1, 2).result()).toBe(3);
   });
 });
+
+describe('a task in a thread that waits for its retry', () => {
+  test('leaves its place in a limit to others, and goes on when it has one again', async () => {
+    await using cluster = await LocalCluster.start({ workers: 1, threads: 1 });
+    const client = (await cluster.client()).with({ limit: { name: 'one', max: 1 } });
+    const retries = (backoffMs: number) => client.with({ retries: { times: 1, backoffMs } });
+    const patient = retries(60_000).submit(waiting.failsOnce);
+    expect(await client.submit(waiting.add, 1, 2).result()).toBe(3);
+    expect(patient.status).toBe('pending');
+    patient.cancel();
+    expect(await retries(1).with({ pure: false }).submit(waiting.failsOnce).result()).toBe(2);
+  });
+});

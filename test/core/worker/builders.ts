@@ -134,6 +134,7 @@ function inShort(instruction: Instruction): string {
     case 'retry-busy-later':
       return `retry-busy-later ${instruction.worker}`;
     case 'rejoined':
+    case 'resumed':
     case 'limit-time':
     case 'abort-execution':
     case 'drop-data':

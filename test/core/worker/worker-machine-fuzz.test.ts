@@ -269,6 +269,7 @@ class World {
         expect(this.store.delete(instruction.key)).toBe(true);
         break;
       case 'rejoined':
+      case 'resumed':
       case 'limit-time':
       case 'abort-execution':
         expect(this.runs.has(instruction.key)).toBe(true);

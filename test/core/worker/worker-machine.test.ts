@@ -243,6 +243,27 @@ describe('a task that secedes', () => {
   });
 });
 
+describe('a run between two calls of its function', () => {
+  const pause = { op: 'execute-pause', key: 'x' } as const;
+  const resume = { op: 'execute-resume', key: 'x' } as const;
+
+  it('gives its place in its limit up, and goes on when the scheduler says so', () => {
+    const bench = new WorkerBench();
+    bench.compute('x', {}, { limit: 'host', runId: 7 });
+    expect(bench.send(pause)).toEqual(['run-paused x']);
+    expect(bench.send(resume)).toEqual(['run-resumes x']);
+    expect(bench.send({ op: 'resume-run', key: 'x', runId: 6 })).toEqual([]);
+    expect(bench.send({ op: 'resume-run', key: 'x', runId: 7 })).toEqual(['resumed x']);
+  });
+
+  it('goes on at once without a limit', () => {
+    const bench = new WorkerBench();
+    bench.compute('x');
+    expect(bench.send(pause)).toEqual([]);
+    expect(bench.send(resume)).toEqual(['resumed x']);
+  });
+});
+
 describe('computing', () => {
   it('a task without inputs runs at once, and its result is reported', () => {
     const bench = new WorkerBench();

@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import type { RunPaused, RunResumes } from '../../../../core/messages/from-worker.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 
 const two = { limit: { name: 'host', max: 2 } };
@@ -402,4 +403,93 @@ it('without a worker the starts that a rate allows at once do not count as waiti
   const one = { limit: { ...paced.limit, maxQueued: 1 } };
   env.submit({ a: one, b: one, c: one, d: one });
   expect(env.states).toEqual({ a: 'no-worker', b: 'no-worker', c: 'no-worker', d: 'erred' });
+});
+
+describe('a run that waits for its next try', () => {
+  /** `a` is paused, and `b` runs in its place. */
+  const paused = () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(2, { tellsRunEnds: true });
+    env.submit({ a: one, b: one, c: one });
+    const { runId, processingOn } = env.cluster.tasks.get('a')!;
+    const worker = processingOn!.address;
+    const tell = (op: 'run-paused' | 'run-resumes') =>
+      env.send({ op, key: 'a', worker, runId } as RunPaused | RunResumes);
+    tell('run-paused');
+    const goesOn = () => env.takeWorker('w1').filter((said) => said === 'resume-run a').length;
+    goesOn();
+    return { env, tell, goesOn };
+  };
+
+  it('leaves its place in the limit to others', () => {
+    const { env } = paused();
+    expect(env.states).toMatchObject({ a: 'processing w1', b: 'processing w2', c: 'queued' });
+    expect([...env.cluster.limits]).toMatchObject([{ runningCount: 1 }]);
+  });
+
+  it('goes on as soon as there is room, before others start', () => {
+    const { env, tell, goesOn } = paused();
+    tell('run-resumes');
+    expect(goesOn()).toBe(0);
+    env.finish('b');
+    expect(goesOn()).toBe(1);
+    expect(env.state('c')).toBe('queued');
+    env.finish('a');
+    expect(env.state('c')).toMatch('processing');
+  });
+
+  it('goes on at once when it has its place, as when it asks a second time', () => {
+    const { env, tell, goesOn } = paused();
+    tell('run-resumes');
+    env.finish('b');
+    goesOn();
+    tell('run-resumes');
+    expect(goesOn()).toBe(1);
+  });
+
+  it.each(['run-paused', 'run-resumes'] as const)(
+    'leaves nothing behind when it ends (%s)',
+    (op) => {
+      const { env, tell } = paused();
+      tell(op);
+      env.finish('a');
+      expect([...env.cluster.limits]).toMatchObject([{ runningCount: 1 }]);
+      env.finish('b');
+      env.finish('c');
+      expect(env.states).toMatchObject({ a: 'memory w1', b: 'memory w2', c: 'memory w1' });
+    },
+  );
+
+  it('is what `why` says of it', () => {
+    const { env, tell } = paused();
+    const now = () => env.kernel.insight.why('a').now;
+    expect(now()).toContain('it waits for its next attempt');
+    tell('run-resumes');
+    expect(now()).toContain('its next attempt waits for its limit: 1 of 1 of host run');
+  });
+
+  it('counts, and may go on, when its worker has come back', () => {
+    const env = new SchedulerEnv();
+    env.addWorker('w1', { tellsRunEnds: true });
+    env.submit({ a: one, b: one });
+    const { runId } = env.task('a');
+    env.send({ op: 'run-paused', key: 'a', worker: env.worker('w1').address, runId });
+    env.removeWorker('w1');
+    env.cancel(['b']);
+    env.ignoreMessages();
+    const ending = { runIds: [], limits: [], seceded: [] };
+    const runs = { keys: ['a'], runIds: [runId], seceded: [false], ending };
+    env.addWorker('w1', { tellsRunEnds: true, held: {}, runs });
+    expect(env.takeWorker('w1')).toContain('resume-run a');
+    expect([...env.cluster.limits]).toMatchObject([{ runningCount: 1, paused: { size: 0 } }]);
+  });
+
+  it('counts from when its worker is lost or it is cancelled as any other', () => {
+    const { env, tell } = paused();
+    tell('run-resumes');
+    env.cancel(['a']);
+    expect([...env.cluster.limits]).toMatchObject([{ runningCount: 2, resuming: { size: 0 } }]);
+    env.removeWorker('w1');
+    expect([...env.cluster.limits]).toMatchObject([{ runningCount: 1 }]);
+  });
 });

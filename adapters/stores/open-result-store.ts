@@ -57,7 +57,7 @@ function unanswered(message: string): YardmasterError {
   return new YardmasterError('ERR_RESULT_STORE', message);
 }
 
-/** Of this thread, by their description and the modules that they may be in. */
+/** Of this thread, by their description and, for one with a module, where that may be. */
 const open = new Map<string, Promise<ResultStore>>();
 
 /**
@@ -66,7 +66,7 @@ const open = new Map<string, Promise<ResultStore>>();
  * @throws YardmasterError `ERR_RESULT_STORE` when its module cannot be used, `ERR_MODULE_REFUSED`
  */
 export function openResultStore(spec: StoreSpec, modules?: ModuleLimit): Promise<ResultStore> {
-  const id = JSON.stringify([spec, modules?.folders]);
+  const id = JSON.stringify('use' in spec ? [spec, modules?.folders] : spec);
   let store = open.get(id);
   if (store === undefined) {
     const clock = new SystemClock();

@@ -8,6 +8,7 @@ import {
   type ExecutableTask,
   type ExecutionResult,
   type Executor,
+  type FunctionSpec,
   type Logger,
   RunAborted,
   type TaskProfile,
@@ -18,7 +19,7 @@ import {
 } from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/timers.ts';
 import { type Reach, reachOf } from '../../peers/task-reach.ts';
-import { describeFailure } from '../../tasks/index.ts';
+import { describeFailure, runTask } from '../../tasks/index.ts';
 import { runHere } from '../inline.ts';
 import type { WorkerContextOptions } from '../worker-context.ts';
 import { ActorThreads, ThreadPool } from './thread-pool.ts';
@@ -40,6 +41,7 @@ export interface ThreadExecutorOptions extends Omit<WorkerContextOptions, 'threa
   readonly log?: Logger;
 }
 
+const NEVER = new AbortController().signal;
 const NO_SLOT: TaskSlot = { secede: () => undefined, rejoin: () => Promise.resolve() };
 
 /**
@@ -124,9 +126,19 @@ export class ThreadExecutor implements Executor {
     mayReturn: boolean,
   ): AbortRun {
     if (task.actorAt !== undefined) return this.beginActor(task, task.actorAt, slot, onEnd);
+    if (this.closing === undefined && isInFolder(task)) return this.readHere(task, onEnd);
     const job = new Job(task, slot, onEnd, mayReturn);
     this.dealer.add(job);
     return (reason) => this.dealer.abort(job, reason);
+  }
+
+  /** A thread would take longer to be asked than the result takes to be read. */
+  private readHere(task: ExecutableTask, onEnd: (result: ExecutionResult) => void): AbortRun {
+    const { surroundings, options } = this;
+    const nowMs = (): number => options.clock.nowMs();
+    const read = runTask(task, { signal: NEVER, nowMs, surroundings }).then(onEnd);
+    inBackground(read, `the kept result of ${task.key} could not be handed on`);
+    return () => undefined;
   }
 
   callActor(call: ActorCall): Promise<ExecutionResult> {
@@ -231,6 +243,13 @@ export class ThreadExecutor implements Executor {
       timer ??= clock.setTimer(killGraceMs, () => this.actors.release(task.key));
     };
   }
+}
+
+/** True when the task has only to be read from a folder of results, without code of others. */
+function isInFolder({ runSpec }: ExecutableTask): boolean {
+  const { persist } = (runSpec ?? {}) as Partial<FunctionSpec>;
+  const store = persist?.store as { readonly folder?: unknown } | undefined;
+  return persist?.isKept === true && typeof store?.folder === 'string';
 }
 
 export const threads = defineExecutor({

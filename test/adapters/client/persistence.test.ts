@@ -194,3 +194,24 @@ describe('a result that persists', () => {
     );
   });
 });
+
+test('what is kept in a folder is read without a thread', async () => {
+  const threads: unknown[] = [];
+  const note = (thread: unknown): void => void threads.push(thread);
+  const run = async (): Promise<number[]> => {
+    await using cluster = await LocalCluster.start({ mode: 'threads', workers: 1, threads: 1 });
+    const client = await cluster.client({ resultStore: store });
+    const kept = client.with({ persist: true });
+    return await client.gather(kept.map(load, [log, log, log], [1, 2, 3]));
+  };
+  process.on('worker', note);
+  try {
+    const values = await run();
+    expect(threads).toHaveLength(1);
+    expect(await run()).toEqual(values);
+    expect(threads).toHaveLength(1);
+    expect(taken()).toEqual(['load 1', 'load 2', 'load 3']);
+  } finally {
+    process.off('worker', note);
+  }
+});

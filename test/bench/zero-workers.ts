@@ -141,6 +141,7 @@ class ZeroWorker {
       case 'refresh-who-has':
       case 'set-priority':
       case 'extend-time-limits':
+      case 'resume-run':
       case 'remove-worker':
       case 'worker-status-change':
         break; // There is nothing that could be dropped, fetched, reordered or stopped.

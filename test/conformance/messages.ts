@@ -97,6 +97,7 @@ function fromWorkerMessage(message: ToWorkerMessage): TraceMessage | undefined {
     case 'refresh-who-has':
     case 'set-priority':
     case 'extend-time-limits':
+    case 'resume-run':
     case 'worker-status-change':
       return undefined;
   }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { inspect } from 'node:util';
 import {
   type Clock,
@@ -70,8 +71,6 @@ export class Session implements FutureOwner, LinkOwner {
   private reading = 0;
   private closedBy: Error | undefined;
   private readonly ending = new AbortController();
-  /** Of many streams, for which a signal would warn of a leak. */
-  readonly endListeners = new Set<(why: Error) => void>();
   /** Called when the connection is back, with the scheduler as it was or another one. They must not throw. */
   readonly returnListeners = new Set<() => void>();
   /** Key of the task that the client belongs to at present, if it belongs to one. */
@@ -89,6 +88,8 @@ export class Session implements FutureOwner, LinkOwner {
     network: Network,
     private readonly options: SessionOptions,
   ) {
+    // Node 20 would warn of a leak: each stream of the client listens.
+    setMaxListeners(0, this.ending.signal);
     this.clock = network.clock;
     this.peers = new Peers(network);
     const { reconnect, answers = { ttlMs: SCHEDULER_TTL_MS } } = options;
@@ -440,7 +441,6 @@ export class Session implements FutureOwner, LinkOwner {
     this.outgoing.end(this.closedError());
     this.table.close((key) => this.closedError(key));
     this.ending.abort(this.closedError());
-    for (const listen of this.endListeners) listen(this.closedError());
   }
 
   private closedError(key?: string): YardmasterError {

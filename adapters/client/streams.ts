@@ -39,8 +39,8 @@ export type Items<T> = Iterable<T> | AsyncIterable<T>;
 /** The tasks of items, and the outcomes that these tasks have. */
 export interface StreamCalls<Item> {
   readonly size: ChunkSize;
-  /** Called when no task can be submitted any more. */
-  readonly endListeners: Set<(why: Error) => void>;
+  /** Aborted, with the reason, when no task can be submitted any more. */
+  readonly signal: AbortSignal;
   submit(items: readonly Item[]): Future<unknown>;
   /** Never rejects. */
   outcomes(future: Future<unknown>, count: number, first: number): Promise<readonly Outcome[]>;
@@ -107,7 +107,7 @@ class ItemWindow<Item> {
     this.isAsync = Symbol.asyncIterator in items;
     this.iterator =
       Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
-    calls.endListeners.add(this.onEnded);
+    calls.signal.addEventListener('abort', this.onEnded);
   }
 
   get size(): number {
@@ -149,7 +149,7 @@ class ItemWindow<Item> {
 
   async close(): Promise<void> {
     this.hasEnded = true;
-    this.calls.endListeners.delete(this.onEnded);
+    this.calls.signal.removeEventListener('abort', this.onEnded);
     for (const { future } of this.tasks) {
       if (!future.done) future.cancel({ reason: 'its stream was closed' });
       future.release();
@@ -185,9 +185,9 @@ class ItemWindow<Item> {
     }
   }
 
-  private readonly onEnded = (why: Error): void => {
+  private readonly onEnded = (): void => {
     if (this.hasEnded) return;
-    this.end(why);
+    this.end(this.calls.signal.reason);
     this.stopPulling();
   };
 

@@ -252,8 +252,8 @@ export class Submitter {
         : chunkOutcomes(future, { first, count, size });
     const { maxOpen = Infinity } = this.options;
     const limits = { inFlight: Math.min(inFlight, maxOpen), errors };
-    const { endListeners } = this.session;
-    return resultsInOrder(items, { size, endListeners, submit, outcomes }, limits);
+    const { signal } = this.session;
+    return resultsInOrder(items, { size, signal, submit, outcomes }, limits);
   }
 
   private checkChunks(fn: TaskFunction, chunk: number | 'auto'): void {

@@ -7,8 +7,8 @@ import type {
   PeerRemoved,
   RefreshWhoHas,
   RemoveReplicas,
-  ResumeRun,
   ReplicaLocations,
+  ResumeRun,
   SetTaskPriorities,
   StealRequest,
 } from '../messages/to-worker.ts';

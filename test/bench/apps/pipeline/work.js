@@ -29,7 +29,7 @@ export function embed({ chunks }) {
 
 /** The document of which a chunk is nearest to the question. */
 export function nearest(question, documents) {
-  const [wanted] = [vectorOf(question)];
+  const wanted = vectorOf(question);
   let best = -1;
   let bestNearness = -Infinity;
   for (const [index, vectors] of documents.entries()) {
@@ -42,7 +42,7 @@ export function nearest(question, documents) {
   return best;
 }
 
-/** Counts groups of three letters, and mixes the counts by a layer of fixed weights. */
+/** Counts groups of three letters, and mixes the counts by layers of fixed weights. */
 function vectorOf(text) {
   const counts = new Float32Array(DIMENSIONS);
   for (let at = 0; at + 3 <= text.length; at++) {
@@ -51,11 +51,11 @@ function vectorOf(text) {
     counts[hash % DIMENSIONS]++;
   }
   let values = counts;
-  for (let layer = 0; layer < LAYERS.length; layer++) {
+  for (const weights of LAYERS) {
     const next = new Float32Array(DIMENSIONS);
     for (let row = 0; row < DIMENSIONS; row++) {
       let sum = 0;
-      for (let k = 0; k < DIMENSIONS; k++) sum += LAYERS[layer][row * DIMENSIONS + k] * values[k];
+      for (let k = 0; k < DIMENSIONS; k++) sum += weights[row * DIMENSIONS + k] * values[k];
       next[row] = Math.tanh(sum);
     }
     values = next;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { all, type Client } from '../../../adapters/client/index.ts';
 import { ChunkSize } from '../../../adapters/client/chunks.ts';
@@ -21,6 +21,8 @@ describe('calls in chunks', () => {
     client = await cluster.client();
   });
   afterAll(() => cluster.close());
+  // Files of tests share the module, and the labels of others are not to be counted.
+  beforeEach(() => calls.clear());
   const chunks = (): string[] =>
     [...cluster.scheduler.cluster.tasks.keys()].filter((key) => key.includes('-chunk-'));
   const forgotten = (): Promise<void> =>

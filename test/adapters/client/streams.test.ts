@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { all, asCompleted, type Client, type Future } from '../../../adapters/client/index.ts';
 import { add, calls, count, fail, inc, never, total } from './tasks.ts';
@@ -36,6 +36,8 @@ describe('words of the client', () => {
     client = await cluster.client();
   });
   afterAll(() => cluster.close());
+  // Files of tests share the module, and the labels of others are not to be counted.
+  beforeEach(() => calls.clear());
   const keysHeld = (): number =>
     cluster.scheduler.cluster.clients.get(client.id)?.wantsWhat.size ?? 0;
 

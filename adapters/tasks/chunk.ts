@@ -1,6 +1,8 @@
 import type { ErrorPayload } from '../../core/api/index.ts';
+import { sharedBytes } from '../../core/util/bytes.ts';
 import { isPromise } from '../../core/util/values.ts';
 import { describeFailure, isReschedule } from './context.ts';
+import { serialise } from './serialise.ts';
 
 // Many small calls of one function in one task: a chunk is a task whose result has the outcome of each call.
 
@@ -71,4 +73,24 @@ export function runChunk(calls: ChunkCalls): ChunkResult | Promise<ChunkResult> 
     return result();
   };
   return wait();
+}
+
+/** Bytes of what was computed. A result that cannot be serialised is a failure of its item alone. */
+export function serialiseChunk(result: ChunkResult): Uint8Array {
+  const write = (value: unknown): Uint8Array => serialise(value, 'result', sharedBytes, true);
+  try {
+    return write(result);
+  } catch {
+    const values = result.values.slice();
+    const failures = result.failures.slice();
+    for (const [at, value] of values.entries()) {
+      try {
+        write(value);
+      } catch (thrown) {
+        values[at] = undefined;
+        failures.push({ at, error: describeFailure(thrown) });
+      }
+    }
+    return write({ ...result, values, failures });
+  }
 }

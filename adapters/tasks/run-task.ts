@@ -16,7 +16,7 @@ import { isPromise, typeName } from '../../core/util/values.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { callerIn, readResult } from './actor-handle.ts';
 import { unpackArguments } from './arguments.ts';
-import { runChunk } from './chunk.ts';
+import { type ChunkResult, runChunk, serialiseChunk } from './chunk.ts';
 import {
   callInTask,
   contextOf,
@@ -105,8 +105,9 @@ function callTask(fn: AnyFunction, call: Call): ExecutionResult | Promise<Execut
   const returned = callInTask(context, () =>
     spec.each === undefined ? callWith(args) : callEach(spec.each, args, callWith, call),
   );
-  if (!isPromise(returned)) return succeeded(returned, startMs, nowMs());
-  return Promise.resolve(returned).then((result) => succeeded(result, startMs, nowMs()));
+  const isChunk = spec.each !== undefined;
+  if (!isPromise(returned)) return succeeded(returned, isChunk, startMs, nowMs());
+  return Promise.resolve(returned).then((result) => succeeded(result, isChunk, startMs, nowMs()));
 }
 
 /** Retries by rules are those of an item. */
@@ -153,8 +154,15 @@ export async function loadCall(
   return callOf(fn, spec, argumentsOf({ spec, task, context }));
 }
 
-function succeeded(result: unknown, startMs: number, stopMs: number): ExecutionResult {
-  const value = serialise(result, 'result', sharedBytes, true);
+function succeeded(
+  result: unknown,
+  isChunk: boolean,
+  startMs: number,
+  stopMs: number,
+): ExecutionResult {
+  const value = isChunk
+    ? serialiseChunk(result as ChunkResult)
+    : serialise(result, 'result', sharedBytes, true);
   return { kind: 'success', value, type: typeName(result), startMs, stopMs };
 }
 

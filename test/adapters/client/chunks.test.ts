@@ -3,7 +3,7 @@ import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { all, type Client } from '../../../adapters/client/index.ts';
 import { ChunkSize } from '../../../adapters/client/chunks.ts';
 import { eventually } from '../../kit/eventually.ts';
-import { add, calls, count, failOdd, flaky, inc, slow } from './tasks.ts';
+import { add, calls, count, failOdd, flaky, functionOfOdd, inc, slow } from './tasks.ts';
 
 async function listOf<T>(results: AsyncIterable<T>): Promise<T[]> {
   const list: T[] = [];
@@ -76,6 +76,16 @@ describe('calls in chunks', () => {
     };
     const streamed = await listOf(client.map(failOdd, single(), { errors: 'return' }));
     expect(streamed).toMatchObject([0, { message: '1 is odd' }]);
+  });
+
+  test('a result that cannot be serialised fails its item alone', async () => {
+    const results = client.map(functionOfOdd, numbers(4), { chunk: 4, errors: 'return' });
+    expect(await listOf(results)).toMatchObject([
+      0,
+      { message: expect.stringContaining('cannot be serialised') as string, data: { index: 1 } },
+      2,
+      { data: { index: 3 } },
+    ]);
   });
 
   test('an item that fails is tried again by itself', async () => {

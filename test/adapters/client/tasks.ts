@@ -20,6 +20,7 @@ export const {
   giveFunction,
   flaky,
   failOdd,
+  functionOfOdd,
   slow,
   never,
   deaf,
@@ -47,6 +48,7 @@ export const {
     if (value % 2 === 1) throw new Error(`${value} is odd`);
     return value;
   },
+  functionOfOdd: (value: number) => (value % 2 === 1 ? () => value : value),
   /** Fails until it was called often enough. */
   flaky(label: string, failures: number): number {
     const seen = (calls.get(label) ?? 0) + 1;

@@ -2,7 +2,7 @@ import type { ErrorPayload } from '../../core/api/index.ts';
 import { sharedBytes } from '../../core/util/bytes.ts';
 import { isPromise } from '../../core/util/values.ts';
 import { describeFailure, isReschedule } from './context.ts';
-import { serialise } from './serialise.ts';
+import { deserialise, serialise } from './serialise.ts';
 
 // Many small calls of one function in one task: a chunk is a task whose result has the outcome of each call.
 
@@ -93,4 +93,9 @@ export function serialiseChunk(result: ChunkResult): Uint8Array {
     }
     return write({ ...result, values, failures });
   }
+}
+
+/** True when one of its items has failed, so that the chunk is to be computed again. O(bytes). */
+export function hasFailures(chunk: Uint8Array): boolean {
+  return (deserialise(chunk) as ChunkResult).failures.length > 0;
 }

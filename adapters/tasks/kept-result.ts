@@ -13,6 +13,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { withoutSharedMemory } from '../../core/util/bytes.ts';
+import { hasFailures } from './chunk.ts';
 import { ContentHash } from './content-hash.ts';
 import { checkRefusal, type RunContext } from './context.ts';
 import { commonName } from './modules.ts';
@@ -223,6 +224,7 @@ async function keepResult(
 ): Promise<ExecutionResult> {
   const result = await running;
   if (result.kind !== 'success') return result;
+  if (run.spec.each !== undefined && hasFailures(result.value)) return result;
   const { store, key, hasDigest = false } = persist;
   try {
     const value = withoutSharedMemory(result.value);

@@ -2,15 +2,22 @@ import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
-import { type Client, ref, type ResultStoreOption, task } from '../../../adapters/client/index.ts';
+import {
+  all,
+  type Client,
+  ref,
+  type ResultStoreOption,
+  task,
+} from '../../../adapters/client/index.ts';
 import type { TaskFunction } from '../../../adapters/tasks/index.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { keptFolder, takenFrom } from './kept.ts';
 
 type Tasks = Record<'load' | 'double', TaskFunction<[log: string, value: number], number>> & {
   readonly sum: TaskFunction<[log: string, ...values: number[]], number>;
+  readonly strip: TaskFunction<[log: string, text: string], string>;
 };
-const { load, double, sum } = (await import(
+const { load, double, sum, strip } = (await import(
   new URL('./fixtures/kept-tasks.mjs', import.meta.url).href
 )) as Tasks;
 
@@ -57,6 +64,24 @@ const keptCount = (): number =>
   );
 
 describe('a result that persists', () => {
+  test('is that of a chunk, unless one of its items has failed', async () => {
+    const run = (): Promise<unknown[]> =>
+      inCluster(async (client) => {
+        const keeping = client.with({ persist: true });
+        const results: unknown[] = [];
+        const stripped = keeping.map(strip, all(log), ['a', 'b', 'c', 'fail'], {
+          ...{ chunk: 2, errors: 'return' },
+        });
+        for await (const result of stripped) results.push(result);
+        return results;
+      });
+    const outcome = ['a', 'b', 'c', { message: 'it fails', data: { index: 3 } }];
+    expect(await run()).toMatchObject(outcome);
+    expect(taken()).toEqual(['strip a', 'strip b', 'strip c', 'strip fail']);
+    expect(await run()).toMatchObject(outcome);
+    expect(taken()).toEqual(['strip c', 'strip fail']);
+  });
+
   test('is read by another cluster, with nothing that it was computed of', async () => {
     const compute = (client: Client): Promise<number> =>
       client.with({ persist: true }).compute(graph(), 'all').result();

@@ -39,8 +39,8 @@ export type Items<T> = Iterable<T> | AsyncIterable<T>;
 /** The tasks of items, and the outcomes that these tasks have. */
 export interface StreamCalls<Item> {
   readonly size: ChunkSize;
-  /** Aborted, with the reason, when no task can be submitted any more. */
-  readonly signal: AbortSignal;
+  /** Calls back, with the error, when no task can be submitted any more, or at once. @returns what ends that */
+  whenEnded(listener: (error: unknown) => void): () => void;
   submit(items: readonly Item[]): Future<unknown>;
   /** Never rejects. */
   outcomes(future: Future<unknown>, count: number, first: number): Promise<readonly Outcome[]>;
@@ -92,6 +92,7 @@ class ItemWindow<Item> {
   private count = 0;
   private pulling: Promise<'task'> | undefined;
   private hasEnded = false;
+  private readonly unlisten: () => void;
   /** The source has given its last item or failed, unless it is being asked. */
   private isSpent = false;
   private isAsked = false;
@@ -107,7 +108,7 @@ class ItemWindow<Item> {
     this.isAsync = Symbol.asyncIterator in items;
     this.iterator =
       Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
-    calls.signal.addEventListener('abort', this.onEnded);
+    this.unlisten = calls.whenEnded((error) => this.onEnded(error));
   }
 
   get size(): number {
@@ -149,7 +150,7 @@ class ItemWindow<Item> {
 
   async close(): Promise<void> {
     this.hasEnded = true;
-    this.calls.signal.removeEventListener('abort', this.onEnded);
+    this.unlisten();
     for (const { future } of this.tasks) {
       if (!future.done) future.cancel({ reason: 'its stream was closed' });
       future.release();
@@ -185,11 +186,11 @@ class ItemWindow<Item> {
     }
   }
 
-  private readonly onEnded = (): void => {
+  private onEnded(error: unknown): void {
     if (this.hasEnded) return;
-    this.end(this.calls.signal.reason);
+    this.end(error);
     this.stopPulling();
-  };
+  }
 
   private end(error: unknown): void {
     this.hasEnded = true;

@@ -252,8 +252,23 @@ export class Submitter {
         : chunkOutcomes(future, { first, count, size });
     const { maxOpen = Infinity } = this.options;
     const limits = { inFlight: Math.min(inFlight, maxOpen), errors };
-    const { signal } = this.session;
-    return resultsInOrder(items, { size, signal, submit, outcomes }, limits);
+    const whenEnded = this.whenEnded.bind(this);
+    return resultsInOrder(items, { size, whenEnded, submit, outcomes }, limits);
+  }
+
+  private whenEnded(listener: (error: unknown) => void): () => void {
+    const { signal: closing } = this.session;
+    const { signal } = this.options;
+    const onClosed = (): void => listener(closing.reason);
+    const onAborted = (): void => listener(abortedError('while a stream took items', signal));
+    if (closing.aborted) onClosed();
+    else if (signal?.aborted === true) onAborted();
+    closing.addEventListener('abort', onClosed);
+    const unlisten = signal && onAbort(signal, onAborted);
+    return () => {
+      closing.removeEventListener('abort', onClosed);
+      unlisten?.();
+    };
   }
 
   private checkChunks(fn: TaskFunction, chunk: number | 'auto'): void {
@@ -477,13 +492,7 @@ export class Submitter {
 
   private checkSignal(): void {
     const { signal } = this.options;
-    if (signal?.aborted !== true) return;
-    throw new YardmasterError(
-      'ERR_CANCELLED',
-      'the signal was aborted before anything was submitted',
-      {},
-      { cause: signal.reason },
-    );
+    if (signal?.aborted === true) throw abortedError('before anything was submitted', signal);
   }
 
   private checkOpenCalls(more: number): void {
@@ -561,6 +570,11 @@ function onAbort(signal: AbortSignal, callback: () => void): () => void {
 
 function abortAll(this: AbortSignal): void {
   for (const callback of abortions.get(this) ?? []) callback();
+}
+
+function abortedError(when: string, signal: AbortSignal | undefined): YardmasterError {
+  const cause: unknown = signal?.reason;
+  return new YardmasterError('ERR_CANCELLED', `the signal was aborted ${when}`, {}, { cause });
 }
 
 const STREAM_RULES: Rules<StreamOptions> = {

@@ -166,6 +166,33 @@ describe('words of the client', () => {
     await failure;
   });
 
+  test('a signal ends a stream that waits for its source', async () => {
+    const silent = async function* (): AsyncGenerator<number> {
+      yield 1;
+      await new Promise(() => undefined);
+    };
+    const stop = new AbortController();
+    const limited = client.with({ signal: stop.signal });
+    const results = limited.map(inc, silent());
+    expect((await results.next()).value).toBe(2);
+    const failure = expect(results.next()).rejects.toMatchObject({
+      ...{ code: 'ERR_CANCELLED', cause: { message: 'enough' } },
+      message: 'the signal was aborted while a stream took items',
+    });
+    await turn();
+    stop.abort(new Error('enough'));
+    await failure;
+  });
+
+  test('a stream that is read after the end of its client takes no item', async () => {
+    const other = await cluster.client();
+    const source = new Source(3);
+    const results = other.map(inc, source);
+    await other.close();
+    await expect(results.next()).rejects.toThrow('the client was closed');
+    expect(source.taken).toBe(0);
+  });
+
   test('forEach takes the letters of a text, as map does', async () => {
     expect(await client.forEach(count, 'aü')).toBe(2);
     expect([calls.get('a'), calls.get('ü')]).toEqual([1, 1]);

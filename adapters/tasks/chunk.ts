@@ -1,8 +1,7 @@
 import type { ErrorPayload } from '../../core/api/index.ts';
-import { sharedBytes } from '../../core/util/bytes.ts';
 import { isPromise } from '../../core/util/values.ts';
 import { describeFailure, isReschedule } from './context.ts';
-import { deserialise, serialise } from './serialise.ts';
+import { deserialise, serialiseResult } from './serialise.ts';
 
 // Many small calls of one function in one task: a chunk is a task whose result has the outcome of each call.
 
@@ -77,21 +76,20 @@ export function runChunk(calls: ChunkCalls): ChunkResult | Promise<ChunkResult> 
 
 /** Bytes of what was computed. A result that cannot be serialised is a failure of its item alone. */
 export function serialiseChunk(result: ChunkResult): Uint8Array {
-  const write = (value: unknown): Uint8Array => serialise(value, 'result', sharedBytes, true);
   try {
-    return write(result);
+    return serialiseResult(result);
   } catch {
     const values = result.values.slice();
     const failures = result.failures.slice();
     for (const [at, value] of values.entries()) {
       try {
-        write(value);
+        serialiseResult(value);
       } catch (thrown) {
         values[at] = undefined;
         failures.push({ at, error: describeFailure(thrown) });
       }
     }
-    return write({ ...result, values, failures });
+    return serialiseResult({ ...result, values, failures });
   }
 }
 

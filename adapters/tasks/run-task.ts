@@ -11,7 +11,6 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { pause, untilAborted } from '../../core/shared/timers.ts';
-import { sharedBytes } from '../../core/util/bytes.ts';
 import { isPromise, typeName } from '../../core/util/values.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { callerIn, readResult } from './actor-handle.ts';
@@ -32,7 +31,7 @@ import type { AnyFunction } from './define-tasks.ts';
 import { readKept, runKept } from './kept-result.ts';
 import { functionSpec, loadFunction } from './load-function.ts';
 import { urlOf } from './modules.ts';
-import { serialise } from './serialise.ts';
+import { serialiseResult } from './serialise.ts';
 
 export interface RunOptions extends TaskRun, Pick<RunSettings, 'call'> {
   /** The clock of `startMs` and `stopMs`, which enclose the call alone. */
@@ -105,9 +104,13 @@ function callTask(fn: AnyFunction, call: Call): ExecutionResult | Promise<Execut
   const returned = callInTask(context, () =>
     spec.each === undefined ? callWith(args) : callEach(spec.each, args, callWith, call),
   );
-  const isChunk = spec.each !== undefined;
-  if (!isPromise(returned)) return succeeded(returned, isChunk, startMs, nowMs());
-  return Promise.resolve(returned).then((result) => succeeded(result, isChunk, startMs, nowMs()));
+  const succeeded = (result: unknown): ExecutionResult => {
+    const stopMs = nowMs();
+    const value =
+      spec.each === undefined ? serialiseResult(result) : serialiseChunk(result as ChunkResult);
+    return { kind: 'success', value, type: typeName(result), startMs, stopMs };
+  };
+  return isPromise(returned) ? Promise.resolve(returned).then(succeeded) : succeeded(returned);
 }
 
 /** Retries by rules are those of an item. */
@@ -152,18 +155,6 @@ export async function loadCall(
   const fn = await loadFunction(spec, surroundings);
   const context = contextOf(task.key, { signal: NEVER, surroundings });
   return callOf(fn, spec, argumentsOf({ spec, task, context }));
-}
-
-function succeeded(
-  result: unknown,
-  isChunk: boolean,
-  startMs: number,
-  stopMs: number,
-): ExecutionResult {
-  const value = isChunk
-    ? serialiseChunk(result as ChunkResult)
-    : serialise(result, 'result', sharedBytes, true);
-  return { kind: 'success', value, type: typeName(result), startMs, stopMs };
 }
 
 function failed(thrown: unknown): ExecutionResult {

@@ -1,6 +1,7 @@
 import { types } from 'node:util';
 
 import { YardmasterError } from '../../core/api/index.ts';
+import { sharedBytes } from '../../core/util/bytes.ts';
 import { isPlainObject, typeName } from '../../core/util/values.ts';
 import { PiecesReader, PiecesWriter, type ScatteredValue } from './pieces.ts';
 import { checkRefusal } from './context.ts';
@@ -8,6 +9,11 @@ import { isSmall, readSmall, writeSmall } from './small-values.ts';
 
 /** Upper bound of the values that the search for the offending one examines. */
 const SEARCHED_VALUES_MAX = 100_000;
+
+/** What a task returned: in memory that threads share. @throws as {@link serialise} */
+export function serialiseResult(value: unknown): Uint8Array {
+  return serialise(value, 'result', sharedBytes, true);
+}
 
 /**
  * Turns a value into bytes with V8's structured serialisation: plain objects, arrays, Map, Set,

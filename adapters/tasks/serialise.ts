@@ -10,7 +10,7 @@ import { isSmall, readSmall, writeSmall } from './small-values.ts';
 /** Upper bound of the values that the search for the offending one examines. */
 const SEARCHED_VALUES_MAX = 100_000;
 
-/** What a task returned: in memory that threads share. @throws as {@link serialise} */
+/** The bytes of what a task returned lie in memory that threads share. @throws as {@link serialise} */
 export function serialiseResult(value: unknown): Uint8Array {
   return serialise(value, 'result', sharedBytes, true);
 }

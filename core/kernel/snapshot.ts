@@ -513,6 +513,13 @@ const TASK = task.table(
           one.blame = { task: one, failure, failureNumber: 0 };
         },
       ),
+      failureNumber: task.row(
+        [],
+        ({ blame, failure }) => failure && blame?.failureNumber,
+        (one, failureNumber) => {
+          if (one.blame !== undefined) one.blame = { ...one.blame, failureNumber };
+        },
+      ),
       /** A task that is failed for the same reason, as a rule the one that failed; or the reason. */
       blame: task.row(
         ['blame', 'exceptionBlame'],
@@ -575,17 +582,19 @@ function restrictionsOf({ resources, loose, ...sets }: SavedRestrictions): Restr
 interface SavedBlame {
   readonly key: string;
   readonly failure: TaskFailure;
+  readonly failureNumber?: number;
 }
 
 function savedBlame(blame: Blame): number | SavedBlame {
-  const { task, failure } = blame;
+  const { task, ...reason } = blame;
   if (task.state !== 'forgotten' && task.blame === blame) return task.id;
-  return { key: task.key, failure };
+  return { key: task.key, ...reason };
 }
 
 function blameOf(saved: number | SavedBlame, { tasks }: References): Blame | undefined {
   if (typeof saved === 'number') return tasks.itemAt(saved).blame;
-  return { task: tasks.newForgotten(saved.key), failure: saved.failure, failureNumber: 0 };
+  const { key, ...reason } = saved;
+  return { task: tasks.newForgotten(key), failureNumber: 0, ...reason };
 }
 
 const cluster = new RecordOf<ClusterState>();
@@ -722,7 +731,7 @@ const scope = new RecordOf<KernelScope>();
 const SCOPE = scope.table(
   {
     kernel: {
-      ...scope.same('nextRunId', 'nextArrival'),
+      ...scope.same('nextRunId', 'nextArrival', 'failureNumber'),
       transitions: scope.as('transitionCounter'),
     },
     holdings: {
@@ -767,7 +776,6 @@ const SCOPE = scope.table(
     ...unsaved('of one stimulus', 'firstRunId', 'isHandled', 'sliceEnd', 'isSliceOver'),
     ...unsaved('of work that is left', 'agenda', 'present', 'intakes', 'isRefillLeft', 'hasLeft'),
     ...unsaved('of work that is left', 'recovery'),
-    ...unsaved('compared only with those of retries that are left', 'failureNumber'),
   },
 );
 

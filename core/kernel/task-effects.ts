@@ -14,6 +14,7 @@ import {
   takeTranslations,
 } from '../state/relations.ts';
 import {
+  type Blame,
   byPriority,
   type ClientState,
   isSortedByPriority,
@@ -351,6 +352,17 @@ export function recover(scope: KernelScope, tasks: readonly TaskState[]): void {
 export function erredDependency(task: TaskState): TaskState | undefined {
   for (const dependency of task.dependencies) if (dependency.state === 'erred') return dependency;
   return undefined;
+}
+
+/** Returns the first of the failures that hold the task back: those that come before a left task has its turn change nothing. */
+export function firstFailure(task: TaskState): Blame | undefined {
+  let first: Blame | undefined;
+  for (const dependency of task.dependencies) {
+    if (dependency.state !== 'erred') continue;
+    const blame = dependency.blame as Blame;
+    if (first === undefined || blame.failureNumber < first.failureNumber) first = blame;
+  }
+  return first;
 }
 
 /**

@@ -26,6 +26,7 @@ import {
   blamesWhatHoldsItBack,
   dropFireAndForget,
   erredDependency,
+  firstFailure,
   freeReplicas,
   nothingToBlame,
   propagateErred,
@@ -52,7 +53,7 @@ export function settle(scope: KernelScope): void {
 }
 
 function follow(scope: KernelScope, task: TaskState, target: TaskStateName): void {
-  if (target === 'erred') task.blame ??= erredDependency(task)?.blame;
+  if (target === 'erred') task.blame ??= firstFailure(task);
   if (scope.recommendations.wasLeft(task)) {
     transition(scope, task, task.isNeeded ? target : targetOfSuperfluous(task, target));
   } else if (!scope.leaves(task, target)) transition(scope, task, target);
@@ -139,7 +140,7 @@ function nextOf(task: TaskState, target: TaskStateName): TaskStateName | undefin
   }
   const isOpen = state === 'waiting' || (state === 'released' && !isRelease(target));
   if (!isOpen) return undefined;
-  const blame = erredDependency(task)?.blame;
+  const blame = firstFailure(task);
   if (blame !== undefined) {
     task.blame = blame;
     return 'erred';
@@ -301,14 +302,12 @@ function releasedToWaiting(scope: KernelScope, task: TaskState): void {
     scope.recommend(task, 'forgotten');
     return;
   }
-  const erred = erredDependency(task);
-  if (erred !== undefined) {
+  task.blame = firstFailure(task);
+  if (task.blame !== undefined) {
     // Dask 2022.12 moves the task to `waiting` here, where it stays for ever.
-    task.blame = erred.blame;
     scope.recommend(task, 'erred');
     return;
   }
-  task.blame = undefined;
   setTaskState(task, 'waiting');
   let missing = 0;
   for (const dependency of task.dependencies) {
@@ -324,7 +323,7 @@ function releasedToWaiting(scope: KernelScope, task: TaskState): void {
 
 /** The failure of a dependency reaches a task that is not on its way. */
 function releasedToErred(scope: KernelScope, task: TaskState): void {
-  task.blame ??= erredDependency(task)?.blame;
+  task.blame ??= firstFailure(task);
   if (task.blame === undefined) throw nothingToBlame(scope, task);
   setTaskState(task, 'erred');
   for (const dependent of task.dependentsWithForgotten) failDependent(scope, dependent);
@@ -596,9 +595,8 @@ function memoryToErred(scope: KernelScope, task: TaskState, details: TransitionD
   scope.blame(task, failure);
   for (const dependent of task.dependents) {
     // What failed before keeps its blame, which those that failed with it share.
-    if (dependent.whoHas.size > 0 || dependent.state === 'erred') continue;
-    dependent.blame = task.blame;
-    scope.recommend(dependent, 'erred');
+    if (dependent.whoHas.size === 0 && dependent.state !== 'erred')
+      scope.recommend(dependent, 'erred');
   }
   const { worker } = details;
   propagateErred(scope, task, worker === undefined ? {} : { worker });

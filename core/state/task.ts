@@ -26,7 +26,10 @@ export interface TaskFailure {
 export interface Blame {
   readonly task: TaskState;
   readonly failure: TaskFailure;
-  /** Failures are numbered: a retry takes those that had happened when a client asked for it. 0: before a restart. */
+  /**
+   * Failures are numbered: of those that hold a task back the first is to blame, and a retry takes those that had happened when
+   * a client asked for it. 0: before a restart from a journal of an older version.
+   */
   readonly failureNumber: number;
 }
 

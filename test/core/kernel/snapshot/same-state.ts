@@ -19,7 +19,7 @@ const MAY_DIFFER: ReadonlySet<string> = new Set([
     'lost',
   ],
   ...['runSpec', 'graphIndex', 'recentGroups', 'runs', 'latestDependency', 'cursor', 'options'],
-  ...['place', 'copies', 'optionalFields', 'firstRunId', 'isHandled', 'stepping', 'failureNumber'],
+  ...['place', 'copies', 'optionalFields', 'firstRunId', 'isHandled', 'stepping'],
 ]);
 
 const SHARED: ReadonlySet<string> = new Set(['Object', 'Array', 'Map', 'Set', 'SmallSet']);

@@ -35,3 +35,23 @@ it('a failed task below an actor that is lost, retried, is reported to another c
   env.submit({ d: ['c'] }, { client: 'other client', keys: ['d'] });
   expect(env.task('d').exceptionBlame?.key).toBe('other');
 });
+
+it.each([Infinity, 1])(
+  'of two actors that are lost together, the one that failed first is to blame, in slices of %s',
+  (sliceTransitions) => {
+    const env = new SchedulerEnv({ kernel: { sliceTransitions } });
+    env.addWorkers(2);
+    const actor = { actor: true, workers: ['tcp://w1:1'] };
+    const open = { workers: ['tcp://w2:1'] };
+    const settle = (): void => {
+      while (env.kernel.isUnsettled) env.send({ op: 'continue' });
+    };
+    env.submit({ a: actor, b: actor, open, c: { deps: ['a', 'b', 'open'] } });
+    settle();
+    env.finishAll('a', 'b');
+    env.removeWorker('w1');
+    settle();
+    // The newest recommendation is followed first.
+    expect(env.task('c').exceptionBlame?.key).toBe('b');
+  },
+);

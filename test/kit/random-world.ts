@@ -79,7 +79,7 @@ export class RandomWorld {
   }
 
   take(next: Step): void {
-    this.nowMs += 1 + (next.seed % 7);
+    this.advance(1 + (next.seed % 7));
     const choice = this.choose(next);
     if (SAID_BY_CLIENTS.has(next.what)) this.settle(choice.client);
     this.acts[next.what](choice);
@@ -192,14 +192,22 @@ export class RandomWorld {
       mirror && this.send({ op: 'request-refresh-who-has', worker: address, keys }),
     'report-key': ({ client, key }) => this.send({ op: 'report-key', client, key }),
     'check-worker-ttl': ({ seed }) => {
-      if (seed % 50 === 0) this.nowMs += 30_000;
+      if (seed % 50 === 0) this.advance(30_000);
       this.send({ op: 'check-worker-ttl' });
     },
     'check-no-workers-timeout': () => this.send({ op: 'check-no-workers-timeout' }),
     restart: ({ seed }) => seed % 3 === 0 && this.send({ op: 'restart' }),
     'replace-policies': ({ seed }) => this.replacePolicies(seed),
-    wait: () => (this.nowMs += 5000),
+    wait: () => this.advance(5000),
   };
+
+  /** What a rate allows by then starts, as a host sees to, before the next stimulus if that may come in slices. */
+  private advance(ms: number): void {
+    this.nowMs += ms;
+    if (this.pauses !== 'alone' || (this.kernel.wakeAtMs ?? Infinity) > this.nowMs) return;
+    this.send({ op: 'continue' });
+    this.continue(Infinity);
+  }
 
   private choose({ which, mask, seed }: Step): Choice {
     const worker = WORKERS[which % WORKERS.length]!;

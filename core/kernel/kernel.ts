@@ -136,7 +136,8 @@ export class SchedulerKernel {
   }
 
   /**
-   * Before the first stimulus: from here on this kernel decides as the one whose state it is.
+   * Before the first stimulus: from here on this kernel decides as the one whose state it is, if it was made for the time of
+   * that state. Made later, it knows of rates that allow more since.
    * @throws StateError when the parts are no complete state of this version
    */
   restore(parts: readonly StatePart[]): void {

@@ -721,7 +721,7 @@ const CLUSTER = cluster.table(
     ...unsaved('records of their own', 'tasks', 'groups', 'prefixes', 'clients'),
     ...unsaved('filled with what workers are processing', 'runs'),
     ...unsaved('set by the maker of the kernel', 'languageOf', 'rules'),
-    ...unsaved('of one stimulus', 'nowMs'),
+    ...unsaved('given to the kernel that is made', 'nowMs'),
     ...unsaved('for people, who may read the log', 'lost'),
     ...unsaved('computed', 'memory', 'totalOccupancyS', 'isIdle'),
   },

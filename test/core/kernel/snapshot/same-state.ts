@@ -8,7 +8,6 @@ import type { SchedulerKernel } from '../../../../core/kernel/kernel.ts';
 const MAY_DIFFER: ReadonlySet<string> = new Set([
   ...['ports', 'story', 'outbox', 'inputs', 'locations', 'watchers', 'reached', 'stimulusId'],
   ...[
-    'nowMs',
     'sliceEnd',
     'rules',
     'changedWorker',

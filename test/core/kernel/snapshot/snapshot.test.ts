@@ -93,8 +93,8 @@ class CopiedKernel extends SchedulerKernel {
     const parts = [...this.snapshot()].map((part) => {
       return codec.decode(codec.encodeShared(part).slice()) as StatePart;
     });
-    const args = argumentsOf(this.played, this.makePolicies, this.sliceTransitions);
-    this.twin = new SchedulerKernel(...args);
+    const [options, ports] = argumentsOf(this.played, this.makePolicies, this.sliceTransitions);
+    this.twin = new SchedulerKernel(options, ports, this.cluster.nowMs);
     this.twin.restore(parts);
     this.copies++;
     this.compareNow();

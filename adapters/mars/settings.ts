@@ -30,8 +30,7 @@ const WORDS = section(
     ),
     subtaskMaxRetries: whole(
       'Retries',
-      'How often a task that fails is tried again when its submission does not say. 0: not at all.',
-      { default: 0 },
+      'How often a task that fails is tried again when its submission does not say. 0: not at all. Takes the place of scheduler.retries.',
     ),
     subtaskMaxReschedules: whole(
       'Reschedules',
@@ -100,7 +99,7 @@ export const marsPart = {
         ...scheduler,
         allowedFailures: subtaskMaxReschedules ?? scheduler.allowedFailures,
         avoidUsedWorkers: subtaskMaxReschedules !== undefined || scheduler.avoidUsedWorkers,
-        retries: subtaskMaxRetries === 0 ? scheduler.retries : subtaskMaxRetries,
+        retries: subtaskMaxRetries ?? scheduler.retries,
       },
       worker: {
         ...worker,

@@ -33,7 +33,6 @@ async function problemsOf(loading: () => unknown): Promise<string[]> {
 }
 
 const SCHEDULING = {
-  subtaskMaxRetries: 0,
   enableKillSlot: true,
   memQuotaSize: 0.8,
   memHardLimit: 0.95,

@@ -59,6 +59,13 @@ it('retries and reschedules reach the kernel', () => {
   });
 });
 
+it('retries that are written as 0 take the place of those of the scheduler, and others do not', () => {
+  const retriesWith = (scheduling: ConfigInput['scheduling']): number =>
+    configuration.loadObject({ scheduler: { retries: 2 }, scheduling }).config.scheduler.retries;
+  expect(retriesWith({ subtaskMaxRetries: 0 })).toBe(0);
+  expect(retriesWith({})).toBe(2);
+});
+
 it('threads of cancelled tasks are ended after the timeout, or never', () => {
   const grace = (scheduling: ConfigInput['scheduling'] = {}, worker = {}): number =>
     configuration.loadObject({ scheduling, worker }).config.worker.killGrace;

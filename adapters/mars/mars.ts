@@ -26,6 +26,7 @@ import {
   type Submitter,
   TaskNode,
 } from '../client/index.ts';
+import { holdingOfFuture } from '../client/future.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { pushTo } from '../../core/util/collections.ts';
 
@@ -33,8 +34,6 @@ import { pushTo } from '../../core/util/collections.ts';
 interface HeldSubtask {
   readonly subtask: Subtask;
   readonly future: Future<unknown>;
-  /** Futures of it that the program asked for: a cancellation ends them, too. */
-  readonly given: Future<unknown>[];
   priority: PriorityTuple;
   /** Undefined once its place in the order does not matter any more. */
   label: PriorityLabel | undefined;
@@ -523,7 +522,7 @@ export class SchedulingApi {
       futures.forEach((future, index) => {
         const subtask = subtasks[index] as Subtask;
         const priority = tuples[index] as PriorityTuple;
-        this.held.set(subtask.id, { subtask, future, given: [], priority, label: labels[index] });
+        this.held.set(subtask.id, { subtask, future, priority, label: labels[index] });
         this.history.delete(subtask.id);
       });
     });
@@ -634,9 +633,7 @@ export class SchedulingApi {
     const held =
       this.held.get(id) ??
       refuseSubtask(id, 'is not in this session, or was finished or cancelled');
-    const given = held.future.clone();
-    held.given.push(given);
-    return given;
+    return held.future.clone();
   }
 
   /**
@@ -696,8 +693,11 @@ export class SchedulingApi {
       this.remember({ ...summary, isCancelled: true });
       if (state === 'processing') addTo(byWorker, bands[0] ?? '', key);
     }
-    const futures = open.flatMap(({ future, given }) => [future, ...given]);
-    this.client.cancel(futures, { killTimeoutMs, reason: 'its session cancelled the subtask' });
+    const holdings = open.map(({ future }) => holdingOfFuture(future));
+    // With them all other futures of them that the program has.
+    const wants = holdings.flatMap(({ entry }) => entry.ring());
+    const reason = 'its session cancelled the subtask';
+    holdings[0]?.owner.cancelEntries(wants, { killTimeoutMs, reason });
     const dependents = await this.cancelledWith(open);
     for (const held of dependents) this.remember(summaryOf(held, undefined));
     await this.forget([...open, ...dependents]);

@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ref, task } from '../../../adapters/client/index.ts';
+import { collectGarbage } from '../../../adapters/executors/collect-garbage.ts';
 import { SchedulingApi, type Subtask } from '../../../adapters/mars/mars.ts';
+import { eventually } from '../../kit/eventually.ts';
 import { add, calls, count, deaf, fail, flaky, gates, inc, never, total } from '../client/tasks.ts';
 import type { VirtualCluster } from '../../kit/virtual-cluster.ts';
 import { startCluster } from '../../kit/virtual-cluster.ts';
@@ -139,6 +141,21 @@ describe('subtasks', () => {
   });
 });
 
+test('a future of a subtask that goes on is garbage when it was released', async () => {
+  await start();
+  await cluster.passing(api.addSubtasks([{ id: 'x', call: task(never, 'x') }]));
+  const ask = (): WeakRef<object> => {
+    const future = api.future('x');
+    future.release();
+    return new WeakRef(future);
+  };
+  const reference = ask();
+  await eventually(() => {
+    collectGarbage();
+    expect(reference.deref() === undefined).toBe(true);
+  });
+});
+
 describe('priorities', () => {
   test('order by tuples, the largest first', async () => {
     await start();
@@ -219,6 +236,14 @@ describe('cancelling', () => {
     await resultsOf('a', 'b', 'd');
     expect(order()).toBe('abd');
     expect(() => api.future('c')).toThrow('was finished or cancelled');
+  });
+
+  test('ends copies of their futures, too', async () => {
+    await start();
+    await cluster.passing(api.addSubtasks([{ id: 'x', call: task(never, 'x') }]));
+    const copy = api.future('x').clone();
+    await cluster.passing(api.cancelSubtasks(['x']));
+    expect(copy.status).toBe('cancelled');
   });
 
   test('waits for runs that stop when they are aborted', async () => {

@@ -705,7 +705,7 @@ export class SchedulingApi {
     return {
       cancelled: [...keys.keys(), ...dependents.map(({ subtask }) => subtask.id)],
       ended: [...isKnown].filter((id) => !keys.has(id)),
-      unknown: ids.filter((id) => !isKnown.has(id)),
+      unknown: [...new Set(ids)].filter((id) => !isKnown.has(id)),
       runs: { byWorker, keys },
     };
   }

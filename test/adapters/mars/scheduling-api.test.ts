@@ -222,7 +222,7 @@ describe('cancelling', () => {
     const future = api.future('deaf');
     await cluster.until(() => gates.has('x'));
     const result = await cluster.passing(
-      api.cancelSubtasks(['deaf', 'next', 'c', 'c', 'nothing'], { killTimeoutMs: 20 }),
+      api.cancelSubtasks(['deaf', 'next', 'c', 'c', 'nothing', 'nothing'], { killTimeoutMs: 20 }),
     );
     expect(result).toEqual({
       cancelled: ['deaf', 'next', 'c'],

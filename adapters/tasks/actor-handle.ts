@@ -175,8 +175,7 @@ function readActor(bytes: Uint8Array): ActorDescription | undefined {
 /** An actor in this very thread, outside of any cluster: its handle works like every other. */
 export function localActor(object: object): ActorHandle<object> {
   const key = `local-${randomUUID()}`;
-  const { signal } = new AbortController();
-  const context = contextOf(key, { signal });
+  const context = contextOf(key, {});
   const nowMs = (): number => performance.now();
   const actor = new ActorObject(object, { context, nowMs, callerFor: callerIn(context) });
   const { type, methods } = actor;

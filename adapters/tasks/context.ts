@@ -135,7 +135,7 @@ class RunningTask implements RunContext {
   ) {}
 
   get signal(): AbortSignal {
-    return this.run.signal;
+    return this.run.signal ?? NEVER;
   }
 
   get surroundings(): TaskSurroundings | undefined {
@@ -179,12 +179,13 @@ export function endRun(context: RunContext): void {
 
 /** The context of a task's call besides its arguments. */
 export interface TaskRun {
-  /** Asked for when the task asks. */
-  readonly signal: AbortSignal;
+  /** Asked for when the task asks. Default: one that is never aborted. */
+  readonly signal?: AbortSignal;
   readonly slot?: RunSlot;
   readonly surroundings?: TaskSurroundings;
 }
 
+const NEVER = new AbortController().signal;
 /** For executors without a limit of concurrent runs. */
 const NO_SLOT: RunSlot = { secede: () => undefined, rejoin: () => Promise.resolve() };
 

@@ -153,7 +153,7 @@ export async function loadCall(
     throw new YardmasterError('ERR_EXECUTOR', message, { key: task.key });
   }
   const fn = await loadFunction(spec, surroundings);
-  const context = contextOf(task.key, { signal: NEVER, surroundings });
+  const context = contextOf(task.key, { surroundings });
   return callOf(fn, spec, argumentsOf({ spec, task, context }));
 }
 
@@ -162,7 +162,6 @@ function failed(thrown: unknown): ExecutionResult {
   return { kind: 'failure', error: describeFailure(thrown) };
 }
 
-const NEVER = new AbortController().signal;
 const NO_ARGUMENTS = new Uint8Array(0);
 const systemClock = new SystemClock();
 

@@ -41,7 +41,6 @@ export interface ThreadExecutorOptions extends Omit<WorkerContextOptions, 'threa
   readonly log?: Logger;
 }
 
-const NEVER = new AbortController().signal;
 const NO_SLOT: TaskSlot = { secede: () => undefined, rejoin: () => Promise.resolve() };
 
 /**
@@ -136,7 +135,7 @@ export class ThreadExecutor implements Executor {
   private readHere(task: ExecutableTask, onEnd: (result: ExecutionResult) => void): AbortRun {
     const { surroundings, options } = this;
     const nowMs = (): number => options.clock.nowMs();
-    const read = runTask(task, { signal: NEVER, nowMs, surroundings }).then(onEnd);
+    const read = runTask(task, { nowMs, surroundings }).then(onEnd);
     inBackground(read, `the kept result of ${task.key} could not be handed on`);
     return () => undefined;
   }

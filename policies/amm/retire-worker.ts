@@ -51,18 +51,6 @@ export class RetireWorker extends ActiveMemoryManagerPolicy<OptionsOf<typeof opt
     if (unique === 0 || this.noRecipients) policies.delete(this);
   }
 
-  /**
-   * True when nothing is lost when the worker goes: it is gone, or there are copies of all that it holds
-   * on workers that stay. Also true once the policy has given up. O(results of the worker).
-   */
-  done(): boolean {
-    if (!this.manager.policies.has(this)) return true;
-    const worker = this.manager.cluster.workers.get(this.options.address);
-    if (worker === undefined) return true;
-    for (const task of worker.hasWhat) if (!hasCopyElsewhere(task, worker)) return false;
-    return true;
-  }
-
   /** The results that would be lost if the worker left now. O(results of the worker). */
   unique(): { readonly count: number; readonly nbytes: number } {
     let count = 0;

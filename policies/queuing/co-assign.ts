@@ -57,10 +57,6 @@ export class CoAssignment {
     return run.worker;
   }
 
-  runOf(group: GroupView): Readonly<Run> | undefined {
-    return this.runs.get(group);
-  }
-
   /** Begins a run at a worker, or continues one that was begun elsewhere. */
   begin(group: GroupView, worker: WorkerView, tasksLeft: number): Run {
     const run = { worker, tasksLeft };

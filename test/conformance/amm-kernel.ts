@@ -96,7 +96,7 @@ export class AmmKernel extends TraceKernel {
           policy.options.address,
           {
             noRecipients: policy.noRecipients,
-            done: policy.done(),
+            done: !manager.policies.has(policy) || policy.unique().count === 0,
             stillRegistered: manager.policies.has(policy),
           },
         ]),

@@ -8,7 +8,7 @@ import {
 } from '../../core/state/relations.ts';
 import type { Restrictions, TaskState } from '../../core/state/task.ts';
 import { type WorkerStatus, WorkerState } from '../../core/state/worker.ts';
-import type { CoAssignment } from '../../policies/queuing/co-assign.ts';
+import type { CoAssignment, RunMemory } from '../../policies/queuing/co-assign.ts';
 import type { CaseResult } from './report.ts';
 import type { TraceConfig } from './trace-format.ts';
 import { hostOf, TraceKernel } from './trace-kernel.ts';
@@ -93,20 +93,17 @@ export function runDecision(decision: Decision): CaseResult {
     const failure = `${decision.rule} chose ${chosen ?? 'no worker'} instead of ${anyOf.join(' or ')}`;
     return { id, failure };
   }
-  return checkRun(decision, task, runs);
+  return checkRun(decision, runs.snapshot(cluster));
 }
 
-function checkRun({ id, after, rule }: Decision, task: TaskState, runs: CoAssignment): CaseResult {
+function checkRun({ id, after, rule }: Decision, [run]: RunMemory): CaseResult {
   if (after === undefined || !rule.startsWith('rootish') || rule === 'rootishQueued') return { id };
-  const run = runs.runOf(task.group);
-  const last = run?.worker.address ?? null;
-  if (last !== after.lastWorker) {
-    return {
-      id,
-      failure: `the run goes on at ${String(last)} instead of ${String(after.lastWorker)}`,
-    };
+  const [, last = null, left] = run ?? [];
+  // Dask remembers the worker of a run that is over.
+  const goesOnAt = after.lastWorkerTasksLeft === 0 ? null : after.lastWorker;
+  if (last !== goesOnAt) {
+    return { id, failure: `the run goes on at ${String(last)} instead of ${String(goesOnAt)}` };
   }
-  const left = run?.tasksLeft;
   if (last !== null && left !== after.lastWorkerTasksLeft) {
     return { id, failure: `${String(left)} tasks left instead of ${after.lastWorkerTasksLeft}` };
   }

@@ -121,16 +121,16 @@ describe('co-assignment', () => {
   it('ends the run with the last task of the group', () => {
     const env = new SchedulerEnv();
     env.addWorkers(2);
-    env.submit(numbered('x', 2));
+    env.submit(numbered('x', 8));
     const runs = new CoAssignment();
-    const [first, last] = ['x-0', 'x-1'].map((key) => env.task(key));
+    const [first, last] = ['x-0', 'x-7'].map((key) => env.task(key));
     const { group } = first!;
     group.states.waiting = 2;
     const worker = runs.select(first!, env.cluster);
-    expect(runs.runOf(group)?.worker).toBe(worker);
+    expect(runs.snapshot(env.cluster)).toEqual([['x', worker?.address, 3]]);
     group.states.waiting = 1;
     runs.select(last!, env.cluster);
-    expect(runs.runOf(group)).toBeUndefined();
+    expect(runs.snapshot(env.cluster)).toEqual([]);
   });
 
   it('has a memory for each policy: one that is asked as a shadow does not move the other', () => {

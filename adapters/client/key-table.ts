@@ -363,7 +363,12 @@ function wasRefused(entry: KeyEntry): boolean {
   return code === 'ERR_QUEUE_FULL';
 }
 
-function cancelledError(key: string, reason: string, message?: string): YardmasterError {
+export function cancelledError(
+  key: string,
+  reason: string,
+  message?: string,
+  options?: ErrorOptions,
+): YardmasterError {
   const isLost = reason === LOST_INPUT;
   return new YardmasterError(
     isLost ? 'ERR_LOST_DEPENDENCY' : 'ERR_CANCELLED',
@@ -371,6 +376,7 @@ function cancelledError(key: string, reason: string, message?: string): Yardmast
       ? `"${key}" cannot be computed: one of its dependencies is gone; submit that again`
       : `"${key}" was cancelled: ${reason}${message === undefined ? '' : `: ${message}`}`,
     { key, reason, message },
+    options,
   );
 }
 

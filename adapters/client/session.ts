@@ -14,7 +14,7 @@ import { readResult } from '../tasks/index.ts';
 import type { KeyEntry } from './entry.ts';
 import { Fetcher, type FetchOptions } from './fetcher.ts';
 import type { CancelOptions, FutureOwner } from './future.ts';
-import { KeyTable, releasedError } from './key-table.ts';
+import { cancelledError, KeyTable, releasedError } from './key-table.ts';
 import { type LinkOwner, SchedulerLink } from './link.ts';
 import { type NewReport, Outgoing } from './outgoing.ts';
 import { SessionActors } from './session-actors.ts';
@@ -287,8 +287,9 @@ export class Session implements FutureOwner, LinkOwner {
   }
 
   /** Ends these wants because their signal was aborted; what depends on them is another request's. */
-  abortEntries(entries: readonly KeyEntry[], reason: string): void {
-    this.table.cancel(entries, { reason }, { keepsDependents: true });
+  abortEntries(entries: readonly KeyEntry[], reason: string, cause: unknown): void {
+    const errorOf = (key: string): Error => cancelledError(key, reason, undefined, { cause });
+    this.table.cancel(entries, { reason }, { errorOf, keepsDependents: true });
   }
 
   /** Gives up what has not ended in time. */

@@ -519,7 +519,8 @@ export class Submitter {
     for (const entry of entries) if (!entry.isSettled) open.add(entry);
     if (open.size === 0) return;
     const abort = (): void => {
-      session.abortEntries([...open], `its signal was aborted (${textOf(signal?.reason)})`);
+      const cause: unknown = signal?.reason;
+      session.abortEntries([...open], `its signal was aborted (${textOf(cause)})`, cause);
     };
     const stopWatching = signal && onAbort(signal, abort);
     const timer =

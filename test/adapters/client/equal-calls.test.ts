@@ -46,6 +46,15 @@ test('a signal ends the call that it was given to', async () => {
   expect(await cluster.passing(first.result())).toBe('done');
 });
 
+test.each(['before', 'after'])('a signal that is aborted %s a call is its cause', async (when) => {
+  const request = new AbortController();
+  const reason = new Error('the visitor left');
+  if (when === 'before') request.abort(reason);
+  const call = cluster.client.with({ signal: request.signal }).call(deaf, 'abandoned');
+  request.abort(reason);
+  await expect(call).rejects.toMatchObject({ code: 'ERR_CANCELLED', cause: reason });
+});
+
 test('a signal that is aborted while a call is made ends that call', async () => {
   const request = new AbortController();
   const limit = () => {

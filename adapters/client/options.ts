@@ -18,7 +18,9 @@ import {
   type Schema,
   wholeNumber,
 } from '../../core/shared/schema.ts';
+import { inBackground } from '../../core/shared/timers.ts';
 import { show } from '../../core/shared/words.ts';
+import { isPromise } from '../../core/util/values.ts';
 import { findRefusal, pathText } from '../codecs/msgpack.ts';
 import { isTaskFunction, type TaskFunction, travellingFunction } from '../tasks/index.ts';
 import type { Future } from './future.ts';
@@ -416,7 +418,12 @@ export function withLimitOf<Options extends TaskOptions>(
   const { limit: find } = options;
   // Most tasks have none, and a copy for each would cost more than the rest of this.
   if (typeof find !== 'function') return options;
-  const limit = find(...(args as never[]));
+  const limit: unknown = find(...(args as never[]));
+  if (typeof limit === 'function' || isPromise(limit)) {
+    if (isPromise(limit)) inBackground(limit, () => undefined);
+    const wanted = 'an object or undefined at once when its function is called';
+    refuseOption('limit', limit, `${wanted}; await what that needs before the call`);
+  }
   if (limit !== undefined) checkOptions('submission', { limit }, { limit: SUBMIT_RULES.limit });
   return { ...options, limit };
 }

@@ -121,6 +121,16 @@ test.each<[unknown, string]>([
   expect(() => found.submit(visit, 'http://a/')).toThrow(message);
 });
 
+test.each<[string, () => unknown]>([
+  ['a promise', () => Promise.reject(new Error('no answer'))],
+  ['a function', () => () => ({ name: 'a', max: 1 })],
+])('says what to do when the function of a limit returns %s', (_what, limit) => {
+  const found = cluster.client.with({ limit });
+  expect(() => found.map(visit, urls('a'))).toThrow(
+    'limit must be an object or undefined at once when its function is called; await what that needs before the call (got',
+  );
+});
+
 test('a run that has failed by its time counts for its limit until its code has ended', async () => {
   const limit = { name: 'overdue', max: 1 };
   const limited = cluster.client.with({ pure: false, limit });

@@ -42,6 +42,8 @@ export class ChunkSize {
 /** The arguments of a chunk: those that differ from call to call have an array, the others are shared. */
 export interface ChunkShape {
   readonly each: readonly number[];
+  /** The arguments that one call has for itself. */
+  readonly ownArgs: (row: readonly unknown[]) => readonly unknown[];
   readonly argsOf: (rows: readonly (readonly unknown[])[]) => unknown[];
 }
 
@@ -49,6 +51,7 @@ export function chunkShape(columns: readonly unknown[]): ChunkShape {
   const each = [...columns.keys()].filter((place) => !(columns[place] instanceof Constant));
   return {
     each,
+    ownArgs: (row) => each.map((place) => row[place]),
     argsOf: (rows) =>
       columns.map((column, place): unknown =>
         column instanceof Constant ? column.value : rows.map((row) => row[place]),

@@ -39,6 +39,8 @@ export type Items<T> = Iterable<T> | AsyncIterable<T>;
 /** The tasks of items, and the outcomes that these tasks have. */
 export interface StreamCalls<Item> {
   readonly size: ChunkSize;
+  /** True when an item is to share a task with no other. */
+  isAlone(item: Item): boolean;
   /** Calls back, with the error, when no task can be submitted any more, or at once. @returns what ends that */
   whenEnded(listener: (error: unknown) => void): () => void;
   submit(items: readonly Item[]): Future<unknown>;
@@ -89,6 +91,8 @@ class ItemWindow<Item> {
   private readonly isAsync: boolean;
   private readonly tasks: Taken[] = [];
   private items: Item[] = [];
+  /** The item that was taken last is to share its task with no other. */
+  private isAlone = false;
   private count = 0;
   private pulling: Promise<'task'> | undefined;
   private hasEnded = false;
@@ -167,6 +171,10 @@ class ItemWindow<Item> {
     const made = this.count;
     try {
       while (this.count === made) {
+        if (this.isAlone) {
+          this.submit();
+          return;
+        }
         this.isSpent = true; // Unless it gives an item.
         const step = this.iterator.next();
         this.isAsked = this.isAsync;
@@ -175,9 +183,15 @@ class ItemWindow<Item> {
         this.isSpent = next.done === true;
         if (this.hasEnded) return;
         if (next.done === true) this.hasEnded = true;
-        else this.items.push(next.value);
+        else {
+          const isAlone = this.calls.isAlone(next.value);
+          if (isAlone) this.submit(); // The items before it.
+          this.items.push(next.value);
+          this.isAlone = isAlone;
+        }
         const isFull = this.items.length >= this.calls.size.count;
-        if (isFull || this.hasEnded || this.isIdle()) this.submit();
+        const isDue = isFull || this.hasEnded || this.isIdle();
+        if (isDue && this.count === made) this.submit();
         if (this.hasEnded) return;
       }
     } catch (error) {
@@ -211,6 +225,7 @@ class ItemWindow<Item> {
     const { items } = this;
     if (items.length === 0) return;
     this.items = [];
+    this.isAlone = false;
     const first = this.count;
     this.count += items.length;
     this.tasks.push({ future: this.calls.submit(items), count: items.length, first });

@@ -9,6 +9,7 @@ import {
   type ActorHandle,
   isActorClass,
   isTaskFunction,
+  mentionsResult,
   type TaskFunction,
 } from '../tasks/index.ts';
 import { callSite } from './call-site.ts';
@@ -237,7 +238,7 @@ export class Submitter {
       errors = 'raise',
     } = checkOptions('stream', options, STREAM_RULES);
     if (chunk !== undefined) this.checkChunks(fn, chunk);
-    const { each, argsOf } = shape ?? SINGLE;
+    const { each, ownArgs, argsOf } = shape ?? SINGLE;
     const size = new ChunkSize(chunk ?? 1);
     const submit = (some: readonly unknown[]): Future<unknown> => {
       const entry =
@@ -250,10 +251,13 @@ export class Submitter {
       chunk === undefined
         ? outcomeOf(future, wantsResults)
         : chunkOutcomes(future, { first, count, size });
+    // A chunk would wait for all of their futures, and fail with the first that fails.
+    const isAlone = (item: unknown): boolean =>
+      chunk !== undefined && mentionsResult(ownArgs(item as never), (it) => this.keyOfFuture(it));
     const { maxOpen = Infinity } = this.options;
     const limits = { inFlight: Math.min(inFlight, maxOpen), errors };
     const whenEnded = this.whenEnded.bind(this);
-    return resultsInOrder(items, { size, whenEnded, submit, outcomes }, limits);
+    return resultsInOrder(items, { size, isAlone, whenEnded, submit, outcomes }, limits);
   }
 
   private whenEnded(listener: (error: unknown) => void): () => void {
@@ -588,7 +592,7 @@ const STREAM_RULES: Rules<StreamOptions> = {
 };
 
 /** Each item is the only argument of a call. */
-const SINGLE: ChunkShape = { each: [0], argsOf: (items) => [items] };
+const SINGLE: ChunkShape = { each: [0], ownArgs: (item) => [item], argsOf: (items) => [items] };
 
 async function outcomeOf(future: Future<unknown>, wantsResults: boolean): Promise<Outcome[]> {
   try {

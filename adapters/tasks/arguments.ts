@@ -150,7 +150,8 @@ function* membersOf(container: object): Iterable<unknown> {
   else yield* Object.values(container);
 }
 
-function mentionsResult(
+/** True when some of the arguments stand for a result, or hold such a value. O(values). */
+export function mentionsResult(
   args: readonly unknown[],
   keyOf: (value: unknown) => string | undefined,
 ): boolean {

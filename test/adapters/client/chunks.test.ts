@@ -3,7 +3,7 @@ import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { all, type Client } from '../../../adapters/client/index.ts';
 import { ChunkSize } from '../../../adapters/client/chunks.ts';
 import { eventually } from '../../kit/eventually.ts';
-import { add, calls, count, failOdd, flaky, functionOfOdd, inc, slow } from './tasks.ts';
+import { add, calls, count, failOdd, flaky, functionOfOdd, inc, never, slow } from './tasks.ts';
 
 async function listOf<T>(results: AsyncIterable<T>): Promise<T[]> {
   const list: T[] = [];
@@ -76,6 +76,36 @@ describe('calls in chunks', () => {
     };
     const streamed = await listOf(client.map(failOdd, single(), { errors: 'return' }));
     expect(streamed).toMatchObject([0, { message: '1 is odd' }]);
+  });
+
+  test.each([3, 'auto'] as const)(
+    'with chunk %s a future that fails does so for its item alone',
+    async (chunk) => {
+      const failed = client.submit(failOdd, 1);
+      const results = client.map(inc, [0, failed, 2, 3], { chunk, errors: 'return' });
+      expect(await listOf(results)).toMatchObject([1, { message: '1 is odd' }, 3, 4]);
+    },
+  );
+
+  test('a future that is cancelled ends its item alone', async () => {
+    const left = client.submit(never, 'left');
+    const results = client.map(count, ['x', left, 'z'], { chunk: 3, errors: 'return' });
+    const all = listOf(results);
+    await eventually(() => {
+      expect(cluster.scheduler.cluster.tasks.get(left.key)?.dependents).toHaveLength(1);
+    });
+    left.cancel();
+    expect(await all).toMatchObject([1, { code: 'ERR_CANCELLED' }, 1]);
+  });
+
+  test('a future that all items share is an input of their chunk', async () => {
+    const shared = client.submit(inc, 9);
+    const made = new Set<string>();
+    for await (const sum of client.map(add, numbers(6), all(shared), { chunk: 3 })) {
+      expect(sum).toBeGreaterThan(9);
+      for (const key of chunks()) made.add(key);
+    }
+    expect(made.size).toBe(2);
   });
 
   test('a result that cannot be serialised fails its item alone', async () => {

@@ -125,8 +125,17 @@ export class PluginHost<Plugin extends HostedPlugin> {
     return plugin;
   }
 
-  /** @throws YardmasterError `ERR_PLUGIN_SETUP`; the plugin is then gone */
-  async start(plugin: Plugin): Promise<void> {
+  /** Adds and starts a plugin beside others at work. Errors as for {@link add} and {@link start}. */
+  async addStarted(blueprint: Blueprint): Promise<void> {
+    const former = this.plugins.get(blueprint.name)?.blueprint;
+    await this.start(await this.add(blueprint), former);
+  }
+
+  /**
+   * @param former - was replaced by the plugin, and is set up and started again when that fails
+   * @throws YardmasterError `ERR_PLUGIN_SETUP`; the plugin is then gone
+   */
+  async start(plugin: Plugin, former?: Blueprint): Promise<void> {
     try {
       const { startTimeoutMs } = plugin.instance;
       if (startTimeoutMs !== undefined && !(startTimeoutMs > 0)) {
@@ -134,7 +143,9 @@ export class PluginHost<Plugin extends HostedPlugin> {
       }
       await this.runPhase(plugin, 'start', () => plugin.instance.start?.(), startTimeoutMs);
     } catch (error) {
-      await this.remove(plugin);
+      const restored = former && this.add(former).then((again) => this.start(again));
+      await restored?.catch((second: unknown) => this.owner.report(second as YardmasterError));
+      if (this.plugins.get(plugin.name) === plugin) await this.remove(plugin);
       throw error;
     }
   }
@@ -652,7 +663,7 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
     if (checkName === undefined || kind === 'nanny-plugin') refuseProviders(blueprint, this.owner);
     checkName?.(blueprint.name, blueprint.source);
     await blueprint.load(resolver);
-    await this.host.start(await this.host.add(blueprint));
+    await this.host.addStarted(blueprint);
     return blueprint.name;
   }
 

@@ -148,7 +148,7 @@ export class Extensions {
       if (idempotent && this.plugins.get(name) !== undefined) return name;
       refuseProviders(blueprint, 'scheduler');
       await blueprint.load(this.resolver);
-      await this.host.start(await this.host.add(blueprint));
+      await this.host.addStarted(blueprint);
       this.bus.emit('plugin-added', name);
       return name;
     });

@@ -539,6 +539,21 @@ describe('plugins at run time', () => {
     expect(lines).toEqual(['a sees w1']);
   });
 
+  it('one that a replacement took the place of is set up again when that cannot start', async () => {
+    const lines: string[] = [];
+    const host = await startHost({ plugins: [diary('a', lines), diary('b', lines)] });
+    const start = (): never => {
+      throw new Error('port taken');
+    };
+    const failing = definePlugin({ name: 'a', apiVersion: 1, setup: () => ({ start }) });
+    expect(await errorOf(host.scheduler.addPlugin(failing))).toMatchObject({
+      message: expect.stringContaining('failed in start: port taken') as string,
+    });
+    lines.length = 0;
+    addWorker(host, 'w1');
+    expect(lines).toEqual(['a sees w1', 'b sees w1']);
+  });
+
   it('a plain object needs a name, and an arrow function is no plugin', async () => {
     const host = await startHost();
     await expect(host.scheduler.addPlugin({ workerAdded: () => undefined })).rejects.toThrow(

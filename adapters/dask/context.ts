@@ -87,7 +87,7 @@ export interface DaskContext {
   /** Plugins of Dask, as pickles by name. */
   readonly workerPlugins: Map<string, unknown>;
   readonly nannyPlugins: Map<string, unknown>;
-  /** Called with the report of every task that ended on a worker of Dask. */
+  /** Called with the report of every present run that ended on a worker of Dask. */
   readonly taskObservers: Set<TaskObserver>;
   /** Called with every graph that a client of Dask has submitted. */
   readonly graphObservers: Set<GraphObserver>;

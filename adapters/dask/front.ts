@@ -340,7 +340,9 @@ export class Front implements BridgeHost, CompanionHost {
     for (const observe of this.graphObservers) observe(client, keys, message);
   }
 
-  taskDone(message: Fields, key: string, worker: DaskWorker): void {
+  taskDone(message: Fields, key: string, worker: DaskWorker, runId: number): void {
+    const task = this.cluster.tasks.get(key);
+    if (task?.processingOn?.address !== worker.address || task.runId !== runId) return; // It is late.
     for (const observe of this.taskObservers) observe(message, key, worker);
   }
 

@@ -280,7 +280,6 @@ class TaskOutcomes {
   };
 
   private readonly onReport = (message: Fields, key: string, { address }: DaskWorker): void => {
-    if (this.context.cluster.tasks.get(key)?.state !== 'processing') return; // It comes too late.
     // Without what Dask does not hand to its plugins, which record what clients ask for.
     this.reports.set(key, { ...omit(message, 'op', 'key', 'run_id'), worker: address });
   };

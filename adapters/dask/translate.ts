@@ -399,8 +399,8 @@ export interface BridgeHost extends DaskContext {
   workerPluginsFor(worker: DaskWorker): ReadonlyMap<string, unknown>;
   /** Seconds between the heartbeats of a client. */
   clientHeartbeatIntervalS(): number;
-  /** A task ended on a worker of Dask. */
-  taskDone(message: Fields, key: string, worker: DaskWorker): void;
+  /** A run ended on a worker of Dask. */
+  taskDone(message: Fields, key: string, worker: DaskWorker, runId: number): void;
   graphSubmitted(client: DaskClient, keys: readonly string[], message: Fields): void;
   /** Keys that clients want and that have no task yet. */
   readonly pendingWants: PendingWants;

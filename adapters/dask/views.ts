@@ -179,7 +179,6 @@ export class EventFeed {
     worker: { readonly address: string },
   ): void => {
     if (!this.port.isWanted('transition')) return;
-    if (this.port.context.cluster.tasks.get(key)?.state !== 'processing') return; // It comes too late.
     const fields = Object.entries(message).filter(([name]) => !REPORT_ENVELOPE.has(name));
     this.reports.set(key, { ...Object.fromEntries(fields), worker: worker.address });
   };

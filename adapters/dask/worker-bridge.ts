@@ -231,7 +231,7 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
     this.forgetRun(key);
     const report = taskFinished(message, key, runId);
     host.types.learn(report.type, message['type']);
-    host.taskDone(message, key, this);
+    host.taskDone(message, key, this, runId);
     this.report(report);
   }
 
@@ -243,7 +243,7 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
     }
     const runId = this.runIdOf(message, key);
     this.forgetRun(key);
-    this.host.taskDone(message, key, this);
+    this.host.taskDone(message, key, this, runId);
     this.report(taskErred(message, key, runId));
   }
 

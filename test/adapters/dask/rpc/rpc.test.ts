@@ -154,6 +154,22 @@ describe('what ran', () => {
       state: { 'inc-1': 'memory' },
     });
   });
+
+  it('is not what a worker reports that does not have the task', async () => {
+    await bench.close();
+    bench = await DaskBench.start({ allowedFailures: 0 });
+    const worker = await bench.runningWorker(4001, {}, '2026.8.0');
+    const client = await bench.client();
+    await bench.call('get_task_stream', { start: 0 });
+    client.submit('inc-1');
+    const { run_id } = await worker.next('compute-task');
+    const other = await bench.runningWorker(4002, {}, '2026.8.0');
+    other.finish('inc-1', { run_id });
+    await other.next('free-keys');
+    worker.comm.abort(new Error('gone'));
+    await client.next('task-erred');
+    expect(await bench.call('get_task_stream', { start: 0 })).toEqual([]);
+  });
 });
 
 describe('looks into the cluster', () => {

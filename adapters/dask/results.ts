@@ -19,13 +19,10 @@ export const RESULTS: RpcTable = {
   get_data: (request, context) => relayed(request, context),
   scatter: (request, context) => scatter(request, context),
   update_data: (request, context) => {
-    const client = request['client'];
+    const { client } = request;
     const items = dataItems(request, context.keys);
-    context.plugin.enqueue({
-      op: 'update-data',
-      items,
-      client: typeof client === 'string' ? client : 'scheduler',
-    });
+    const isNamed = typeof client === 'string' && client !== '';
+    context.plugin.enqueue({ op: 'update-data', items, client: isNamed ? client : 'scheduler' });
     return null;
   },
   replicate: (request, context) => replicate(request, context),

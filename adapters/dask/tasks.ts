@@ -374,6 +374,7 @@ function erredBehind({ cluster }: DaskContext, keys: readonly string[]): string[
 async function cancel(request: Fields, context: DaskContext): Promise<null> {
   const { client } = request;
   const name = String(client);
+  if (!context.cluster.clients.has(name)) return null; // As in Dask.
   const keys = context.keys.textsOf(request['keys'] ?? []);
   const deadlineMs = context.clock.nowMs() + ARRIVAL_MS;
   for (;;) {

@@ -57,6 +57,15 @@ describe('retry', () => {
   });
 });
 
+it.each([
+  ['cancel', { keys: ['inc-1'], client: '' }],
+  ['update_data', { who_has: {}, nbytes: {}, client: '' }],
+])('%s in the name of no client is no failure', async (op, request) => {
+  await bench.call(op, request);
+  const { plugins } = bench.scheduler;
+  expect(plugins.find(({ name }) => name === 'dask')?.errorCount).toBe(0);
+});
+
 describe('metadata', () => {
   /** As each release says that no default was given. */
   const NO_DEFAULTS: readonly (readonly [string, unknown])[] = [

@@ -256,8 +256,9 @@ const NUMBER =
  * Source of the rule: `dask.config.interpret_value`.
  */
 export function parsePythonValue(text: string): unknown {
-  const reader = new LiteralReader(text.trim());
-  const value = reader.readAll();
+  const trimmed = text.trim();
+  // A tuple needs no parentheses, and other literals may have some.
+  const value = trimmed === '' ? NOT_A_LITERAL : new LiteralReader(`(${trimmed})`).readAll();
   if (value !== NOT_A_LITERAL) return value;
   const lenient = LENIENT.get(text.toLowerCase());
   return lenient === undefined ? text : lenient;

@@ -48,6 +48,7 @@ const VALUES = [
   ...['True', 'False', 'None', 'true', 'FALSE', 'none', 'null', 'yes', 'inf', '.inf', 'nan'],
   ...['5 minutes', '100 ms', '1h', "'5s'", '"a b"', "'it\\'s'", "'a\\nb'", "'open", '', ' 7 '],
   ...['[1, 2]', '[]', '(1, 2)', '(1)', '(1,)', '()', '[1', '[1,]', '[\'a\', "b", None]', '[a]'],
+  ...['1,2', '1,', "'a', 'b'", ',', '1,,2', 'a,b', '1),(2', '(1),'],
   ...["{'a': 1, 'b': [2]}", '{}', "{'class': 'x.Y'", 'tcp://10.0.0.1:8786', '/etc/ca.pem'],
 ];
 
@@ -65,6 +66,10 @@ print(json.dumps([collect_env({"DASK_X": text})["x"] for text in json.load(sys.s
       ([text]) => !words.has(text),
     );
     expect(compared.map(([text]) => [text, parsePythonValue(text)])).toEqual(compared);
+  });
+
+  test('several without brackets are a list', () => {
+    expect(['1, 2', "'a',"].map(parsePythonValue)).toEqual([[1, 2], ['a']]);
   });
 
   test('the words of YAML count in any case', () => {

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { type Caller, type Timer, YardmasterError } from '../../core/api/index.ts';
-import { inBackground } from '../../core/shared/timers.ts';
+import { inBackground, pause } from '../../core/shared/timers.ts';
 import { packArguments, unpackWith } from '../tasks/index.ts';
 import { reprOf } from './wire/key-table.ts';
 import { type Fields, isFields, listIn, numberIn, Opaque, PyFloat } from './wire/codec.ts';
@@ -98,18 +98,22 @@ export class Coordination {
     return bytes;
   }
 
-  /** @throws PythonException `NotImplementedError` when a Node client stored futures among other data */
-  unpack(given: GivenValue): DaskRecord {
-    const value = this.unpackData(given);
+  /**
+   * @param client - in whose name it was asked for
+   * @throws PythonException `NotImplementedError` when a Node client stored futures among other data
+   */
+  unpack(given: GivenValue, client?: unknown): DaskRecord {
+    const value = this.unpackData(given, client);
     if (value instanceof FutureMark) return { type: 'Future', value: value.key };
     return { type: 'msgpack', value };
   }
 
   /** Unpacks what was given to {@link packData}, or plain data of a Node client. */
-  unpackData({ value: bytes, keys }: GivenValue): unknown {
+  unpackData({ value: bytes, keys, handover }: GivenValue, client?: unknown): unknown {
     if (this.originals.has(bytes)) return this.originals.get(bytes);
     const [value] = unpackWith(bytes, (key) => new FutureMark(key));
     if (value instanceof FutureMark || keys.length === 0) return value;
+    this.notify('received', { handover }, client); // It never will be.
     throw new PythonException(
       'NotImplementedError',
       'the value was stored by a client in JavaScript, with futures among other data; Dask can take plain data, or one future',
@@ -232,10 +236,15 @@ export const makeEventFlags: MakeExtension = (context): DaskExtension => {
   };
 };
 
+/** The time for which a confirmation may be behind the end of the connection on which the future was given. */
+const CONFIRMATION_MS = 1000;
+
 interface Handover {
   readonly id: number;
   /** Undefined where the request named none. */
   readonly client: unknown;
+  /** The connection of the request. */
+  readonly comm: Comm;
   /** The token that the client gives back; undefined: the oldest of the name and key is meant. */
   readonly token: string | undefined;
 }
@@ -243,15 +252,41 @@ interface Handover {
 /** Futures that were given to clients, until these say that they hold them. */
 class FutureHandovers {
   private readonly open = new Map<string, Handover[]>();
+  private readonly watched = new WeakSet<Comm>();
 
   constructor(private readonly coordination: Coordination) {}
 
   /** @param request - of a client for what a queue or variable holds */
-  add(request: Fields, key: string, { handover: id }: GivenValue, token?: string): void {
+  add(
+    request: Fields,
+    comm: Comm,
+    key: string,
+    { handover: id }: GivenValue,
+    token?: string,
+  ): void {
     if (id === undefined) return;
     const place = placeOf(nameIn(request), key);
-    const handover = { id, client: request['client'] ?? undefined, token };
+    const handover = { id, client: request['client'] ?? undefined, comm, token };
     pushTo(this.open, place, handover);
+    if (!this.isOfClient(handover) && !this.watched.has(comm)) this.watch(comm);
+  }
+
+  /** No client leaves with what was given in the name of none; it goes with its connection. */
+  private watch(comm: Comm): void {
+    this.watched.add(comm);
+    const { clock, plugin } = this.coordination.context;
+    const left = comm.closed.then(() => pause(clock, CONFIRMATION_MS, plugin.signal));
+    const dropped = left.then((isClosing) => {
+      if (isClosing) return;
+      for (const { id } of this.drop((each) => each.comm === comm && !this.isOfClient(each))) {
+        this.coordination.notify('received', { handover: id });
+      }
+    });
+    inBackground(dropped, 'futures that were given to a client of Dask are kept');
+  }
+
+  private isOfClient({ client }: Handover): boolean {
+    return this.coordination.context.clients.has(client as string);
   }
 
   /**
@@ -278,11 +313,18 @@ class FutureHandovers {
   }
 
   forgetClient(client: string): void {
+    this.drop((each) => each.client === client);
+  }
+
+  private drop(isGone: (handover: Handover) => boolean): Handover[] {
+    const dropped: Handover[] = [];
     for (const [place, line] of this.open) {
-      const left = line.filter((each) => each.client !== client);
+      const left = line.filter((each) => !isGone(each));
       if (left.length > 0) this.open.set(place, left);
       else this.open.delete(place);
+      dropped.push(...line.filter(isGone));
     }
+    return dropped;
   }
 
   /** The hand-over is the client's when it has asked under its id, and of no client otherwise. */
@@ -743,10 +785,10 @@ class Queues {
     await this.coordination.call('putQueue', parameters, request['client']);
   }
 
-  async get(request: Fields): Promise<unknown> {
+  async get(request: Fields, comm: Comm): Promise<unknown> {
     const { batch = false } = request;
-    if (batch === false || batch === null) return this.getOne(request, timeoutIn(request));
-    if (batch === true) return this.getAll(request);
+    if (batch === false || batch === null) return this.getOne(request, comm, timeoutIn(request));
+    if (batch === true) return this.getAll(request, comm);
     if (timeoutIn(request) !== undefined) {
       throw new PythonException(
         'NotImplementedError',
@@ -755,7 +797,7 @@ class Queues {
     }
     const records: unknown[] = [];
     for (let left = numberIn(request, 'batch') ?? 0; left > 0; left--) {
-      records.push(await this.getOne(request, undefined));
+      records.push(await this.getOne(request, comm));
     }
     return records;
   }
@@ -764,28 +806,26 @@ class Queues {
     return this.coordination.call('queueSize', this.queueIn(request), request['client']);
   }
 
-  private async getOne(request: Fields, timeoutMs: number | undefined): Promise<Fields> {
+  private async getOne(request: Fields, comm: Comm, timeoutMs?: number): Promise<Fields> {
     const parameters = { ...this.queueIn(request), timeoutMs };
     const { client } = request;
-    return this.give(
-      request,
-      await this.coordination.call<GivenValue>('getQueue', parameters, client),
-    );
+    const given = await this.coordination.call<GivenValue>('getQueue', parameters, client);
+    return this.give(request, comm, given);
   }
 
-  private async getAll(request: Fields): Promise<Fields[]> {
+  private async getAll(request: Fields, comm: Comm): Promise<Fields[]> {
     const { client } = request;
     const items = await this.coordination.call<readonly GivenValue[]>(
       'getQueueItems',
       this.queueIn(request),
       client,
     );
-    return items.map((given) => this.give(request, given));
+    return items.map((given) => this.give(request, comm, given));
   }
 
-  private give(request: Fields, given: GivenValue): Fields {
-    const record = this.coordination.unpack(given);
-    if (record.type === 'Future') this.handovers.add(request, record.value, given);
+  private give(request: Fields, comm: Comm, given: GivenValue): Fields {
+    const record = this.coordination.unpack(given, request['client']);
+    if (record.type === 'Future') this.handovers.add(request, comm, record.value, given);
     return this.coordination.describe(record);
   }
 
@@ -802,7 +842,7 @@ export const makeQueues: MakeExtension = (context): DaskExtension => {
     rpc: {
       queue_create: (request) => queues.create(request),
       queue_put: (request) => queues.put(request),
-      queue_get: (request) => queues.get(request),
+      queue_get: (request, _context, comm) => queues.get(request, comm),
       queue_qsize: (request) => queues.size(request),
     },
     clientOps: {
@@ -824,13 +864,13 @@ export const makeVariables: MakeExtension = (context): DaskExtension => {
   const coordination = new Coordination(context);
   const handovers = new FutureHandovers(coordination);
 
-  async function get(request: Fields): Promise<Fields> {
+  async function get(request: Fields, comm: Comm): Promise<Fields> {
     const wait = { name: nameIn(request), timeoutMs: timeoutIn(request) };
     const given = await coordination.call<GivenValue>('getVariable', wait, request['client']);
-    const record = coordination.unpack(given);
+    const record = coordination.unpack(given, request['client']);
     if (record.type === 'msgpack') return record;
     const token = randomUUID().replaceAll('-', '');
-    handovers.add(request, record.value, given, token);
+    handovers.add(request, comm, record.value, given, token);
     return { ...coordination.describe(record), token };
   }
 
@@ -841,7 +881,7 @@ export const makeVariables: MakeExtension = (context): DaskExtension => {
         const stored = coordination.pack(record);
         await coordination.call('setVariable', { name: nameIn(request), ...stored });
       },
-      variable_get: (request) => get(request),
+      variable_get: (request, _context, comm) => get(request, comm),
     },
     clientOps: {
       'variable-future-release': (message, client) => handovers.received(message, client.id),

@@ -179,6 +179,30 @@ describe('queues', () => {
   });
 });
 
+describe('results on their way to a client', () => {
+  it('are kept no longer when who took them without a name has left', async () => {
+    const client = await result('inc-1');
+    await bench.call('queue_put', { name: 'q', key: 'inc-1', client: 'Client-1' });
+    const taker = await bench.connect();
+    await taker.call('queue_get', { name: 'q' });
+    client.send({ op: 'client-releases-keys', keys: ['inc-1'], client: 'Client-1' });
+    taker.abort(new Error('gone'));
+    await until(() => !bench.scheduler.cluster.tasks.has('inc-1'));
+  });
+
+  it('are not kept for a client that cannot read the value', async () => {
+    const client = await result('inc-1');
+    const future = {};
+    const { bytes: value } = packArguments([{ future }], (part) =>
+      part === future ? 'inc-1' : undefined,
+    );
+    await ofNode('putQueue', { name: 'q', value, keys: ['inc-1'] });
+    client.send({ op: 'client-releases-keys', keys: ['inc-1'], client: 'Client-1' });
+    expect(await errorOf('queue_get', { name: 'q' })).toContain('NotImplementedError');
+    await until(() => !bench.scheduler.cluster.tasks.has('inc-1'));
+  });
+});
+
 describe('locks', () => {
   it('are held by one at a time, Node clients included', async () => {
     expect(await bench.call('lock_acquire', { name: 'l', id: 'a', timeout: null })).toBe(true);

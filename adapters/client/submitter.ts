@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
 import { sharedMemoryOf } from '../../core/util/bytes.ts';
 import { either, oneOf, type Rules, wholeNumber } from '../../core/shared/schema.ts';
-import { countOf, isPlainObject } from '../../core/util/values.ts';
+import { countOf, isPlainObject, isReference } from '../../core/util/values.ts';
 import {
   actorBehind,
   type ActorClass,
@@ -253,7 +253,9 @@ export class Submitter {
         : chunkOutcomes(future, { first, count, size });
     // A chunk would wait for all of their futures, and fail with the first that fails.
     const isAlone = (item: unknown): boolean =>
-      chunk !== undefined && mentionsResult(ownArgs(item as never), (it) => this.keyOfFuture(it));
+      chunk !== undefined &&
+      isReference(item) &&
+      mentionsResult(ownArgs(item as never), (it) => this.keyOfFuture(it));
     const { maxOpen = Infinity } = this.options;
     const limits = { inFlight: Math.min(inFlight, maxOpen), errors };
     const whenEnded = this.whenEnded.bind(this);

@@ -50,6 +50,8 @@ export class KeyEntry {
     readonly key: string,
     /** Hash of what the key computes; undefined where no other definition can have this key. */
     readonly definition: string | undefined,
+    /** Stands for what it follows from where the key does not; undefined: the key does, or that is not known. */
+    readonly mark?: string,
   ) {}
 
   get status(): FutureStatus {

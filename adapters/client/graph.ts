@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { inspect } from 'node:util';
 import { type FunctionSpec, type GraphTask, YardmasterError } from '../../core/api/index.ts';
 import { sharedMemoryOf } from '../../core/util/bytes.ts';
@@ -93,6 +94,8 @@ interface GraphSurroundings {
   readonly keyOfFuture: (value: unknown) => string | undefined;
   /** True when the client holds a future of this key, so that a `ref` may name it. */
   readonly isKnown: (key: string) => boolean;
+  /** As {@link markOf}, of what the client holds. Default: nothing has one. */
+  readonly markOf?: (key: string) => string | undefined;
   readonly options: TaskOptions;
   /** Of the client. */
   readonly codeRoot?: string;
@@ -141,7 +144,14 @@ export function packGraph(
       }
     }
   }
-  checkAcyclic(packed); // Includes tasks that no result needs: a cycle is surely a mistake.
+  // Includes tasks that no result needs: a cycle is surely a mistake.
+  for (const key of inputsFirst(packed)) {
+    const marked = withBasis(packed.get(key) as PackedTask, (input) => {
+      const other = packed.get(input);
+      return other === undefined ? surroundings.markOf?.(input) : markOf(other);
+    });
+    packed.set(key, marked);
+  }
   const needed = reachable(keys, packed);
   return [...packed.values()].filter((item) => needed.has(item.task.key));
 }
@@ -292,6 +302,27 @@ function specOf(
   };
 }
 
+/**
+ * Stands for what a result follows from, where its key does not: the author of its key, or of that of an input, may give
+ * the key to something else later.
+ */
+export function markOf({ task, definition }: PackedTask): string | undefined {
+  const { definition: named, basis = '' } = task.runSpec as FunctionSpec;
+  return named === undefined && basis === '' ? undefined : `${definition}${basis}`;
+}
+
+/** Adds what its inputs follow from. @param markOfInput - as {@link markOf} */
+export function withBasis(
+  item: PackedTask,
+  markOfInput: (key: string) => string | undefined,
+): PackedTask {
+  const marks = item.task.dependencies.map(markOfInput);
+  if (marks.every((mark) => mark === undefined)) return item;
+  const basis = hash('sha256', marks.join(), 'hex').slice(0, DEFINITION_DIGITS);
+  const runSpec = { ...(item.task.runSpec as FunctionSpec), basis };
+  return { ...item, task: { ...item.task, runSpec } };
+}
+
 /** A concurrent function takes a share of an event loop, unless the options say how much. */
 function optionsFor({ concurrency }: TaskFunction, options: TaskOptions): TaskOptions {
   if (concurrency === undefined) return options;
@@ -299,8 +330,11 @@ function optionsFor({ concurrency }: TaskFunction, options: TaskOptions): TaskOp
   return { ...options, resources: { ...share, ...options.resources } };
 }
 
-/** Depth-first walk with an explicit stack: chains may be longer than the call stack. */
-function checkAcyclic(packed: ReadonlyMap<string, PackedTask>): void {
+/**
+ * Depth-first walk with an explicit stack: chains may be longer than the call stack.
+ * @throws YardmasterError `ERR_GRAPH_CYCLE`
+ */
+function inputsFirst(packed: ReadonlyMap<string, PackedTask>): ReadonlySet<string> {
   const finished = new Set<string>();
   const path = new Set<string>();
   const stack: { readonly key: string; readonly rest: Iterator<string> }[] = [];
@@ -317,9 +351,10 @@ function checkAcyclic(packed: ReadonlyMap<string, PackedTask>): void {
         path.delete(top.key);
         stack.pop();
       } else if (path.has(next.value)) throw cycleError([...path], next.value);
-      else if (!finished.has(next.value)) enter(next.value);
+      else if (packed.has(next.value) && !finished.has(next.value)) enter(next.value);
     }
   }
+  return finished;
 }
 
 /** The requested keys and all they depend on. */

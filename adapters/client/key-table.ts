@@ -56,19 +56,21 @@ export class KeyTable {
 
   /**
    * @returns the entry of the key, if it is held
-   * @throws YardmasterError `ERR_KEY_TAKEN` when the key computes something else already
+   * @throws YardmasterError `ERR_KEY_TAKEN` when the key computes something else already, or from other inputs
    */
-  check(key: string, definition: string): KeyEntry | undefined {
+  check(key: string, definition: string, mark?: string): KeyEntry | undefined {
     const entry = this.entries.get(key);
-    if (entry?.definition !== undefined && entry.definition !== definition) throw duplicateKey(key);
+    if (isAnother(entry?.definition, definition)) throw duplicateKey(key);
+    if (isAnother(entry?.mark, mark)) throw duplicateKey(key);
     this.definitions.check(key, definition);
     return entry;
   }
 
   /** One more want of a key, which may be held already. */
-  add(key: string, definition: string | undefined): KeyEntry {
+  add(key: string, definition: string | undefined, mark?: string): KeyEntry {
     const held = this.entries.get(key);
-    const entry = new KeyEntry(key, held === undefined ? definition : held.definition);
+    const { definition: known, mark: its } = held ?? { definition, mark };
+    const entry = new KeyEntry(key, known, its);
     if (held !== undefined) {
       entry.join(held);
       return entry;
@@ -422,6 +424,11 @@ function withSite(error: Error, { key, site }: KeyEntry, blame: string): Error {
   const cause = blame === key ? '' : `, because of "${blame}"`;
   error.stack = `${error.stack ?? String(error)}\n  in the task "${key}"${cause}${place}`;
   return error;
+}
+
+/** True when both are known and differ. */
+function isAnother(before: string | undefined, now: string | undefined): boolean {
+  return before !== undefined && now !== undefined && before !== now;
 }
 
 function isErrorPayload(value: unknown): value is ErrorPayload {

@@ -90,6 +90,7 @@ export class Scatterer {
         bytes,
         type: typeName(value),
         definition: hashOfValue(value, name, this.session.sharesMemory),
+        isNamed: true,
         workers: [],
       };
     });
@@ -121,7 +122,8 @@ export class Scatterer {
     const futures = items.map((item) => {
       const held = table.get(item.key);
       const isKnown = held?.definition === item.definition;
-      const entry = table.add(item.key, item.definition);
+      const mark = item.isNamed === true ? item.definition : undefined;
+      const entry = table.add(item.key, item.definition, mark);
       if (held === undefined) entry.contentKey = item.definition;
       if ((!isKnown || asksForCopies) && !toPut.has(item.key)) {
         toPut.set(item.key, { item, entry, isNew: held === undefined });
@@ -327,6 +329,8 @@ interface Item {
   readonly bytes: Uint8Array;
   readonly type: string;
   readonly definition: string;
+  /** True when the caller chose the key. Default false. */
+  readonly isNamed?: boolean;
   /** Addresses. */
   readonly workers: string[];
 }

@@ -19,6 +19,7 @@ import type { KeyEntry } from './entry.ts';
 import { entryOfFuture, Future, holdingOfFuture } from './future.ts';
 import {
   type Graph,
+  markOf,
   type PackedTask,
   packGraph,
   packTask,
@@ -27,6 +28,7 @@ import {
   requestedKeys,
   type ResultIn,
   TaskNode,
+  withBasis,
 } from './graph.ts';
 import { uniqueKey } from './keys.ts';
 import {
@@ -372,7 +374,7 @@ export class Submitter {
     // A chunk takes longer than a call: durations are expected by this name.
     const name = each === undefined ? fn.name : `${fn.name}-chunk`;
     const isUnique = givenKey === undefined && this.isUnique(fn, packed.bytes);
-    const item = packTask({
+    const task = packTask({
       isPure: this.options.pure ?? true,
       key: givenKey ?? (isUnique ? () => uniqueKey(name) : (hash) => `${name}-${hash}`),
       isUnique,
@@ -382,7 +384,9 @@ export class Submitter {
       options: withLimitOf(this.options, args),
       codeRoot: this.session.codeRoot,
     });
-    this.session.table.check(item.task.key, item.definition);
+    const { table } = this.session;
+    const item = withBasis(task, (input) => table.get(input)?.mark);
+    table.check(item.task.key, item.definition, markOf(item));
     return item;
   }
 
@@ -404,7 +408,7 @@ export class Submitter {
       submittingTask: this.session.submittingTask,
       mayBeKept: kept !== undefined,
     });
-    const entry = table.add(key, item.definition);
+    const entry = table.add(key, item.definition, markOf(item));
     entry.noteSubmission(item.task);
     entry.graphs = 1;
     table.noteAsked([key]);
@@ -424,13 +428,14 @@ export class Submitter {
     const packed = packGraph(graph, keys, {
       keyOfFuture: (value) => this.keyOfFuture(value),
       isKnown: (key) => table.get(key) !== undefined,
+      markOf: (key) => table.get(key)?.mark,
       options: this.options,
       way: this.session,
       codeRoot: this.session.codeRoot,
       namespace: this.options.namespace,
       keyOfName,
     });
-    for (const { task, definition } of packed) table.check(task.key, definition);
+    for (const item of packed) table.check(item.task.key, item.definition, markOf(item));
     const kept = this.persisted(packed, keys);
     outgoing.submit({
       tasks: (kept?.packed ?? packed).map(({ task }) => task),
@@ -442,12 +447,13 @@ export class Submitter {
     });
     const tasks = new Map(packed.map(({ task }) => [task.key, task]));
     const definitions = new Map(packed.map(({ task, definition }) => [task.key, definition]));
+    const marks = new Map(packed.map((item) => [item.task.key, markOf(item)]));
     table.definitions.add(definitions, [...new Set(keys)]);
     const futures = keys.map((key) => {
       const known = table.get(key);
       const contentKey = kept?.contentKeys.get(key);
       if (known !== undefined) known.contentKey ??= contentKey;
-      const entry = table.add(key, definitions.get(key));
+      const entry = table.add(key, definitions.get(key), marks.get(key));
       const task = tasks.get(key);
       // The scheduler compares the graph with what was submitted before.
       if (task !== undefined) (known ?? entry).noteSubmission(task);

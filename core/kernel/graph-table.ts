@@ -24,11 +24,17 @@ export function isPlaceholder({ runSpec, state }: TaskState): boolean {
  * as in Dask, the same key is the same task. Data under such a key is something else, too.
  */
 export function isTakenBy(known: TaskState, runSpec: unknown): boolean {
-  const definition = definitionIn(runSpec);
-  if (definition === undefined) return false;
-  if (known.runSpec === undefined) return known.state === 'memory';
-  const other = definitionIn(known.runSpec);
-  return other !== undefined && other !== definition;
+  const now = partsOf(runSpec);
+  if (known.runSpec === undefined) return now.definition !== undefined && known.state === 'memory';
+  const before = partsOf(known.runSpec);
+  if (areOther(before.definition, now.definition)) return true;
+  // The inputs of what is read are not here, where their own definitions would be compared.
+  const isRead = isKeptResult(known.runSpec) || isKeptResult(runSpec);
+  return isRead && areOther(before.basis, now.basis);
+}
+
+function areOther(before: string | undefined, now: string | undefined): boolean {
+  return before !== undefined && now !== undefined && before !== now;
 }
 
 /** True for the computation of a result that is read from a store instead, for which no inputs are needed. */
@@ -36,20 +42,22 @@ export function isKeptResult(runSpec: unknown): boolean {
   return partsOf(runSpec).persist?.isKept === true;
 }
 
-function definitionIn(runSpec: unknown): unknown {
-  return partsOf(runSpec).definition;
-}
-
 /** A run specification with which the kernel decides as with the whole; undefined: it reads nothing of this one. */
 export function meaningOf(runSpec: unknown): object | undefined {
-  const { definition } = partsOf(runSpec);
+  const { definition, basis } = partsOf(runSpec);
   const isKept = isKeptResult(runSpec);
-  if (definition === undefined && !isKept) return undefined;
-  return { definition, ...(isKept ? { persist: { isKept } } : {}) };
+  if (definition === undefined && basis === undefined && !isKept) return undefined;
+  return {
+    definition,
+    ...(basis === undefined ? {} : { basis }),
+    ...(isKept ? { persist: { isKept } } : {}),
+  };
 }
 
 /** The only parts of a run specification that the kernel reads. */
-function partsOf(runSpec: unknown): Partial<Pick<FunctionSpec, 'definition' | 'persist'>> {
+function partsOf(
+  runSpec: unknown,
+): Partial<Pick<FunctionSpec, 'definition' | 'basis' | 'persist'>> {
   return typeof runSpec === 'object' && runSpec !== null ? runSpec : {};
 }
 

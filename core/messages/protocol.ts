@@ -317,6 +317,11 @@ export interface FunctionSpec {
    * it knows with another definition. Default: the key follows from the definition, so none is needed.
    */
   readonly definition?: string;
+  /**
+   * Short hash of what inputs whose keys their authors chose follow from. Of a result that is read from a store the
+   * scheduler does not know the inputs, so it compares this. Default: there are none, or they are not known.
+   */
+  readonly basis?: string;
   /** Repetition after a failure, by the thread that runs the task. Default: never. */
   readonly retry?: RetrySpec;
   /**

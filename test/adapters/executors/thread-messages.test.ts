@@ -11,12 +11,13 @@ const WHOLE = {
 /** A value for each other field of a task: a new field without one does not compile. */
 const OTHERS: Required<Omit<FunctionSpec, keyof typeof WHOLE>> = {
   definition: '0123456789abcdef',
+  basis: 'fedcba9876543210',
   retry: { times: 1, backoffMs: 0, factor: 1, jitter: 0 },
   each: [0],
   persist: { store: { folder: '/store' }, key: 'key' },
 };
 /** The scheduler compares definitions, and threads never read them. */
-const UNREAD = 'definition';
+const UNREAD = ['definition', 'basis'];
 
 /** The task as the thread has it. */
 function received(runSpec: object): unknown {
@@ -24,7 +25,7 @@ function received(runSpec: object): unknown {
   return new RunReader().read(structuredClone(posted))[0]?.runSpec;
 }
 
-test.each(Object.entries(OTHERS).filter(([field]) => field !== UNREAD))(
+test.each(Object.entries(OTHERS).filter(([field]) => !UNREAD.includes(field)))(
   'a task with %s arrives in its thread as it is',
   (field, value) => {
     expect(received({ ...WHOLE, [field]: value })).toEqual({ ...WHOLE, [field]: value });
@@ -35,4 +36,5 @@ test.each(Object.entries(OTHERS).filter(([field]) => field !== UNREAD))(
 test('a task with nothing but a call arrives in its thread as it is', () => {
   expect(received(WHOLE)).toEqual(WHOLE);
   expect(received({ ...WHOLE, definition: OTHERS.definition })).toEqual(WHOLE);
+  expect(received({ ...WHOLE, basis: OTHERS.basis })).toEqual(WHOLE);
 });

@@ -176,7 +176,7 @@ export async function explainKept(
     const trace = await readTrace(opened, key);
     const { because = 'unknown', changed = [], atMs } = trace ?? {};
     const computedAt = atMs === undefined ? undefined : new Date(atMs);
-    const isComputed = trace === undefined ? undefined : trace.client === client;
+    const isComputed = trace?.clients.includes(client);
     reasons.push({ key, isComputed, because, changed, computedAt });
   }
   return reasons;

@@ -114,7 +114,8 @@ export type ComputedBecause =
 /** The record of the last run of a task whose key its author chose. */
 export interface Trace {
   readonly key: string;
-  readonly client: string;
+  /** Those whose tasks have computed it: several when they did so at the same time. */
+  readonly clients: readonly string[];
   readonly atMs: number;
   readonly fn: string;
   readonly version: string;
@@ -129,28 +130,40 @@ export async function readTrace(store: ResultStore, task: string): Promise<Trace
   const found = await store.read(traceKey(task));
   if (found === undefined) return undefined;
   try {
-    return JSON.parse(Buffer.from(found.value).toString()) as Trace;
+    const trace = JSON.parse(Buffer.from(found.value).toString()) as Partial<Trace>;
+    return Array.isArray(trace.clients) ? (trace as Trace) : undefined;
   } catch {
     return undefined;
   }
 }
 
-async function writeTrace(store: ResultStore, persist: PersistSpec, run: KeptRun): Promise<void> {
+/** @param isThere - another run has kept the result since this one began */
+async function writeTrace(
+  store: ResultStore,
+  persist: PersistSpec,
+  { isThere, ...run }: KeptRun & { readonly isThere: boolean },
+): Promise<void> {
   const { key, trace, inputs = [] } = persist;
   if (trace === undefined) return;
   const { task, spec } = run;
   const last = await readTrace(store, task.key);
   const now = {
-    ...{ key, ...trace, atMs: Date.now(), inputs },
+    ...{ key, args: trace.args, clients: [trace.client], atMs: Date.now(), inputs },
     ...{ fn: `${commonName(spec.module)}#${spec.name}`, version: spec.version },
   };
-  const before = new Map(last?.inputs);
-  const changed = inputs.filter(([input, hash]) => before.get(input) !== hash);
-  const record: Trace = {
-    ...now,
-    because: last === undefined ? 'never computed' : differenceOf(now, last),
-    changed: last === undefined ? [] : changed.map(([input]) => input),
-  };
+  let record: Trace;
+  if (isThere && last?.key === key) {
+    // Both for the same reason.
+    record = { ...last, clients: [...new Set([...last.clients, trace.client])] };
+  } else {
+    const before = new Map(last?.inputs);
+    const changed = inputs.filter(([input, hash]) => before.get(input) !== hash);
+    record = {
+      ...now,
+      because: last === undefined ? 'never computed' : differenceOf(now, last),
+      changed: last === undefined ? [] : changed.map(([input]) => input),
+    };
+  }
   const value = Buffer.from(JSON.stringify(record));
   // Stores take what has a key to be the same for ever.
   if (last !== undefined) await store.delete(traceKey(task.key));
@@ -230,9 +243,10 @@ async function keepResult(
     const value = withoutSharedMemory(result.value);
     checkRefusal(value);
     const to = await opened(store, run.context);
+    const isThere = persist.trace !== undefined && (await to.has(key));
     if (hasDigest) await writeDigest(to, key, value);
     await to.write(key, { ...result, value });
-    await writeTrace(to, persist, run);
+    await writeTrace(to, persist, { ...run, isThere });
   } catch (error) {
     warn(store, `did not keep the result of "${run.task.key}": ${messageOf(error)}`);
   }

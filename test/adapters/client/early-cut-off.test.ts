@@ -1,5 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
@@ -14,9 +22,10 @@ import { keptFolder, takenFrom } from './kept.ts';
 interface Tasks {
   readonly strip: TaskFunction<[log: string, text: string], string>;
   readonly double: TaskFunction<[log: string, value: string], number>;
+  readonly meet: TaskFunction<[log: string, value: number], number>;
   readonly sum: TaskFunction<[log: string, ...values: number[]], number>;
 }
-const { strip, double, sum } = (await import(
+const { strip, double, sum, meet } = (await import(
   new URL('./fixtures/kept-tasks.mjs', import.meta.url).href
 )) as Tasks;
 
@@ -227,6 +236,21 @@ await cluster.close();`;
       );
     }
     expect(results).toEqual(['never computed', 'version', 'arguments', 'function']);
+  });
+
+  test('tells each of two clusters that compute a result at the same time the same reason', async () => {
+    const both = Array.from({ length: 2 }, () =>
+      inCluster(async (client) => {
+        await client.with({ persist: true, key: 'both' }).submit(meet, log, 1).result();
+        appendFileSync(log, 'go');
+        const [reason] = await client.explain(['both']);
+        return [reason?.isComputed, reason?.because];
+      }),
+    );
+    expect(await Promise.all(both)).toEqual([
+      [true, 'never computed'],
+      [true, 'never computed'],
+    ]);
   });
 
   test('knows nothing of a task without a key of its own', async () => {

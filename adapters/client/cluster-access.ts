@@ -20,6 +20,7 @@ import { ANY, FIELDS, FLAG, oneOf, type Rules, TEXT } from '../../core/shared/sc
 import { show } from '../../core/shared/words.ts';
 import {
   deserialise,
+  isCanonical,
   isTaskFunction,
   type TaskFunction,
   travellingFunction,
@@ -28,7 +29,7 @@ import { type AmmControl, ammControl } from './amm-control.ts';
 import type { KeyEntry } from './entry.ts';
 import type { Future } from './future.ts';
 import { packTaskArguments } from './graph.ts';
-import { uniqueKey } from './keys.ts';
+import { hashOfValue, uniqueKey } from './keys.ts';
 import { checkOptions, type SubmitOptions } from './options.ts';
 import type { Session } from './session.ts';
 import { entriesIn } from './structure.ts';
@@ -526,6 +527,8 @@ export class WorkerRunner<
     const { workers, place = 'worker', errors = 'raise', timeoutMs } = this.options;
     const { name } = fn;
     const packed = packTaskArguments(name, args, () => undefined);
+    // Finds in them what would arrive empty.
+    if (!isCanonical(packed.bytes)) hashOfValue(args, 'arguments', false);
     const runSpec: FunctionSpec = { ...travellingFunction(fn, this.codeRoot), args: packed.bytes };
     const answers = await this.command<readonly (readonly [string, RunReply])[]>('broadcast', {
       method: 'run',

@@ -57,7 +57,6 @@ let entryOf: (future: Future<unknown>) => KeyEntry;
  * is garbage. A future is not a promise, so that an async function can return one; ask `result()`.
  */
 export class Future<T> {
-  readonly key: string;
   readonly #owner: FutureOwner;
   readonly #entry: KeyEntry;
   readonly #watched: Watched<Holding>;
@@ -75,11 +74,15 @@ export class Future<T> {
 
   /** @internal Clients make futures. */
   constructor(owner: FutureOwner, entry: KeyEntry) {
-    this.key = entry.key;
     this.#owner = owner;
     this.#entry = entry;
     entry.references++;
     this.#watched = abandoned.watch(this, { owner, entry });
+  }
+
+  // No property of its own: where a future cannot be, it would pass for an object with a key.
+  get key(): string {
+    return this.#entry.key;
   }
 
   get status(): FutureStatus {

@@ -404,7 +404,16 @@ export class Ref<T> {
   /** Never set; carries the type. */
   declare readonly type?: T;
 
-  constructor(readonly key: string) {}
+  // No property of its own: outside of a graph, it would pass for an object with a key.
+  readonly #key: string;
+
+  constructor(key: string) {
+    this.#key = key;
+  }
+
+  get key(): string {
+    return this.#key;
+  }
 }
 
 /**

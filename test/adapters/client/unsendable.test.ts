@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type Graph, task } from '../../../adapters/client/index.ts';
+import { type Client, type Graph, ref, task } from '../../../adapters/client/index.ts';
 import { Outgoing } from '../../../adapters/client/outgoing.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
 import { MsgpackCodec } from '../../../adapters/codecs/msgpack.ts';
@@ -39,6 +39,29 @@ async function errorOf(call: () => unknown): Promise<unknown> {
   expect(await cluster.passing(cluster.client.submit(inc, 1).result())).toBe(2);
   return error;
 }
+
+describe('what stands for a result is no data', () => {
+  test.each<[string, (client: Client) => unknown, string]>([
+    ['a future that is scattered', (client) => client.scatter([client.submit(inc, 1)]), 'Future'],
+    [
+      'a future in a value that is scattered',
+      (client) => client.scatter({ data: { a: [client.submit(inc, 1)] } }),
+      'Future',
+    ],
+    [
+      'a future for a function on workers',
+      (client) => client.run(inc, client.submit(inc, 1) as never),
+      'Future',
+    ],
+    ['a ref outside of a graph', (client) => client.submit(inc, ref('a') as never), 'Ref'],
+    ['a ref that is scattered', (client) => client.scatter([ref('a')]), 'Ref'],
+  ])('%s', async (_what, call, name) => {
+    expect(await errorOf(() => call(cluster.client))).toMatchObject({
+      code: 'ERR_NOT_SERIALISABLE',
+      message: expect.stringContaining(`an instance of ${name}`) as string,
+    });
+  });
+});
 
 describe('an option that cannot be sent is an error of the call', () => {
   const deep = { a: [{ when: new Date() }] };

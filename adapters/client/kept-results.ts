@@ -8,6 +8,7 @@ import type {
 import { show } from '../../core/shared/words.ts';
 import { digestKey, readTrace, type ComputedBecause, warnUnasked } from '../tasks/index.ts';
 import { type ByResult, type ContentKey, contentKeyBehind, ResultKeys } from './content-keys.ts';
+import type { Writable } from './options.ts';
 
 // What a client asks the stores of results that outlive clusters.
 
@@ -64,7 +65,7 @@ function contentKeyIn({ runSpec }: GraphTask): ByResult | undefined {
   return persist === undefined ? undefined : contentKeyBehind(persist);
 }
 
-/** The task as it is, or as one that is read. */
+/** The task as it is, or as one that is read: it needs no inputs, and nothing that only the call of its function would take. */
 async function asKept(
   task: GraphTask,
   { keys, digests }: ResultKeys,
@@ -79,7 +80,10 @@ async function asKept(
   if (key === undefined || !(await isKept({ store, key }, task.key, openStore))) return task;
   const hasDigest = content !== undefined && !digests.has(content);
   const runSpec: FunctionSpec = { ...spec, persist: { store, key, hasDigest, isKept: true } };
-  return { ...task, dependencies: [], runSpec };
+  const read: Writable<GraphTask> = { ...task, dependencies: [], runSpec };
+  delete read.limit;
+  delete read.resources;
+  return read;
 }
 
 async function resolveKeys(

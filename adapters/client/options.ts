@@ -110,7 +110,7 @@ export interface SubmitOptions extends TaskOptions {
   readonly fifoTimeoutMs?: number;
 }
 
-type Writable<T> = { -readonly [Field in keyof T]: T[Field] };
+export type Writable<T> = { -readonly [Field in keyof T]: T[Field] };
 
 /**
  * Sets the fields of a task that options decide.

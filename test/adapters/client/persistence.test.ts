@@ -1,13 +1,14 @@
 import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
+import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
 import {
   all,
   type Client,
   ref,
   type ResultStoreOption,
   task,
+  type TaskOptions,
 } from '../../../adapters/client/index.ts';
 import type { TaskFunction } from '../../../adapters/tasks/index.ts';
 import { eventually } from '../../kit/eventually.ts';
@@ -130,6 +131,29 @@ describe('a result that persists', () => {
     expect(await client.gather(doubles)).toEqual(values.map((value) => 2 * value));
     expect(await client.gather(futures)).toEqual(values);
     expect(taken()).toHaveLength(120);
+  });
+
+  test('is read although its limit lets nothing start', async () => {
+    const load3 = (client: Client, options: TaskOptions): Promise<number[]> =>
+      client.gather(client.with({ persist: true, ...options }).map(load, all(log), [1, 2, 3]));
+    await inCluster((client) => load3(client, {}));
+    const limit = { name: 'api', max: 1, rate: '1/h', maxQueued: 0 } as const;
+    expect(await inCluster((client) => load3(client, { limit }))).toEqual([1, 2, 3]);
+  });
+
+  test('is read where no worker has the resources that computing it took', async () => {
+    const options: LocalClusterOptions = { mode: 'inline', workers: 1, resultStore: store };
+    const loadOnGpu = (client: Client): Promise<number> =>
+      client
+        .with({ persist: true, resources: { GPU: 1 } })
+        .submit(load, log, 1)
+        .result();
+    {
+      await using cluster = await LocalCluster.start({ ...options, resources: { GPU: 1 } });
+      await loadOnGpu(await cluster.client());
+    }
+    await using cluster = await LocalCluster.start(options);
+    expect(await loadOnGpu(await cluster.client())).toBe(1);
   });
 
   test('may be that of one task of a graph', async () => {

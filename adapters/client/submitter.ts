@@ -238,7 +238,7 @@ export class Submitter {
       inFlight = IN_FLIGHT,
       chunk,
       errors = 'raise',
-    } = checkOptions('stream', options, STREAM_RULES);
+    } = checkOptions(wantsResults ? 'client.map' : 'client.forEach', options, STREAM_RULES);
     if (chunk !== undefined) this.checkChunks(fn, chunk);
     const { each, ownArgs, argsOf } = shape ?? SINGLE;
     const size = new ChunkSize(chunk ?? 1);

@@ -75,6 +75,16 @@ describe('a call with a wrong argument says what it wants:', () => {
       () => client.registerWorkerPlugin(wrong(undefined)),
       'client.registerWorkerPlugin: its argument must be an object (got nothing)',
     ],
+    [
+      'map of a stream',
+      () => client.map(inc, [1], { chunk: 0 }),
+      "client.map: chunk must be a whole number above 0, or 'auto' (got 0)",
+    ],
+    [
+      'forEach',
+      () => client.forEach(inc, [1], wrong([2])),
+      'client.forEach: its argument must be an object (got [2])',
+    ],
     ['with', () => client.with(wrong(5)), 'its argument must be an object (got 5)'],
     ['with null', () => client.with(wrong(null)), 'its argument must be an object (got null)'],
     [

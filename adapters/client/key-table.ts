@@ -11,6 +11,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { SteadyMap, pushTo } from '../../core/util/collections.ts';
+import { contradicts } from '../../core/util/values.ts';
 import { FLAG, type Rules } from '../../core/shared/schema.ts';
 import { submittedAt } from './call-site.ts';
 import { KeyEntry } from './entry.ts';
@@ -60,8 +61,8 @@ export class KeyTable {
    */
   check(key: string, definition: string, mark?: string): KeyEntry | undefined {
     const entry = this.entries.get(key);
-    if (isAnother(entry?.definition, definition)) throw duplicateKey(key);
-    if (isAnother(entry?.mark, mark)) throw duplicateKey(key);
+    if (contradicts(entry?.definition, definition)) throw duplicateKey(key);
+    if (contradicts(entry?.mark, mark)) throw duplicateKey(key);
     this.definitions.check(key, definition);
     return entry;
   }
@@ -424,11 +425,6 @@ function withSite(error: Error, { key, site }: KeyEntry, blame: string): Error {
   const cause = blame === key ? '' : `, because of "${blame}"`;
   error.stack = `${error.stack ?? String(error)}\n  in the task "${key}"${cause}${place}`;
   return error;
-}
-
-/** True when both are known and differ. */
-function isAnother(before: string | undefined, now: string | undefined): boolean {
-  return before !== undefined && now !== undefined && before !== now;
 }
 
 function isErrorPayload(value: unknown): value is ErrorPayload {

@@ -85,14 +85,8 @@ export class Scatterer {
     const items = Object.entries(values).map(([name, value]) => {
       const bytes = this.serialised(value, name);
       const key = checkKey(name);
-      return {
-        key,
-        bytes,
-        type: typeName(value),
-        definition: hashOfValue(value, name, this.session.sharesMemory),
-        isNamed: true,
-        workers: [],
-      };
+      const definition = hashOfValue(value, name, this.session.sharesMemory);
+      return { key, bytes, type: typeName(value), definition, mark: definition, workers: [] };
     });
     const futures = await this.place(items, options);
     return Object.fromEntries(futures.map((future) => [future.key, future]));
@@ -122,8 +116,7 @@ export class Scatterer {
     const futures = items.map((item) => {
       const held = table.get(item.key);
       const isKnown = held?.definition === item.definition;
-      const mark = item.isNamed === true ? item.definition : undefined;
-      const entry = table.add(item.key, item.definition, mark);
+      const entry = table.add(item.key, item.definition, item.mark);
       if (held === undefined) entry.contentKey = item.definition;
       if ((!isKnown || asksForCopies) && !toPut.has(item.key)) {
         toPut.set(item.key, { item, entry, isNew: held === undefined });
@@ -329,8 +322,8 @@ interface Item {
   readonly bytes: Uint8Array;
   readonly type: string;
   readonly definition: string;
-  /** True when the caller chose the key. Default false. */
-  readonly isNamed?: boolean;
+  /** Its definition where the caller chose the key, which does not stand for it then. */
+  readonly mark?: string;
   /** Addresses. */
   readonly workers: string[];
 }

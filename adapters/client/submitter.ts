@@ -445,18 +445,17 @@ export class Submitter {
       submittingTask: this.session.submittingTask,
       mayBeKept: kept !== undefined,
     });
-    const tasks = new Map(packed.map(({ task }) => [task.key, task]));
+    const items = new Map(packed.map((item) => [item.task.key, item]));
     const definitions = new Map(packed.map(({ task, definition }) => [task.key, definition]));
-    const marks = new Map(packed.map((item) => [item.task.key, markOf(item)]));
     table.definitions.add(definitions, [...new Set(keys)]);
     const futures = keys.map((key) => {
       const known = table.get(key);
       const contentKey = kept?.contentKeys.get(key);
       if (known !== undefined) known.contentKey ??= contentKey;
-      const entry = table.add(key, definitions.get(key), marks.get(key));
-      const task = tasks.get(key);
+      const item = items.get(key);
+      const entry = table.add(key, item?.definition, item && markOf(item));
       // The scheduler compares the graph with what was submitted before.
-      if (task !== undefined) (known ?? entry).noteSubmission(task);
+      if (item !== undefined) (known ?? entry).noteSubmission(item.task);
       entry.contentKey ??= contentKey;
       return new Future(this.session, entry);
     });

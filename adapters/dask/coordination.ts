@@ -319,10 +319,10 @@ class FutureHandovers {
   private drop(isGone: (handover: Handover) => boolean): Handover[] {
     const dropped: Handover[] = [];
     for (const [place, line] of this.open) {
-      const left = line.filter((each) => !isGone(each));
+      const left: Handover[] = [];
+      for (const each of line) (isGone(each) ? dropped : left).push(each);
       if (left.length > 0) this.open.set(place, left);
       else this.open.delete(place);
-      dropped.push(...line.filter(isGone));
     }
     return dropped;
   }

@@ -2,6 +2,7 @@ import type { FunctionSpec } from '../messages/protocol.ts';
 import type { GraphTask } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
 import { NO_TASKS, type TaskState } from '../state/task.ts';
+import { contradicts } from '../util/values.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
 import type { GraphPlan } from './graph-intake.ts';
 import type { KernelPorts } from './ports.ts';
@@ -27,14 +28,10 @@ export function isTakenBy(known: TaskState, runSpec: unknown): boolean {
   const now = partsOf(runSpec);
   if (known.runSpec === undefined) return now.definition !== undefined && known.state === 'memory';
   const before = partsOf(known.runSpec);
-  if (areOther(before.definition, now.definition)) return true;
+  if (contradicts(before.definition, now.definition)) return true;
   // The inputs of what is read are not here, where their own definitions would be compared.
   const isRead = isKeptResult(known.runSpec) || isKeptResult(runSpec);
-  return isRead && areOther(before.basis, now.basis);
-}
-
-function areOther(before: string | undefined, now: string | undefined): boolean {
-  return before !== undefined && now !== undefined && before !== now;
+  return isRead && contradicts(before.basis, now.basis);
 }
 
 /** True for the computation of a result that is read from a store instead, for which no inputs are needed. */

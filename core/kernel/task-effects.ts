@@ -354,7 +354,10 @@ export function erredDependency(task: TaskState): TaskState | undefined {
   return undefined;
 }
 
-/** Returns the first of the failures that hold the task back: those that come before a left task has its turn change nothing. */
+/**
+ * Returns the first of the failures that hold a task back. Those that happen before a task that was left has its turn do
+ * not change it. O(dependencies).
+ */
 export function firstFailure(task: TaskState): Blame | undefined {
   let first: Blame | undefined;
   for (const dependency of task.dependencies) {

@@ -107,6 +107,11 @@ export function compareTuples(a: readonly number[], b: readonly number[]): numbe
   return a.length - b.length;
 }
 
+/** True when both are known and differ. */
+export function contradicts(before: string | undefined, now: string | undefined): boolean {
+  return before !== undefined && now !== undefined && before !== now;
+}
+
 /** True for what has an identity: objects and functions. */
 export function isReference(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';

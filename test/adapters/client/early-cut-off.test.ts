@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
 import { type Client, ref, task, type TaskNode } from '../../../adapters/client/index.ts';
 import type { ByResult } from '../../../adapters/client/content-keys.ts';
@@ -17,7 +17,7 @@ import { entryOfFuture } from '../../../adapters/client/future.ts';
 import { Draw } from '../../../adapters/simulator/random.ts';
 import { openResultStore } from '../../../adapters/stores/open-result-store.ts';
 import { digestKey, type TaskFunction } from '../../../adapters/tasks/index.ts';
-import { keptFolder, takenFrom } from './kept.ts';
+import { eachInKeptFolder, takenFrom } from './kept.ts';
 
 interface Tasks {
   readonly strip: TaskFunction<[log: string, text: string], string>;
@@ -32,12 +32,7 @@ const { strip, double, sum, meet } = (await import(
 let folder: string;
 let log: string;
 let store: string;
-beforeEach(() => {
-  ({ folder, log, store } = keptFolder());
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true });
-});
+eachInKeptFolder((kept) => ({ folder, log, store } = kept));
 
 const taken = (): string[] => takenFrom(log);
 

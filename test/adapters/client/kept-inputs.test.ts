@@ -1,9 +1,8 @@
-import { rmSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { type Client, ref, task } from '../../../adapters/client/index.ts';
 import type { TaskFunction } from '../../../adapters/tasks/index.ts';
-import { keptFolder } from './kept.ts';
+import { eachInKeptFolder } from './kept.ts';
 
 const { double, sum } = (await import(
   new URL('./fixtures/kept-tasks.mjs', import.meta.url).href
@@ -12,15 +11,9 @@ const { double, sum } = (await import(
   readonly sum: TaskFunction<[log: string, ...values: number[]], number>;
 };
 
-let folder: string;
 let log: string;
 let store: string;
-beforeEach(() => {
-  ({ folder, log, store } = keptFolder());
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true });
-});
+eachInKeptFolder((kept) => ({ log, store } = kept));
 
 /** Runs with two clients of a new cluster. */
 async function inCluster<T>(run: (one: Client, two: Client) => Promise<T>): Promise<T> {

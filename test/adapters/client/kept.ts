@@ -2,11 +2,24 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterEach, beforeEach } from 'vitest';
 
-/** A new folder, to be removed after the test, and the paths in it. */
-export function keptFolder(): { folder: string; log: string; store: string } {
-  const folder = mkdtempSync(join(tmpdir(), 'yardmaster-kept-'));
-  return { folder, log: join(folder, 'log'), store: join(folder, 'store') };
+interface KeptFolder {
+  readonly folder: string;
+  readonly log: string;
+  readonly store: string;
+}
+
+/** Gives each test of a file a new folder, and the paths in it; removes it after the test. */
+export function eachInKeptFolder(use: (kept: KeptFolder) => void): void {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'yardmaster-kept-'));
+    use({ folder, log: join(folder, 'log'), store: join(folder, 'store') });
+  });
+  afterEach(() => {
+    rmSync(folder, { recursive: true });
+  });
 }
 
 /** What the log says was run since the last call, sorted. */

@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { LocalCluster, type LocalClusterOptions } from '../../../adapters/app/local-cluster.ts';
 import {
   all,
@@ -12,7 +12,7 @@ import {
 } from '../../../adapters/client/index.ts';
 import type { TaskFunction } from '../../../adapters/tasks/index.ts';
 import { eventually } from '../../kit/eventually.ts';
-import { keptFolder, takenFrom } from './kept.ts';
+import { eachInKeptFolder, takenFrom } from './kept.ts';
 
 type Tasks = Record<'load' | 'double', TaskFunction<[log: string, value: number], number>> & {
   readonly sum: TaskFunction<[log: string, ...values: number[]], number>;
@@ -25,12 +25,9 @@ const { load, double, sum, strip } = (await import(
 let folder: string;
 let log: string;
 let store: string;
-beforeEach(() => {
-  ({ folder, log, store } = keptFolder());
-});
+eachInKeptFolder((kept) => ({ folder, log, store } = kept));
 afterEach(() => {
   vi.restoreAllMocks();
-  rmSync(folder, { recursive: true });
 });
 
 const taken = (): string[] => takenFrom(log);
